@@ -4,8 +4,9 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -15,7 +16,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -49,6 +51,8 @@ enum Pending {
     Prompt {
         session: Arc<str>,
         events: Feed,
+        /// Whether its run waits for a decision.
+        is_suspended: Arc<AtomicBool>,
         /// Dropped with the answer.
         _permit: OwnedSemaphorePermit,
     },
@@ -71,6 +75,8 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
     queued: AtomicUsize,
+    /// The session of the latest update that belongs to no prompt.
+    stray: watch::Sender<Arc<str>>,
     state: Mutex<State>,
     /// Knows the agent's secrets.
     tail: Arc<Tail>,
@@ -83,7 +89,8 @@ impl Connection {
     pub(crate) fn new(number: u64, tail: Arc<Tail>) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
         let (outgoing, written) = mpsc::unbounded_channel();
         let (queued, state, given_up) = (AtomicUsize::new(0), Mutex::default(), CancellationToken::new());
-        (Arc::new(Self { number, outgoing, queued, state, tail, given_up }), written)
+        let stray = watch::Sender::new("".into());
+        (Arc::new(Self { number, outgoing, queued, stray, state, tail, given_up }), written)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -104,9 +111,28 @@ impl Connection {
         drop(ended);
     }
 
-    /// Has the process restarted, unless it works on a prompt whose run goes on.
+    /// Returns when no update of the agent's session came for `pause`, which no prompt has.
+    pub(crate) async fn until_quiet(&self, session: &str, pause: Duration) {
+        let mut stray = self.stray.subscribe();
+        loop {
+            let told = async {
+                // The sender is ours.
+                while stray.changed().await.is_ok() && **stray.borrow_and_update() != *session {}
+            };
+            if timeout(pause, told).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Has the process restarted, unless it works on a prompt whose run goes on. A run that waits for a decision begins again then.
     pub(crate) fn give_up(&self) {
-        let works = |pending: &Pending| matches!(pending, Pending::Prompt { events, .. } if !events.is_closed());
+        let works = |pending: &Pending| match pending {
+            Pending::Prompt { events, is_suspended, .. } => {
+                !events.is_closed() && !is_suspended.load(Ordering::Relaxed)
+            }
+            Pending::Answer(_) => false,
+        };
         let is_working = self.state.lock().pending.values().any(works);
         if !is_working {
             self.given_up.cancel();
@@ -168,14 +194,21 @@ impl Connection {
         params: impl Serialize,
         permit: OwnedSemaphorePermit,
     ) -> Result<Prompt, CallError> {
-        let (events, received) = Feed::new();
-        let id = self.register(Pending::Prompt { session: Arc::clone(&session), events, _permit: permit })?;
+        let ((events, received), is_suspended) = (Feed::new(), Arc::<AtomicBool>::default());
+        let pending = Pending::Prompt {
+            session: Arc::clone(&session),
+            events,
+            is_suspended: Arc::clone(&is_suspended),
+            _permit: permit,
+        };
+        let id = self.register(pending)?;
         self.write(&Call { jsonrpc: "2.0", id: Some(id), method: "session/prompt", params });
-        Ok(Prompt { connection: Arc::clone(self), session, events: received, has_ended: false })
+        let (connection, asked) = (Arc::clone(self), Vec::new());
+        Ok(Prompt { connection, session, events: received, asked, is_suspended, has_ended: false })
     }
 
-    /// Answers a request for permission. `None`: the prompt is cancelled.
-    pub(crate) fn permit(&self, request: &Value, option: Option<&str>) {
+    /// Answers a request for permission. `None`: the request is cancelled.
+    fn permit(&self, request: &Value, option: Option<&str>) {
         let outcome = match option {
             Some(option) => json!({ "outcome": "selected", "optionId": option }),
             None => json!({ "outcome": "cancelled" }),
@@ -361,6 +394,7 @@ impl Connection {
         };
         let Some(events) = self.state.lock().sessions.get(session_id.as_str()).cloned() else {
             // A conversation that is told again, a title, commands.
+            self.stray.send_replace(session_id.into());
             return debug!("an update of an ACP agent belongs to no prompt");
         };
         match serde_json::from_str(update.get()) {
@@ -402,11 +436,14 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// A prompt on which the agent works. It is cancelled when this is dropped.
+/// A prompt on which the agent works. It is cancelled when this is dropped, and what it has asked for.
 pub(crate) struct Prompt {
     connection: Arc<Connection>,
     session: Arc<str>,
     events: FeedReader,
+    /// The ids of its requests for permission that are not answered yet, with their shares of the feed.
+    asked: Vec<(Value, Option<OwnedSemaphorePermit>)>,
+    is_suspended: Arc<AtomicBool>,
     has_ended: bool,
 }
 
@@ -414,8 +451,13 @@ impl Prompt {
     /// The next event; the last one is [`Event::Ended`].
     pub(crate) async fn next(&mut self) -> Event {
         let event = self.events.next().await;
-        let event = event.unwrap_or_else(|| Event::Ended(Err(CallError::Closed(self.connection.end()))));
-        self.has_ended |= matches!(event, Event::Ended(_));
+        let (event, share) =
+            event.unwrap_or_else(|| (Event::Ended(Err(CallError::Closed(self.connection.end()))), None));
+        match &event {
+            Event::Permission(id, _) => self.asked.push((id.clone(), share)),
+            Event::Ended(_) => self.has_ended = true,
+            _ => {}
+        }
         event
     }
 
@@ -424,23 +466,30 @@ impl Prompt {
         self.connection.told(words)
     }
 
-    /// Answers a request for permission. `None`: the prompt is cancelled.
-    pub(crate) fn permit(&self, request: &Value, option: Option<&str>) {
+    /// Answers a request for permission. `None`: the request is cancelled.
+    pub(crate) fn permit(&mut self, request: &Value, option: Option<&str>) {
+        self.asked.retain(|(id, _)| id != request);
         self.connection.permit(request, option);
+    }
+
+    /// Says whether its run waits for a decision.
+    pub(crate) fn suspend(&self, waits: bool) {
+        self.is_suspended.store(waits, Ordering::Relaxed);
     }
 }
 
 impl Drop for Prompt {
     fn drop(&mut self) {
-        if self.has_ended {
-            return;
+        if !self.has_ended {
+            let params = json!({ "sessionId": self.session });
+            self.connection.write(&Call { jsonrpc: "2.0", id: None, method: "session/cancel", params });
         }
-        let params = json!({ "sessionId": self.session });
-        self.connection.write(&Call { jsonrpc: "2.0", id: None, method: "session/cancel", params });
-        for event in self.events.close() {
-            if let Event::Permission(request, _) = event {
-                self.connection.permit(&request, None);
-            }
+        let waiting = self.events.close().filter_map(|event| match event {
+            Event::Permission(request, _) => Some(request),
+            _ => None,
+        });
+        for request in self.asked.drain(..).map(|(request, _)| request).chain(waiting) {
+            self.connection.permit(&request, None);
         }
     }
 }

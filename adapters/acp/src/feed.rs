@@ -18,12 +18,15 @@ const UNIT: usize = 256;
 /// A feed of events. Sending never waits: the agent's messages to all sessions come through one pipe.
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
-    events: mpsc::UnboundedSender<(Event, Option<OwnedSemaphorePermit>)>,
+    events: mpsc::UnboundedSender<Sent>,
     room: Arc<Semaphore>,
 }
 
+/// An event, and its share of the feed's room: it is given back when that is dropped.
+type Sent = (Event, Option<OwnedSemaphorePermit>);
+
 /// The end of a feed from which a run takes events.
-pub(crate) struct FeedReader(mpsc::UnboundedReceiver<(Event, Option<OwnedSemaphorePermit>)>);
+pub(crate) struct FeedReader(mpsc::UnboundedReceiver<Sent>);
 
 impl Feed {
     pub(crate) fn new() -> (Self, FeedReader) {
@@ -73,8 +76,8 @@ impl Feed {
 
 impl FeedReader {
     /// The next event. `None`: the connection has ended.
-    pub(crate) async fn next(&mut self) -> Option<Event> {
-        self.0.recv().await.map(|(event, _)| event)
+    pub(crate) async fn next(&mut self) -> Option<Sent> {
+        self.0.recv().await
     }
 
     /// Takes no more events, and returns those that wait.

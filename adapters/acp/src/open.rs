@@ -1,14 +1,11 @@
 //! Opens the agent's session of one of ours: the known one, the same again after a restart of the process, or a new one.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use rejoinder_core::{AgentError, SessionId};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use tracing::{debug, info, warn};
 
 use crate::{
@@ -17,11 +14,17 @@ use crate::{
     drive::Ready,
     event::CallError,
     protocol::{AUTH_REQUIRED, NewSession, RpcError},
-    sessions::{AgentSession, Known, Slot},
+    sessions::{AgentSession, Known, Owner, Slot},
 };
 
 /// How long the agent may take to end its work on the prompt before. A session in which it goes on is left.
 const LEFT_AFTER: Duration = Duration::from_secs(10);
+
+/// The method that opens a session and tells its conversation again.
+const LOAD: &str = "session/load";
+
+/// After how long without an update a conversation was told again.
+const TOLD_AGAIN: Duration = Duration::from_millis(300);
 
 /// How often the known session may change while it is waited for.
 const MAX_CHANGES: usize = 3;
@@ -32,7 +35,7 @@ const MAX_ID: usize = 4_096;
 /// A session for a prompt.
 pub(crate) struct Opened {
     pub(crate) slot: Arc<Slot>,
-    pub(crate) owner: Arc<Semaphore>,
+    pub(crate) owner: Arc<Owner>,
     pub(crate) session: AgentSession,
     /// Whether nothing was said in it yet.
     pub(crate) is_new: bool,
@@ -52,12 +55,12 @@ impl Opener<'_> {
     pub(crate) async fn open(
         &self,
         slot: Arc<Slot>,
-        mut owner: Arc<Semaphore>,
+        mut owner: Arc<Owner>,
         session: SessionId,
         stored: Option<&str>,
     ) -> Result<Opened, AgentError> {
         for _ in 0..MAX_CHANGES {
-            let Some(permit) = self.acquire(&slot, &owner).await? else {
+            let Some(permit) = self.acquire(&slot, &owner).await else {
                 warn!(agent = self.agent, "an ACP agent does not end its work on a prompt, its session is left");
                 owner = slot.leave(&owner);
                 continue;
@@ -82,11 +85,9 @@ impl Opener<'_> {
                 None => None,
             };
             let (session, is_new) = match again {
-                Some(again) => {
-                    slot.keep(&owner, again.clone());
-                    (again, false)
-                }
-                None => (self.begin(session).await?, true),
+                Some(again) if slot.keep(&owner, again.clone()) => (again, false),
+                // There is none, or something was removed from it meanwhile.
+                Some(_) | None => (self.begin(session).await?, true),
             };
             return Ok(Opened { slot, owner, session, is_new, permit });
         }
@@ -94,19 +95,17 @@ impl Opener<'_> {
     }
 
     /// Waits until no other run opens the session, and the agent works on no prompt in it. `None`: it works for too long.
-    async fn acquire(&self, slot: &Slot, owner: &Arc<Semaphore>) -> Result<Option<OwnedSemaphorePermit>, AgentError> {
+    async fn acquire(&self, slot: &Slot, owner: &Arc<Owner>) -> Option<OwnedSemaphorePermit> {
+        let mut permit = pin!(owner.acquire());
         loop {
-            let permit = timeout(LEFT_AFTER, Arc::clone(owner).acquire_owned()).await;
-            match permit {
-                Ok(permit) => {
-                    return permit.map(Some).map_err(|_| AgentError::Failed("the session is closed".to_owned()));
-                }
-                Err(_) => match slot.known(owner) {
-                    None => return Ok(None),
-                    Some(Known::Session(known)) if self.is_open(&known) => return Ok(None),
-                    // Another run opens it, which ends by itself.
-                    Some(_) => {}
-                },
+            if let Ok(permit) = timeout(LEFT_AFTER, &mut permit).await {
+                return Some(permit);
+            }
+            match slot.known(owner) {
+                None => return None,
+                Some(Known::Session(known)) if self.is_open(&known) => return None,
+                // Another run opens it, which ends by itself.
+                Some(_) => {}
             }
         }
     }
@@ -128,13 +127,15 @@ impl Opener<'_> {
                 capabilities.session_capabilities.resume.as_ref().is_some_and(|resume| !resume.is_null()),
                 "session/resume",
             ),
-            // It tells the conversation again before its response. Those updates belong to no prompt and are dropped.
-            (capabilities.load_session, "session/load"),
+            (capabilities.load_session, LOAD),
         ];
         for (_, method) in methods.into_iter().filter(|(can, _)| *can) {
             let params = json!({ "sessionId": id, "cwd": self.settings.folder(), "mcpServers": [] });
             match self.call::<IgnoredAny>(method, params).await? {
                 Ok(_) => {
+                    if method == LOAD {
+                        self.until_told_again(&id).await?;
+                    }
                     self.set_mode(&id, &[]).await?;
                     return Ok(Some(AgentSession { id, connection: connection.number }));
                 }
@@ -146,6 +147,16 @@ impl Opener<'_> {
         }
         connection.take_back(&id);
         Ok(None)
+    }
+
+    /// An agent tells the conversation again before its response to [`LOAD`], and some go on with it after that. Those updates belong to
+    /// no prompt and are dropped, so that there must be none when one is sent.
+    async fn until_told_again(&self, id: &str) -> Result<(), AgentError> {
+        let within = self.settings.start_timeout;
+        let quiet = timeout(within, self.ready.connection.until_quiet(id, TOLD_AGAIN));
+        quiet
+            .await
+            .map_err(|_| AgentError::Stalled(format!("it tells a session again for {within:?} (`start_timeout`)")))
     }
 
     async fn begin(&self, session: SessionId) -> Result<AgentSession, AgentError> {

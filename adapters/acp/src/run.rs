@@ -13,7 +13,7 @@ use rejoinder_core::{
     SessionNotice, SessionNoticeChange, TraceHeaders, Usage,
 };
 use serde_json::{Value, json};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -29,7 +29,7 @@ use crate::{
     permission::{Decision, Permissions},
     prompt,
     protocol::{Chunk, Content, NOT_FOUND, PromptEnd, RpcError, Update},
-    sessions::{Sessions, Slot},
+    sessions::{Owner, Sessions, Slot},
     tools::ToolCalls,
 };
 
@@ -105,8 +105,7 @@ impl Acp {
             blocks = prompt::of_messages(&came, turn.chat, takes_pictures);
             run.answer.interrupt();
             run.report.next_usage();
-            let permit = Arc::clone(&owner).acquire_owned().await;
-            let permit = permit.map_err(|_| AgentError::Failed("the session is closed".to_owned()))?;
+            let permit = owner.acquire().await;
             place = Opened { slot, owner, session, is_new: false, permit };
         }
         Ok(Outcome::Reply(Reply::text(run.text().await)))
@@ -114,7 +113,7 @@ impl Acp {
 
     /// Stores the agent's own id of a new session, to open it again after a restart of the gateway. An id of an earlier one is stored no
     /// more, also if this one is not kept.
-    async fn remember(&self, id: &str, events: &RunEvents, slot: &Slot, owner: &Arc<Semaphore>) {
+    async fn remember(&self, id: &str, events: &RunEvents, slot: &Slot, owner: &Arc<Owner>) {
         let is_kept = || slot.known(owner).is_some();
         let stored = if is_kept() { events.remember(id).await } else { Ok(()) };
         if let Err(error) = &stored {
@@ -132,7 +131,7 @@ impl Acp {
     /// Waits a moment until the agent has ended its work on a prompt that was cancelled.
     async fn wait_for_end(&self, session: SessionId) {
         // If it goes on, the next run waits for it, or leaves the session.
-        let _ = timeout(CANCELLED, self.sessions.of(session).owner().acquire()).await;
+        let _ = timeout(CANCELLED, self.sessions.of(session).owner().until_idle()).await;
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Lifecycle, UnitWeighter, sync::Cache};
 use rejoinder_core::SessionId;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// How many are kept. Of one that is not, the agent is told the transcript in a new session.
+/// How many are kept. Of one that is not, the stored id counts again.
 const MOST: usize = 10_000;
 
 /// A session of the agent.
@@ -30,36 +30,86 @@ pub(crate) enum Known {
     Gone,
 }
 
+/// Who may use the agent's session: one prompt at a time.
+pub(crate) struct Owner {
+    /// One permit, held while the session is opened, and while the agent works on a prompt in it.
+    permit: Arc<Semaphore>,
+    demand: watch::Sender<Demand>,
+}
+
+#[derive(Default)]
+struct Demand {
+    /// How many wait for the permit.
+    waiting: usize,
+    /// Whether the session is left: nobody else will use it.
+    is_left: bool,
+}
+
+impl Owner {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { permit: Arc::new(Semaphore::new(1)), demand: watch::Sender::default() })
+    }
+
+    /// Waits for the permit. A prompt that waits for a decision is ended for it.
+    pub(crate) async fn acquire(&self) -> OwnedSemaphorePermit {
+        self.demand.send_modify(|demand| demand.waiting += 1);
+        let _waits = Waiting(&self.demand);
+        Arc::clone(&self.permit).acquire_owned().await.expect("it is never closed")
+    }
+
+    /// Waits until the agent works on no prompt.
+    pub(crate) async fn until_idle(&self) {
+        drop(self.permit.acquire().await);
+    }
+
+    /// Returns when others wait for the permit, or the session is left.
+    pub(crate) async fn is_wanted(&self) {
+        let mut demand = self.demand.subscribe();
+        // The sender is ours.
+        let _ = demand.wait_for(|demand| demand.waiting > 0 || demand.is_left).await;
+    }
+}
+
+/// Counts one that waits, until it is dropped.
+struct Waiting<'a>(&'a watch::Sender<Demand>);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|demand| demand.waiting -= 1);
+    }
+}
+
 /// What belongs to one of our sessions.
 pub(crate) struct Slot(Mutex<SlotState>);
 
 struct SlotState {
-    /// Its permit is held while the agent's session is opened, and while the agent works on a prompt in it: one at a time.
-    owner: Arc<Semaphore>,
+    owner: Arc<Owner>,
     known: Known,
 }
 
 impl Slot {
     fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(SlotState { owner: Arc::new(Semaphore::new(1)), known: Known::Stored })))
+        Arc::new(Self(Mutex::new(SlotState { owner: Owner::new(), known: Known::Stored })))
     }
 
-    pub(crate) fn owner(&self) -> Arc<Semaphore> {
+    pub(crate) fn owner(&self) -> Arc<Owner> {
         Arc::clone(&self.0.lock().owner)
     }
 
     /// What is known of the agent's session. `None`: it is not `owner`'s any more.
-    pub(crate) fn known(&self, owner: &Arc<Semaphore>) -> Option<Known> {
+    pub(crate) fn known(&self, owner: &Arc<Owner>) -> Option<Known> {
         let state = self.0.lock();
         Arc::ptr_eq(&state.owner, owner).then(|| state.known.clone())
     }
 
-    /// Keeps the agent's session, unless it is not `owner`'s any more.
-    pub(crate) fn keep(&self, owner: &Arc<Semaphore>, session: AgentSession) {
+    /// Keeps the agent's session. Returns whether it is still `owner`'s: otherwise it is not kept.
+    pub(crate) fn keep(&self, owner: &Arc<Owner>, session: AgentSession) -> bool {
         let mut state = self.0.lock();
-        if Arc::ptr_eq(&state.owner, owner) {
+        let is_kept = Arc::ptr_eq(&state.owner, owner);
+        if is_kept {
             state.known = Known::Session(session);
         }
+        is_kept
     }
 
     /// Forgets the agent's session `id`, unless another one took its place.
@@ -72,22 +122,35 @@ impl Slot {
 
     /// Leaves the agent's session to `owner`, which may go on in it: the next run begins another one. Returns the owner of that one. It
     /// is not kept if the session was not `owner`'s any more.
-    pub(crate) fn leave(&self, owner: &Arc<Semaphore>) -> Arc<Semaphore> {
-        let next = Arc::new(Semaphore::new(1));
+    pub(crate) fn leave(&self, owner: &Arc<Owner>) -> Arc<Owner> {
+        let next = Owner::new();
         let mut state = self.0.lock();
         if Arc::ptr_eq(&state.owner, owner) {
             (state.owner, state.known) = (Arc::clone(&next), Known::Gone);
         }
+        owner.demand.send_modify(|demand| demand.is_left = true);
         next
     }
 }
 
+/// Keeps a session of which a run goes on: a removal must reach it.
+#[derive(Clone)]
+struct KeepInUse;
+
+impl Lifecycle<SessionId, Arc<Slot>> for KeepInUse {
+    type RequestState = ();
+
+    fn is_pinned(&self, _: &SessionId, slot: &Arc<Slot>) -> bool {
+        Arc::strong_count(slot) > 1
+    }
+}
+
 /// The agent's sessions, kept until the gateway ends.
-pub(crate) struct Sessions(Cache<SessionId, Arc<Slot>>);
+pub(crate) struct Sessions(Cache<SessionId, Arc<Slot>, UnitWeighter, DefaultHashBuilder, KeepInUse>);
 
 impl Default for Sessions {
     fn default() -> Self {
-        Self(Cache::new(MOST))
+        Self(Cache::with(MOST, MOST as u64, UnitWeighter, DefaultHashBuilder::default(), KeepInUse))
     }
 }
 
@@ -125,5 +188,20 @@ mod tests {
         assert_eq!((slot.known(&owner), slot.known(&slot.owner())), (None, Some(Known::Gone)));
         slot.keep(&slot.owner(), kept.clone());
         assert_eq!(sessions.of(session).known(&slot.owner()), Some(Known::Session(kept)));
+    }
+    #[test]
+    fn a_removal_reaches_the_run_of_a_session_that_was_not_used_for_long() {
+        let (sessions, session) = (Sessions::default(), turn("").session);
+        let slot = sessions.of(session);
+        let owner = slot.owner();
+        let others = 3 * MOST;
+        for _ in 0..others {
+            sessions.of(turn("").session);
+        }
+
+        sessions.remove(session);
+
+        assert_eq!(slot.known(&owner), None);
+        assert!(sessions.0.len() <= MOST, "{} are kept", sessions.0.len());
     }
 }

@@ -4,12 +4,12 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use parking_lot::Mutex;
-use rejoinder_core::{AgentError, AgentMessage, AgentTurn, Outcome, RunEvent, RunEvents};
+use rejoinder_core::{AgentError, AgentMessage, AgentRuntime as _, AgentTurn, Outcome, RunEvent, RunEvents};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf, duplex, empty, split},
@@ -22,6 +22,9 @@ use crate::{
     launch::{Launch, Launched},
 };
 
+/// Gemini lists `allow_always` first.
+pub(super) const OPTIONS: &[&str] = &["allow_always", "allow_once", "reject_once"];
+
 /// What the agent does while it works on a prompt, one after the other.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
@@ -33,6 +36,10 @@ pub(super) enum Act {
     Writes(String),
     /// It asks for permission to do this, with these kinds of options, and says what it was answered.
     Asks(&'static str, &'static [&'static str]),
+    /// It asks for permission to do all of this at once, and says what it was answered.
+    AsksAll(&'static [&'static str]),
+    /// It asks for permission to do this, and goes on without an answer.
+    AsksInPassing(&'static str),
     /// It does nothing until it is cancelled.
     Hangs,
     /// It does nothing until this is cancelled.
@@ -59,9 +66,13 @@ pub(super) struct Agent {
     capabilities: Value,
     /// What it answers to `session/load`: the chunks that it tells again, or an error.
     load: Option<Vec<&'static str>>,
+    /// It answers no `session/load` until this is cancelled.
+    pub(super) loads: Mutex<Option<CancellationToken>>,
     script: Script,
     pub(super) given: Mutex<Vec<Value>>,
     pub(super) working: AtomicUsize,
+    /// How often it has asked for permission.
+    pub(super) asked: AtomicU64,
     launches: AtomicUsize,
     /// How many sessions it has begun: the number is in the id of the next one.
     pub(super) sessions: AtomicUsize,
@@ -81,8 +92,8 @@ impl Double {
         script: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static,
     ) -> Self {
         let (working, launches, sessions) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        let (script, given) = (Box::new(script), Mutex::default());
-        Self(Arc::new(Agent { capabilities, load, script, given, working, launches, sessions }))
+        let (script, given, loads, asked) = (Box::new(script), Mutex::default(), Mutex::default(), AtomicU64::new(0));
+        Self(Arc::new(Agent { capabilities, load, loads, script, given, working, asked, launches, sessions }))
     }
 
     /// A runtime that is connected to it, and kept running.
@@ -95,9 +106,27 @@ impl Double {
 
     /// A runtime that starts it when it is kept running.
     pub(super) fn idle(&self) -> Arc<Acp> {
-        let settings =
-            AcpSection { command: vec!["double".to_owned()], cwd: Some("/".to_owned()), ..AcpSection::default() };
+        self.with(AcpSection::default())
+    }
+
+    /// The same with these settings.
+    pub(super) fn with(&self, settings: AcpSection) -> Arc<Acp> {
+        let settings = AcpSection { command: vec!["double".to_owned()], cwd: Some("/".to_owned()), ..settings };
         Arc::new(Acp::with_launcher("main".into(), settings, Box::new(self.clone())))
+    }
+
+    /// What its requests for permission were answered, in order.
+    pub(super) fn answered(&self) -> Vec<String> {
+        let given = self.0.given.lock();
+        let outcomes = given.iter().map(|given| &given["result"]["outcome"]).filter(|outcome| outcome.is_object());
+        outcomes.map(|it| it["optionId"].as_str().or(it["outcome"].as_str()).unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Waits until this method was called.
+    pub(super) async fn until_called(&self, method: &str) {
+        while !self.methods().iter().any(|called| called == method) {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
     }
 
     /// The methods that were called, in order.
@@ -165,6 +194,9 @@ impl Served {
                 let result = json!({ "protocolVersion": 1, "agentCapabilities": capabilities, "agentInfo": info });
                 served.answer(&id, &result).await;
             }
+            // A process may hang.
+            Some("session/new")
+                if served.agent.capabilities["mostSessions"] == served.agent.sessions.load(Ordering::SeqCst) => {}
             Some("session/new") => {
                 let number = served.agent.sessions.fetch_add(1, Ordering::SeqCst) + 1;
                 let session = format!("s{number}");
@@ -173,16 +205,29 @@ impl Served {
                 served.update(&session, "agent_message_chunk", notice).await;
                 served.answer(&id, &json!({ "sessionId": session })).await;
             }
-            Some("session/load") => match &served.agent.load {
-                Some(told) => {
-                    for text in told {
-                        let chunk = json!({ "messageId": "m1", "content": { "type": "text", "text": text } });
-                        served.update(&session, "agent_message_chunk", chunk).await;
-                    }
+            Some("session/load") => {
+                let waits = served.agent.loads.lock().take();
+                if let Some(waits) = waits {
+                    waits.cancelled().await;
+                }
+                let Some(told) = &served.agent.load else {
+                    return served.refuse(&id, -32_602, "Invalid session identifier").await;
+                };
+                let is_late = served.agent.capabilities["tellsLate"] == true;
+                if is_late {
                     served.answer(&id, &Value::Null).await;
                 }
-                None => served.refuse(&id, -32_602, "Invalid session identifier").await,
-            },
+                for text in told {
+                    if is_late {
+                        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    }
+                    let chunk = json!({ "messageId": "m1", "content": { "type": "text", "text": text } });
+                    served.update(&session, "agent_message_chunk", chunk).await;
+                }
+                if !is_late {
+                    served.answer(&id, &Value::Null).await;
+                }
+            }
             Some("session/resume") if served.agent.capabilities["sessionCapabilities"]["resume"]["fails"] == true => {
                 served.refuse(&id, -32_603, "it cannot be resumed").await;
             }
@@ -230,15 +275,19 @@ impl Served {
                 }
                 Act::Writes(line) => self.write_line(&line).await,
                 Act::Asks(title, kinds) => {
-                    let call = json!({ "toolCallId": "t1", "title": title, "kind": "execute", "status": "pending" });
-                    let options =
-                        kinds.iter().map(|kind| json!({ "optionId": format!("o-{kind}"), "name": kind, "kind": kind }));
-                    let params =
-                        json!({ "sessionId": session, "toolCall": call, "options": options.collect::<Vec<_>>() });
-                    let answer = self.ask("session/request_permission", params).await;
-                    let chunk = json!({ "messageId": "m1", "content": { "type": "text", "text": answer.to_string() } });
-                    self.update(&session, "agent_message_chunk", chunk).await;
+                    let answer = self.asks(&session, title, kinds).await;
+                    self.tells(&session, answer).await;
                 }
+                Act::AsksAll(titles) => {
+                    let mut answers = Vec::new();
+                    for title in titles {
+                        answers.push(self.asks(&session, title, OPTIONS).await);
+                    }
+                    for answer in answers {
+                        self.tells(&session, answer).await;
+                    }
+                }
+                Act::AsksInPassing(title) => drop(self.asks(&session, title, OPTIONS).await),
                 Act::Hangs => cancelled.cancelled().await,
                 Act::Waits(token) => token.cancelled().await,
                 Act::Releases(token) => token.cancel(),
@@ -261,13 +310,24 @@ impl Served {
         }
     }
 
-    /// Sends a request, and returns what it was answered.
-    pub(super) async fn ask(&self, method: &str, params: Value) -> Value {
+    /// Asks for permission. Returns what will have the answer.
+    async fn asks(&self, session: &str, title: &str, kinds: &[&str]) -> oneshot::Receiver<Value> {
+        let call = json!({ "toolCallId": title, "title": title, "kind": "execute", "status": "pending" });
+        let options = kinds.iter().map(|kind| json!({ "optionId": format!("o-{kind}"), "name": kind, "kind": kind }));
+        let params = json!({ "sessionId": session, "toolCall": call, "options": options.collect::<Vec<_>>() });
         let (answer, answered) = oneshot::channel();
-        let id = u64::try_from(self.asked.lock().len()).expect("a few") + 1;
+        let id = self.agent.asked.fetch_add(1, Ordering::SeqCst);
         self.asked.lock().insert(id, answer);
+        let method = "session/request_permission";
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        answered.await.expect("every request is answered")
+        answered
+    }
+
+    /// Says what it was answered.
+    async fn tells(&self, session: &str, answer: oneshot::Receiver<Value>) {
+        let answer = answer.await.expect("every request is answered");
+        let chunk = json!({ "messageId": "m1", "content": { "type": "text", "text": answer.to_string() } });
+        self.update(session, "agent_message_chunk", chunk).await;
     }
 
     async fn update(&self, session: &str, kind: &str, mut update: Value) {
@@ -315,8 +375,6 @@ pub(super) async fn run_listening(
     turn: AgentTurn,
     mut more: Vec<AgentMessage>,
 ) -> (Result<Outcome, AgentError>, Vec<RunEvent>, Vec<String>) {
-    use rejoinder_core::AgentRuntime as _;
-
     let (events, mut reported) = RunEvents::channel();
     let read = async {
         let (mut all, mut remembered) = (Vec::new(), Vec::new());

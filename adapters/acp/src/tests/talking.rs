@@ -149,6 +149,7 @@ fn mortal(capabilities: serde_json::Value, load: Option<Vec<&'static str>>) -> D
 #[rstest]
 #[case::resume(json!({ "loadSession": true, "sessionCapabilities": { "resume": {} } }), "session/resume")]
 #[case::load(json!({ "loadSession": true }), "session/load")]
+#[case::load_that_tells_late(json!({ "loadSession": true, "tellsLate": true }), "session/load")]
 #[tokio::test]
 async fn a_session_of_a_lost_process_is_opened_again_and_says_nothing_twice(
     #[case] capabilities: serde_json::Value,
@@ -250,6 +251,26 @@ async fn a_session_from_which_a_turn_was_removed_is_not_opened_again() {
     assert_eq!(text(outcome), "Yes.");
     assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt"]);
     assert!(!acp.forgets_turns());
+}
+
+#[tokio::test]
+async fn a_session_from_which_a_turn_is_removed_while_it_is_loaded_is_not_used() {
+    let double = Double::that_can(json!({ "loadSession": true }), Some(Vec::new()), |_| vec![says("Yes.")]);
+    let (acp, first, loads) = (double.runtime(), turn("Hi"), CancellationToken::new());
+    *double.0.loads.lock() = Some(loads.clone());
+    let removes = async {
+        double.until_called("session/load").await;
+        let change = SessionNoticeChange::TurnRemoved(first.turn);
+        let notice = SessionNotice { session: first.session, own_session: None, change };
+        acp.session_changed(notice).await.expect("it forgets");
+        loads.cancel();
+    };
+    let given = AgentTurn { own_session: Some("s0".to_owned()), ..first.clone() };
+
+    let ((outcome, _, stored), ()) = tokio::join!(run_remembering(&acp, given), removes);
+
+    assert_eq!((text(outcome).as_str(), stored), ("Yes.", vec![String::new()]));
+    assert_eq!(double.methods(), ["initialize", "session/load", "session/new", "session/prompt"]);
 }
 
 /// The run has the transcript of before.
