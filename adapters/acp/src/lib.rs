@@ -4,6 +4,7 @@
 //! An agent is one child process, in which each of our sessions has one of the agent's. The process is started with the first turn and
 //! again when it is needed after it has ended; then, and after a restart of the gateway, a session is opened again if the agent can,
 //! else a new one is told the transcript. A run is one prompt, or another one for what came meanwhile.
+//! It waits for permissions in the prompt, for as long as nobody else needs the session.
 //!
 //! | File | Contains |
 //! | --- | --- |
@@ -16,6 +17,7 @@
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
 //! | `prompt` | what it gets of a turn (no I/O) |
 //! | `answer`, `tools`, `permission` | reads what it says, does and asks (no I/O) |
+//! | `follow` | what it says, does and asks for in a run |
 //! | `run` | one run |
 //! | `probe` | starts it for `rejoinder doctor` |
 //!
@@ -28,6 +30,7 @@ mod connection;
 mod drive;
 mod event;
 mod feed;
+mod follow;
 mod launch;
 mod lines;
 mod open;

@@ -28,37 +28,55 @@ pub(crate) enum Decision {
 }
 
 /// Decides about the requests of a run.
-pub(crate) struct Permissions<'a> {
-    approvals: &'a [AgentApproval],
+pub(crate) struct Permissions {
+    /// What was decided, each with whether it allows nothing any more: an approval allows one call.
+    approvals: Vec<(AgentApproval, bool)>,
     may_ask: bool,
-    /// The approvals that were used: each allows one call.
-    used: Vec<bool>,
 }
 
-impl<'a> Permissions<'a> {
-    pub(crate) fn new(approvals: &'a [AgentApproval], may_ask: bool) -> Self {
+impl Permissions {
+    pub(crate) fn new(approvals: &[AgentApproval], may_ask: bool) -> Self {
         // All but the newest were decided for an earlier run, which had them.
         let newest = approvals.len().saturating_sub(1);
-        let used = approvals.iter().enumerate();
-        let used = used.map(|(index, approval)| index < newest && approval.state == ApprovalState::Approved);
-        Self { approvals, may_ask, used: used.collect() }
+        let approvals = approvals.iter().enumerate();
+        let approvals = approvals
+            .map(|(index, approval)| (approval.clone(), index < newest && approval.state == ApprovalState::Approved));
+        Self { approvals: approvals.collect(), may_ask }
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
         let action = action(call);
-        let decided = self.approvals.iter().enumerate().rev();
-        let decided = decided.filter(|(_, approval)| approval.action == action).find(|(index, _)| !self.used[*index]);
-        let kind = match decided {
-            Some((index, approval)) if approval.state == ApprovalState::Approved => {
-                self.used[index] = true;
-                "allow_once"
+        let decided = self.approvals.iter_mut().rev().find(|(approval, is_used)| approval.action == action && !is_used);
+        match decided {
+            Some((approval, is_used)) if approval.state == ApprovalState::Approved => {
+                *is_used = true;
+                Decision::Choose(allowed(options))
             }
-            None if self.may_ask => return Decision::Ask(request(action, call)),
-            Some(_) | None => "reject_once",
-        };
-        let option = options.iter().find(|option| option.kind == kind);
-        Decision::Choose(option.map(|option| option.option_id.clone()))
+            None if self.may_ask => Decision::Ask(request(action, call)),
+            Some(_) | None => Decision::Choose(rejected(options)),
+        }
     }
+
+    /// The option for what was decided while the run waited. A no holds for the rest of the run.
+    pub(crate) fn decided(&mut self, approval: AgentApproval, options: &[PermissionOption]) -> Option<String> {
+        let is_approved = approval.state == ApprovalState::Approved;
+        self.approvals.push((approval, is_approved));
+        if is_approved { allowed(options) } else { rejected(options) }
+    }
+}
+
+/// The option that allows one call. `None`: there is none.
+fn allowed(options: &[PermissionOption]) -> Option<String> {
+    of_kind(options, "allow_once")
+}
+
+/// The option that rejects one call. `None`: there is none.
+pub(crate) fn rejected(options: &[PermissionOption]) -> Option<String> {
+    of_kind(options, "reject_once")
+}
+
+fn of_kind(options: &[PermissionOption], kind: &str) -> Option<String> {
+    options.iter().find(|option| option.kind == kind).map(|option| option.option_id.clone())
 }
 
 /// The name of an action, by which a decision is found again: the kind of the call, its title, and a digest of what neither says. So
@@ -158,6 +176,28 @@ mod tests {
         let decision = permissions.decide(&call("rm a"), &options(kinds));
 
         assert_eq!(decision, Decision::Choose(chosen.map(str::to_owned)));
+    }
+
+    #[rstest]
+    #[case::approved(ApprovalState::Approved, "id-allow_once", None)]
+    #[case::declined(ApprovalState::Declined, "id-reject_once", Some("id-reject_once"))]
+    #[case::expired(ApprovalState::Expired, "id-reject_once", Some("id-reject_once"))]
+    #[case::dropped(ApprovalState::Dropped, "id-reject_once", Some("id-reject_once"))]
+    fn a_decision_in_the_middle_of_a_run_allows_one_call_or_none(
+        #[case] state: ApprovalState,
+        #[case] chosen: &str,
+        #[case] next: Option<&str>,
+    ) {
+        let mut permissions = Permissions::new(&[], true);
+
+        assert_eq!(permissions.decided(approval("execute: rm a", state), &options(&ALL)).as_deref(), Some(chosen));
+
+        match (permissions.decide(&call("rm a"), &options(&ALL)), next) {
+            (Decision::Choose(option), Some(next)) => assert_eq!(option.as_deref(), Some(next)),
+            (Decision::Ask(_), None) => {}
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(permissions.decide(&call("rm b"), &options(&ALL)), Decision::Ask(_)));
     }
 
     #[test]

@@ -1,16 +1,12 @@
-//! One run: a prompt, what the agent says and does meanwhile, and the outcome.
+//! One run: a prompt, or more, and the outcome.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_agents::{
-    Supervisor,
-    prompt::files,
-    report::{AnswerUpdate, Report},
-};
+use rejoinder_agents::{Supervisor, prompt::files};
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, ApprovalRequest, Outcome, Reply, RunEvents, SessionId,
-    SessionNotice, SessionNoticeChange, TraceHeaders, Usage,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SessionNotice, SessionNoticeChange,
+    TraceHeaders,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -19,18 +15,12 @@ use tracing::debug;
 
 use crate::{
     AcpSection,
-    answer::Answer,
-    connection::Prompt,
     drive::Keeper,
-    event::{CallError, Event},
-    feed::MOST_WAITING,
+    follow::Run,
     launch::{Launch, Launcher},
-    open::{Opened, Opener, refusal},
-    permission::{Decision, Permissions},
+    open::{Opened, Opener},
     prompt,
-    protocol::{Chunk, Content, NOT_FOUND, PromptEnd, RpcError, Update},
     sessions::{Owner, Sessions, Slot},
-    tools::ToolCalls,
 };
 
 /// How many prompts one run may have.
@@ -41,10 +31,10 @@ const CANCELLED: Duration = Duration::from_millis(1_500);
 
 /// An agent with the Agent Client Protocol.
 pub struct Acp {
-    name: AgentName,
-    settings: AcpSection,
+    pub(crate) name: AgentName,
+    pub(crate) settings: AcpSection,
     keeper: Keeper,
-    sessions: Sessions,
+    pub(crate) sessions: Sessions,
 }
 
 impl fmt::Debug for Acp {
@@ -94,8 +84,8 @@ impl Acp {
             if is_new {
                 self.remember(&id, events, &slot, &owner).await;
             }
-            if let Some(request) = run.follow(prompt, &id).await? {
-                self.wait_for_end(turn.session).await;
+            if let Some(request) = run.follow(prompt, &id, &owner).await? {
+                wait_for_end(&owner).await;
                 return Ok(Outcome::Approval(request));
             }
             let came = if round < MAX_ROUNDS { events.listen().await } else { Vec::new() };
@@ -127,12 +117,12 @@ impl Acp {
             debug!(agent = &*self.name, error, "the agent's own id of an earlier session is still stored");
         }
     }
+}
 
-    /// Waits a moment until the agent has ended its work on a prompt that was cancelled.
-    async fn wait_for_end(&self, session: SessionId) {
-        // If it goes on, the next run waits for it, or leaves the session.
-        let _ = timeout(CANCELLED, self.sessions.of(session).owner().until_idle()).await;
-    }
+/// Waits a moment until the agent has ended its work on a prompt that was cancelled.
+async fn wait_for_end(owner: &Owner) {
+    // If it goes on, the next run waits for it, or leaves the session.
+    let _ = timeout(CANCELLED, owner.until_idle()).await;
 }
 
 #[async_trait]
@@ -177,7 +167,7 @@ impl AgentRuntime for Acp {
             return outcome;
         }
         // The prompt, which is gone, has told the agent.
-        self.wait_for_end(turn.session).await;
+        wait_for_end(&self.sessions.of(turn.session).owner()).await;
         Err(AgentError::Failed("the run was cancelled".to_owned()))
     }
 }
@@ -189,135 +179,4 @@ fn meta(turn: &AgentTurn) -> Value {
         meta[name] = value.into();
     }
     meta
-}
-
-/// What a run has heard of the agent so far.
-struct Run<'a> {
-    acp: &'a Acp,
-    turn: &'a AgentTurn,
-    events: &'a RunEvents,
-    report: Report<'a>,
-    answer: Answer,
-    tools: ToolCalls,
-    permissions: Permissions<'a>,
-}
-
-impl<'a> Run<'a> {
-    fn new(acp: &'a Acp, turn: &'a AgentTurn, events: &'a RunEvents) -> Self {
-        let permissions = Permissions::new(&turn.approvals, turn.may_ask_approval);
-        let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
-        Self { acp, turn, events, report, answer, tools, permissions }
-    }
-
-    /// Follows the agent's work on a prompt to its end, or until somebody must approve something.
-    async fn follow(&mut self, mut prompt: Prompt, session: &str) -> Result<Option<ApprovalRequest>, AgentError> {
-        let patience = self.acp.settings.idle_timeout;
-        loop {
-            let event = timeout(patience, prompt.next()).await;
-            match event.map_err(|_| AgentError::Stalled(format!("nothing came for {patience:?} (`idle_timeout`)")))? {
-                Event::Update(Update::AgentMessageChunk(chunk)) => self.chunk(chunk).await,
-                Event::Update(Update::ToolCall(call) | Update::ChangedToolCall(call)) => {
-                    self.answer.interrupt();
-                    if let Some(ended) = self.tools.update(call) {
-                        self.events.tool(ended).await;
-                    }
-                }
-                Event::Update(Update::Other) => {}
-                Event::Permission(id, request) => {
-                    let call = self.tools.known(&request.tool_call);
-                    match self.permissions.decide(&call, &request.options) {
-                        Decision::Choose(option) => prompt.permit(&id, option.as_deref()),
-                        Decision::Ask(request) => {
-                            prompt.permit(&id, None);
-                            return Ok(Some(request));
-                        }
-                    }
-                }
-                Event::Lost => {
-                    return Err(AgentError::Broken(
-                        "a message of the agent cannot be read: its answer is not whole".to_owned(),
-                    ));
-                }
-                Event::Overflowed => {
-                    return Err(AgentError::Broken(format!(
-                        "the agent sends faster than its answer is taken: more than {MOST_WAITING} bytes wait"
-                    )));
-                }
-                Event::Ended(Ok(end)) => return self.ended(&prompt, end).await.map(|()| None),
-                Event::Ended(Err(error)) => return Err(self.failed(session, error)),
-            }
-        }
-    }
-
-    async fn chunk(&mut self, chunk: Chunk) {
-        let Content::Text { text } = chunk.content else { return };
-        let has_shown = self.answer.has_shown();
-        let Some(step) = self.answer.push(chunk.message_id.as_deref(), &text) else { return };
-        if step.withdraws {
-            self.report.withdraw().await;
-        }
-        if let Some(rest) = step.ends {
-            self.report.text(rest).await;
-            self.report.next(has_shown);
-        }
-        self.report.update(step.update).await;
-    }
-
-    async fn ended(&mut self, prompt: &Prompt, end: PromptEnd) -> Result<(), AgentError> {
-        if let Some(usage) = end.usage {
-            let (input_tokens, output_tokens) = usage.sums();
-            let usage = Usage { input_tokens, output_tokens };
-            self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
-        }
-        match end.stop_reason.as_str() {
-            "end_turn" => Ok(()),
-            "max_tokens" if self.answer.has_shown() => {
-                self.answer.is_cut = true;
-                Ok(())
-            }
-            "max_tokens" => Err(AgentError::Broken("the answer was cut off before any text (max_tokens)".to_owned())),
-            "refusal" => {
-                let message = "the agent's model refuses to answer".to_owned();
-                Err(AgentError::Refused { status: "refusal".to_owned(), message })
-            }
-            _ => Err(AgentError::Failed(format!("it stopped before the end: {}", prompt.told(end.stop_reason)))),
-        }
-    }
-
-    /// The error that ends the run.
-    fn failed(&self, session: &str, error: CallError) -> AgentError {
-        let after = if self.answer.has_shown() { " in the middle of its answer" } else { "" };
-        match error {
-            CallError::Closed(reason) => AgentError::Broken(format!("its process has ended{after}: {reason}")),
-            CallError::Invalid(error) => AgentError::Broken(format!("the end of its answer cannot be read: {error}")),
-            CallError::Refused(error) => {
-                if is_lost_session(&error) {
-                    self.acp.sessions.of(self.turn.session).forget(session);
-                }
-                refusal("session/prompt", &error)
-            }
-        }
-    }
-
-    /// The whole answer.
-    async fn text(mut self) -> String {
-        self.report.text(self.answer.end()).await;
-        if self.answer.notices > 0 {
-            let (agent, notices) = (&*self.acp.name, self.answer.notices);
-            debug!(agent, turn_id = %self.turn.turn, notices, "chunks without an id are no part of the answer");
-        }
-        let is_cut = self.answer.is_cut;
-        let mut text = self.answer.into_text();
-        if is_cut {
-            let notice = format!("\n\n{}", self.turn.cut_off);
-            text.push_str(&notice);
-            self.report.text(notice).await;
-        }
-        text
-    }
-}
-
-/// Whether the agent does not know the session any more.
-fn is_lost_session(error: &RpcError) -> bool {
-    error.code == NOT_FOUND || error.message.to_ascii_lowercase().contains("session not found")
 }

@@ -1,5 +1,6 @@
 //! The runtime with a double of an agent.
 
+mod asking;
 mod conformance;
 mod double;
 mod talking;

@@ -3,9 +3,8 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentMessage, AgentRuntime as _, AgentTurn, ApprovalState, HistoryLine, LineState,
-    Outcome, RunEvent, RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage,
-    conformance::runtime::turn,
+    AgentError, AgentMessage, AgentRuntime as _, AgentTurn, HistoryLine, LineState, Outcome, RunEvent, RunEvents,
+    SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage, conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::json;
@@ -15,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::double::{Act, Double, run, run_listening, run_remembering, says};
 use crate::{connection::Connection, event::CallError};
 
-fn text(outcome: Result<Outcome, AgentError>) -> String {
+pub(super) fn text(outcome: Result<Outcome, AgentError>) -> String {
     match outcome {
         Ok(Outcome::Reply(reply)) => reply.text,
         other => panic!("no reply: {other:?}"),
@@ -32,7 +31,7 @@ fn seen(events: &[RunEvent]) -> String {
 }
 
 /// The same turn in another run, with what was said before.
-fn again(before: &AgentTurn, said: &str) -> AgentTurn {
+pub(super) fn again(before: &AgentTurn, said: &str) -> AgentTurn {
     let line = |speaker, text: &str| HistoryLine {
         speaker,
         author: None,
@@ -339,48 +338,6 @@ async fn a_session_that_cannot_be_opened_again_is_told_what_was_said(
     assert_eq!(double.methods(), methods);
     let told = double.prompt(1);
     assert!(told.len() == 3 && told[1].contains("An answer.") && told[2] == "More", "{told:?}");
-}
-
-/// Gemini lists `allow_always` first.
-const OPTIONS: &[&str] = &["allow_always", "allow_once", "reject_once"];
-
-fn asks() -> Double {
-    Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)])
-}
-
-#[tokio::test]
-async fn what_nobody_can_approve_is_rejected_once() {
-    let (outcome, _) = run(&asks().runtime(), turn("Tidy up")).await;
-
-    assert!(text(outcome).contains("o-reject_once"));
-}
-
-#[tokio::test]
-async fn the_agent_waits_for_an_approval_and_goes_on_in_its_session() {
-    let double = asks();
-    let (acp, first) = (double.runtime(), AgentTurn { may_ask_approval: true, ..turn("Tidy up") });
-
-    let (asked, _) = run(&acp, first.clone()).await;
-
-    let Ok(Outcome::Approval(request)) = asked else { panic!("{asked:?}") };
-    assert_eq!((request.action.as_str(), request.kind.as_deref()), ("execute: rm -r build", Some("acp.execute")));
-    let outcomes: Vec<_> =
-        double.0.given.lock().iter().map(|given| given["result"]["outcome"]["outcome"].clone()).collect();
-    assert!(outcomes.contains(&json!("cancelled")), "{outcomes:?}");
-    assert!(double.methods().contains(&"session/cancel".to_owned()));
-
-    let approved = AgentApproval {
-        action: request.action,
-        state: ApprovalState::Approved,
-        by: Some("Grace".to_owned()),
-        note: None,
-    };
-    let (outcome, _) = run(&acp, AgentTurn { approvals: vec![approved], attempt: 2, ..first }).await;
-
-    assert!(text(outcome).contains("o-allow_once"));
-    assert_eq!(double.methods().iter().filter(|method| *method == "session/new").count(), 1);
-    let told = double.prompt(1);
-    assert!(told.len() == 1 && told[0].contains("\"decision\":\"approved\"") && told[0].contains("Grace"), "{told:?}");
 }
 
 #[rstest]

@@ -1,0 +1,231 @@
+//! What the agent says, does and asks for in a run.
+
+use std::{collections::VecDeque, pin::Pin};
+
+use rejoinder_agents::report::{AnswerUpdate, Report};
+use rejoinder_core::{AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage};
+use serde_json::Value;
+use tokio::time::timeout;
+use tracing::debug;
+
+use crate::{
+    answer::Answer,
+    connection::Prompt,
+    event::{CallError, Event},
+    feed::MOST_WAITING,
+    open::refusal,
+    permission::{Decision, Permissions, rejected},
+    protocol::{Chunk, Content, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError, Update},
+    run::Acp,
+    sessions::Owner,
+    tools::ToolCalls,
+};
+
+/// What somebody is to approve, while the agent waits for it.
+struct Question<'a> {
+    /// The id of the agent's request.
+    id: Value,
+    options: Vec<PermissionOption>,
+    request: ApprovalRequest,
+    decision: Pin<Box<dyn Future<Output = Result<AgentApproval, String>> + Send + 'a>>,
+}
+
+/// What a run has heard of the agent so far.
+pub(crate) struct Run<'a> {
+    acp: &'a Acp,
+    turn: &'a AgentTurn,
+    events: &'a RunEvents,
+    pub(crate) report: Report<'a>,
+    pub(crate) answer: Answer,
+    tools: ToolCalls,
+    permissions: Permissions,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(acp: &'a Acp, turn: &'a AgentTurn, events: &'a RunEvents) -> Self {
+        let permissions = Permissions::new(&turn.approvals, turn.may_ask_approval);
+        let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
+        Self { acp, turn, events, report, answer, tools, permissions }
+    }
+
+    /// Follows the agent's work on a prompt to its end. While it waits for a decision, the session is left to others who want it: then, and
+    /// if the prompt fails, returns what it asked for, because the decision has the turn run again.
+    pub(crate) async fn follow(
+        &mut self,
+        mut prompt: Prompt,
+        session: &str,
+        owner: &Owner,
+    ) -> Result<Option<ApprovalRequest>, AgentError> {
+        let mut question = None;
+        let ended = self.work(&mut prompt, session, owner, &mut question).await;
+        match (ended, question) {
+            (Err(error), Some(question)) => {
+                let (agent, why) = (&*self.acp.name, error.summary());
+                debug!(agent, turn_id = %self.turn.turn, why, "a prompt waits no longer for a decision");
+                Ok(Some(question.request))
+            }
+            (ended, _) => ended.map(|()| None),
+        }
+    }
+
+    /// The error is the end of the prompt, of which a question may be left.
+    async fn work(
+        &mut self,
+        prompt: &mut Prompt,
+        session: &str,
+        owner: &Owner,
+        question: &mut Option<Question<'a>>,
+    ) -> Result<(), AgentError> {
+        let patience = self.acp.settings.idle_timeout;
+        let mut requests = VecDeque::new();
+        loop {
+            while question.is_none()
+                && let Some((id, request)) = requests.pop_front()
+            {
+                *question = self.decide(prompt, id, request);
+            }
+            prompt.suspend(question.is_some());
+            let event = match question {
+                None => timeout(patience, prompt.next())
+                    .await
+                    .map_err(|_| AgentError::Stalled(format!("nothing came for {patience:?} (`idle_timeout`)")))?,
+                Some(waits) => tokio::select! {
+                    biased;
+                    decision = &mut waits.decision => {
+                        let option = self.option(decision, &waits.options);
+                        prompt.permit(&waits.id, option.as_deref());
+                        *question = None;
+                        continue;
+                    }
+                    () = owner.is_wanted() => {
+                        return Err(AgentError::Failed("its session is used otherwise".to_owned()));
+                    }
+                    event = prompt.next() => event,
+                },
+            };
+            match event {
+                Event::Update(Update::AgentMessageChunk(chunk)) => self.chunk(chunk).await,
+                Event::Update(Update::ToolCall(call) | Update::ChangedToolCall(call)) => {
+                    self.answer.interrupt();
+                    if let Some(ended) = self.tools.update(call) {
+                        self.events.tool(ended).await;
+                    }
+                }
+                Event::Update(Update::Other) => {}
+                Event::Permission(id, request) => requests.push_back((id, request)),
+                Event::Lost => {
+                    return Err(AgentError::Broken(
+                        "a message of the agent cannot be read: its answer is not whole".to_owned(),
+                    ));
+                }
+                Event::Overflowed => {
+                    return Err(AgentError::Broken(format!(
+                        "the agent sends faster than its answer is taken: more than {MOST_WAITING} bytes wait"
+                    )));
+                }
+                Event::Ended(Ok(end)) => return self.ended(prompt, end).await,
+                Event::Ended(Err(error)) => return Err(self.failed(session, error)),
+            }
+        }
+    }
+
+    /// Answers a request of the agent for permission, or has the approvers asked.
+    fn decide(&mut self, prompt: &mut Prompt, id: Value, request: PermissionRequest) -> Option<Question<'a>> {
+        let PermissionRequest { tool_call, options, .. } = request;
+        match self.permissions.decide(&self.tools.known(&tool_call), &options) {
+            Decision::Choose(option) => {
+                prompt.permit(&id, option.as_deref());
+                None
+            }
+            Decision::Ask(request) => {
+                self.answer.interrupt();
+                let decision = Box::pin(self.events.ask_approval(request.clone()));
+                Some(Question { id, options, request, decision })
+            }
+        }
+    }
+
+    /// The agent's option for a decision. That nobody was asked is a no.
+    fn option(&mut self, decision: Result<AgentApproval, String>, options: &[PermissionOption]) -> Option<String> {
+        match decision {
+            Ok(approval) => self.permissions.decided(approval, options),
+            Err(why) => {
+                let agent = &*self.acp.name;
+                debug!(agent, turn_id = %self.turn.turn, why, "nobody is asked for what an ACP agent wants to do");
+                rejected(options)
+            }
+        }
+    }
+
+    async fn chunk(&mut self, chunk: Chunk) {
+        let Content::Text { text } = chunk.content else { return };
+        let has_shown = self.answer.has_shown();
+        let Some(step) = self.answer.push(chunk.message_id.as_deref(), &text) else { return };
+        if step.withdraws {
+            self.report.withdraw().await;
+        }
+        if let Some(rest) = step.ends {
+            self.report.text(rest).await;
+            self.report.next(has_shown);
+        }
+        self.report.update(step.update).await;
+    }
+
+    async fn ended(&mut self, prompt: &Prompt, end: PromptEnd) -> Result<(), AgentError> {
+        if let Some(usage) = end.usage {
+            let (input_tokens, output_tokens) = usage.sums();
+            let usage = Usage { input_tokens, output_tokens };
+            self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
+        }
+        match end.stop_reason.as_str() {
+            "end_turn" => Ok(()),
+            "max_tokens" if self.answer.has_shown() => {
+                self.answer.is_cut = true;
+                Ok(())
+            }
+            "max_tokens" => Err(AgentError::Broken("the answer was cut off before any text (max_tokens)".to_owned())),
+            "refusal" => {
+                let message = "the agent's model refuses to answer".to_owned();
+                Err(AgentError::Refused { status: "refusal".to_owned(), message })
+            }
+            _ => Err(AgentError::Failed(format!("it stopped before the end: {}", prompt.told(end.stop_reason)))),
+        }
+    }
+
+    /// The error that ends the run.
+    pub(crate) fn failed(&self, session: &str, error: CallError) -> AgentError {
+        let after = if self.answer.has_shown() { " in the middle of its answer" } else { "" };
+        match error {
+            CallError::Closed(reason) => AgentError::Broken(format!("its process has ended{after}: {reason}")),
+            CallError::Invalid(error) => AgentError::Broken(format!("the end of its answer cannot be read: {error}")),
+            CallError::Refused(error) => {
+                if is_lost_session(&error) {
+                    self.acp.sessions.of(self.turn.session).forget(session);
+                }
+                refusal("session/prompt", &error)
+            }
+        }
+    }
+
+    /// The whole answer.
+    pub(crate) async fn text(mut self) -> String {
+        self.report.text(self.answer.end()).await;
+        if self.answer.notices > 0 {
+            let (agent, notices) = (&*self.acp.name, self.answer.notices);
+            debug!(agent, turn_id = %self.turn.turn, notices, "chunks without an id are no part of the answer");
+        }
+        let is_cut = self.answer.is_cut;
+        let mut text = self.answer.into_text();
+        if is_cut {
+            let notice = format!("\n\n{}", self.turn.cut_off);
+            text.push_str(&notice);
+            self.report.text(notice).await;
+        }
+        text
+    }
+}
+
+/// Whether the agent does not know the session any more.
+fn is_lost_session(error: &RpcError) -> bool {
+    error.code == NOT_FOUND || error.message.to_ascii_lowercase().contains("session not found")
+}

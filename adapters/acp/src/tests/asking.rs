@@ -1,0 +1,312 @@
+//! An agent that asks for permission, and waits.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use rejoinder_core::{
+    AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvent,
+    RunEvents, SessionNotice, SessionNoticeChange, conformance::runtime::turn,
+};
+use rstest::rstest;
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    double::{Act, Double, OPTIONS, run, says},
+    talking::{again, text},
+};
+use crate::{Acp, AcpSection};
+
+type Decided = Result<AgentApproval, String>;
+
+fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
+    AgentApproval { action: request.action.clone(), state, by: Some("Grace".to_owned()), note: None }
+}
+
+/// Runs a turn in which somebody may be asked. Returns its outcome, and for what they were asked. While `decide` returns nothing, nobody
+/// decides.
+async fn run_deciding(
+    acp: &Acp,
+    turn: AgentTurn,
+    mut decide: impl FnMut(&ApprovalRequest) -> Option<Decided>,
+    cancel: CancellationToken,
+) -> (Result<Outcome, AgentError>, Vec<ApprovalRequest>) {
+    let (events, mut reported) = RunEvents::channel();
+    let read = async {
+        let (mut asked, mut open) = (Vec::new(), Vec::new());
+        while let Some(event) = reported.recv().await {
+            match event {
+                RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
+                RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
+                RunEvent::Ask(request, answer) => {
+                    open.retain(|open: &tokio::sync::oneshot::Sender<Decided>| !open.is_closed());
+                    assert!(open.is_empty(), "two approvals are asked for at once");
+                    match decide(&request) {
+                        Some(decided) => drop(answer.send(decided)),
+                        None => open.push(answer),
+                    }
+                    asked.push(request);
+                }
+                _ => {}
+            }
+        }
+        asked
+    };
+    let turn = AgentTurn { may_ask_approval: true, ..turn };
+    let both = async { tokio::join!(acp.run(turn, events, cancel), read) };
+    timeout(Duration::from_secs(20), both).await.expect("the run ends")
+}
+
+async fn run_undecided(acp: &Acp, turn: AgentTurn) -> Result<Outcome, AgentError> {
+    run_deciding(acp, turn, |_| None, CancellationToken::new()).await.0
+}
+
+fn asked_for(outcome: Result<Outcome, AgentError>) -> ApprovalRequest {
+    match outcome {
+        Ok(Outcome::Approval(request)) => request,
+        other => panic!("no request: {other:?}"),
+    }
+}
+
+fn asks() -> Double {
+    Double::new(|prompt| {
+        let said = prompt["params"]["prompt"].to_string();
+        if said.contains("Tidy up") || said.contains("approved") {
+            vec![Act::Asks("rm -r build", OPTIONS)]
+        } else if said.contains("die") {
+            vec![Act::Dies]
+        } else {
+            vec![says("Hello.")]
+        }
+    })
+}
+
+async fn until_it_asks(double: &Double) {
+    while double.0.asked.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // The run has to take it.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
+#[tokio::test]
+async fn what_nobody_can_approve_is_rejected_once() {
+    let (outcome, _) = run(&asks().runtime(), turn("Tidy up")).await;
+
+    assert!(text(outcome).contains("o-reject_once"));
+}
+
+#[rstest]
+#[case::approved(Ok(ApprovalState::Approved), OPTIONS, "o-allow_once")]
+#[case::declined(Ok(ApprovalState::Declined), OPTIONS, "o-reject_once")]
+#[case::expired(Ok(ApprovalState::Expired), OPTIONS, "o-reject_once")]
+#[case::nobody_was_asked(Err("it asks too often"), OPTIONS, "o-reject_once")]
+#[case::only_always(Ok(ApprovalState::Approved), &["allow_always"], "cancelled")]
+#[case::no_way_to_reject(Ok(ApprovalState::Declined), &["allow_always", "allow_once"], "cancelled")]
+#[tokio::test]
+async fn a_decision_is_answered_in_the_same_prompt(
+    #[case] state: Result<ApprovalState, &'static str>,
+    #[case] options: &'static [&'static str],
+    #[case] answered: &str,
+) {
+    let double = Double::new(move |_| vec![says("I tidy up. "), Act::Asks("rm -r build", options), says(" Done.")]);
+    let decide = |request: &ApprovalRequest| Some(state.map(|state| decision(request, state)).map_err(str::to_owned));
+
+    let (outcome, asked) = run_deciding(&double.runtime(), turn("Tidy up"), decide, CancellationToken::new()).await;
+
+    let said = text(outcome);
+    assert!(said.starts_with("I tidy up.") && said.contains(answered) && said.ends_with("Done."), "{said}");
+    let [request] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!((request.action.as_str(), request.kind.as_deref()), ("execute: rm -r build", Some("acp.execute")));
+    assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt"]);
+}
+
+#[tokio::test]
+async fn several_requests_are_asked_one_at_a_time_and_each_gets_its_own_decision() {
+    let double = Double::new(|_| {
+        vec![Act::AsksAll(&["rm a", "rm b", "rm c"]), Act::Asks("rm a", OPTIONS), Act::Asks("rm b", OPTIONS)]
+    });
+    let decide = |request: &ApprovalRequest| {
+        let is_declined = request.action == "execute: rm b";
+        let state = if is_declined { ApprovalState::Declined } else { ApprovalState::Approved };
+        Some(Ok(decision(request, state)))
+    };
+
+    let (outcome, asked) = run_deciding(&double.runtime(), turn("Tidy up"), decide, CancellationToken::new()).await;
+
+    text(outcome);
+    let asked: Vec<_> = asked.iter().map(|request| request.action.trim_start_matches("execute: ")).collect();
+    // An approval is for one call, and a no holds.
+    assert_eq!(asked, ["rm a", "rm b", "rm c", "rm a"]);
+    let answered = ["o-allow_once", "o-reject_once", "o-allow_once", "o-allow_once", "o-reject_once"];
+    assert_eq!(double.answered(), answered);
+}
+
+/// What the agent does in its session once it was told that its prompt is cancelled.
+#[tokio::test]
+async fn another_turn_of_the_session_takes_the_place_of_one_that_waits() {
+    let double = asks();
+    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let next = async {
+        until_it_asks(&double).await;
+        run(&acp, again(&first, "Hi")).await.0
+    };
+
+    let (asked, next) = tokio::join!(run_undecided(&acp, first.clone()), next);
+
+    let request = asked_for(asked);
+    assert_eq!(request.action, "execute: rm -r build");
+    assert_eq!((text(next).as_str(), double.answered()), ("Hello.", vec!["cancelled".to_owned()]));
+    let methods = ["initialize", "session/new", "session/prompt", "session/cancel", "session/prompt"];
+    assert_eq!(double.methods(), methods);
+
+    let approvals = vec![decision(&request, ApprovalState::Approved)];
+    let last = AgentTurn { approvals, attempt: 2, may_ask_approval: true, ..first };
+    assert!(text(run(&acp, last).await.0).contains("o-allow_once"));
+    let told = double.prompt(2);
+    assert!(told.len() == 1 && told[0].contains("\"decision\":\"approved\"") && told[0].contains("Grace"), "{told:?}");
+}
+
+/// A run that asks while another one waits for the session already.
+#[tokio::test]
+async fn a_run_that_others_wait_for_does_not_wait_for_a_decision() {
+    let waits = CancellationToken::new();
+    let acts = vec![Act::Waits(waits.clone()), Act::Asks("rm -r build", OPTIONS)];
+    let double = Double::new(move |prompt| {
+        let is_first = prompt["params"]["prompt"].to_string().contains("Tidy up");
+        if is_first { acts.clone() } else { vec![says("Hello.")] }
+    });
+    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let next = async {
+        double.until_called("session/prompt").await;
+        run(&acp, again(&first, "Hi")).await.0
+    };
+    let releases = async {
+        double.until_called("session/prompt").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        waits.cancel();
+    };
+
+    let (asked, next, ()) = tokio::join!(run_undecided(&acp, first.clone()), next, releases);
+
+    assert_eq!((asked_for(asked).action.as_str(), text(next).as_str()), ("execute: rm -r build", "Hello."));
+}
+
+#[rstest]
+#[case::removal(SessionNoticeChange::TurnRemoved(turn("").turn))]
+#[case::deletion(SessionNoticeChange::Deleted)]
+#[tokio::test]
+async fn a_run_does_not_wait_in_a_session_that_is_left(#[case] change: SessionNoticeChange) {
+    let double = asks();
+    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let removes = async {
+        until_it_asks(&double).await;
+        acp.session_changed(SessionNotice { session: first.session, own_session: None, change }).await
+    };
+
+    let (asked, removed) = tokio::join!(run_undecided(&acp, first.clone()), removes);
+    removed.expect("it forgets");
+    let approvals = vec![decision(&asked_for(asked), ApprovalState::Approved)];
+    let (outcome, _) = run(&acp, AgentTurn { approvals, attempt: 2, may_ask_approval: true, ..first }).await;
+
+    assert!(text(outcome).contains("o-allow_once"));
+    assert_eq!(double.methods().iter().filter(|method| *method == "session/new").count(), 2);
+}
+
+#[tokio::test]
+async fn a_turn_waits_on_if_the_process_ends() {
+    let double = asks();
+    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let dies = async {
+        until_it_asks(&double).await;
+        run(&acp, turn("die")).await.0
+    };
+
+    let (asked, died) = tokio::join!(run_undecided(&acp, first), dies);
+
+    died.expect_err("its process has ended");
+    assert_eq!(asked_for(asked).action, "execute: rm -r build");
+}
+
+/// A run that waits for days does not keep a process that hangs.
+#[tokio::test]
+async fn a_process_that_hangs_is_restarted_although_a_run_waits() {
+    let capabilities = json!({ "mostSessions": 1 });
+    let double = Double::that_can(capabilities, None, |_| vec![Act::Asks("rm -r build", OPTIONS)]);
+    let acp = double.with(AcpSection { start_timeout: Duration::from_millis(100), ..AcpSection::default() });
+    let runs = Arc::clone(&acp);
+    tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
+    let hangs = async {
+        until_it_asks(&double).await;
+        run(&acp, turn("Hi")).await.0
+    };
+
+    let (asked, hung) = tokio::join!(run_undecided(&acp, turn("Tidy up")), hangs);
+
+    assert!(matches!(&hung, Err(AgentError::Stalled(_))), "{hung:?}");
+    assert_eq!(asked_for(asked).action, "execute: rm -r build");
+}
+
+/// `/stop`, or the end of the conversation.
+#[tokio::test]
+async fn a_run_that_is_cancelled_while_it_waits_tells_the_agent() {
+    let double = Double::new(|_| vec![Act::AsksAll(&["rm a", "rm b"])]);
+    let (acp, cancel) = (double.runtime(), CancellationToken::new());
+    let stops = async {
+        until_it_asks(&double).await;
+        cancel.cancel();
+    };
+
+    let ((outcome, asked), ()) = tokio::join!(run_deciding(&acp, turn("Tidy up"), |_| None, cancel.clone()), stops);
+
+    assert!(outcome.is_err(), "{outcome:?}");
+    assert_eq!((asked.len(), double.answered()), (1, vec!["cancelled".to_owned(); 2]));
+    assert!(double.methods().contains(&"session/cancel".to_owned()));
+    assert_eq!(double.0.working.load(std::sync::atomic::Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_agent_may_answer_without_the_decision() {
+    let double = Double::new(|_| vec![Act::AsksInPassing("rm -r build"), says("I leave it.")]);
+
+    let outcome = run_undecided(&double.runtime(), turn("Tidy up")).await;
+
+    assert_eq!(text(outcome), "I leave it.");
+}
+
+/// What the agent says while it waits is a part of its answer, and no limit holds for its silence.
+#[tokio::test]
+async fn nothing_is_lost_while_it_waits() {
+    let double =
+        Double::new(|_| vec![Act::AsksInPassing("rm -r build"), says("One. "), Act::Waits(CancellationToken::new())]);
+    let settings = AcpSection { idle_timeout: Duration::from_millis(10), ..AcpSection::default() };
+    let acp = double.with(settings);
+    let runs = Arc::clone(&acp);
+    tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
+    let (events, mut reported) = RunEvents::channel();
+    let texts = Mutex::new(Vec::new());
+    let read = async {
+        let mut open = None;
+        while let Some(event) = reported.recv().await {
+            match event {
+                RunEvent::Ask(request, answer) => open = Some((request, answer)),
+                RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
+                RunEvent::Text(text) => {
+                    texts.lock().push(text);
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    let (request, answer) = open.take().expect("it asks before it says something");
+                    let _ = answer.send(Ok(decision(&request, ApprovalState::Approved)));
+                }
+                _ => {}
+            }
+        }
+    };
+    let turn = AgentTurn { may_ask_approval: true, ..turn("Tidy up") };
+
+    let (outcome, ()) = tokio::join!(acp.run(turn, events, CancellationToken::new()), read);
+
+    // The limit holds again after the decision.
+    assert!(matches!(&outcome, Err(AgentError::Stalled(_))), "{outcome:?}");
+    assert_eq!((texts.into_inner(), double.answered()), (vec!["One.".to_owned()], vec!["o-allow_once".to_owned()]));
+}
