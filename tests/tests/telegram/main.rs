@@ -1,6 +1,7 @@
 //! End to end on Telegram: the real binary against a Bot API server that fails on demand.
 
 mod access;
+mod acp;
 mod alerts;
 mod answers;
 mod approvals;

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use rejoinder_acp::{Acp, AcpSection};
 use rejoinder_agents::Supervisor;
-use rejoinder_core::{AgentError, AgentRuntime as _, AgentTurn, Outcome, RunEvent, RunEvents};
+use rejoinder_core::{
+    AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvent,
+    RunEvents,
+};
 use tokio_util::sync::CancellationToken;
 
 fn supervisor() -> Supervisor {
@@ -22,7 +25,7 @@ fn start(section: AcpSection, stop: &CancellationToken) -> Arc<Acp> {
     acp
 }
 
-/// Runs a turn, and returns its outcome and what was reported.
+/// Runs a turn, and returns its outcome and what was reported. Whatever it asks for is approved.
 async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<RunEvent>) {
     let (events, mut reported) = RunEvents::channel();
     let read = async {
@@ -31,6 +34,10 @@ async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<Ru
             match event {
                 RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
+                RunEvent::Ask(ApprovalRequest { action, .. }, answer) => {
+                    let by = Some("Grace".to_owned());
+                    let _ = answer.send(Ok(AgentApproval { action, state: ApprovalState::Approved, by, note: None }));
+                }
                 event => all.push(event),
             }
         }

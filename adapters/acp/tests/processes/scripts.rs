@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use rejoinder_acp::{Acp, AcpSection, probe};
-use rejoinder_core::{AgentError, Outcome, conformance::runtime::turn};
+use rejoinder_core::{AgentError, AgentTurn, Outcome, conformance::runtime::turn};
 use rstest::rstest;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,27 @@ async fn outcome_of(script: &str) -> Result<Outcome, AgentError> {
     let (outcome, _) = run(&acp, turn("Hi")).await;
     stop.cancel();
     outcome
+}
+
+/// The prompt that asks goes on.
+#[tokio::test]
+async fn a_process_that_asks_for_permission_gets_the_decision() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = format!(
+        r#"{BEGIN}
+echo '{{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t","title":"rm -r build"}},"options":[{{"optionId":"ever","kind":"allow_always"}},{{"optionId":"once","kind":"allow_once"}}]}}}}'
+read -r line
+case $line in *'"id":"ask"'*'"optionId":"once"'*) text=Done.;; *) text=No.;; esac
+echo "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"s\",\"update\":{{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\"$text\"}}}}}}}}"
+echo '{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn"}}}}'; read -r line"#
+    );
+    let stop = CancellationToken::new();
+    let acp = start(section(folder.path(), &script), &stop);
+
+    let (outcome, _) = run(&acp, AgentTurn { may_ask_approval: true, ..turn("Tidy up") }).await;
+
+    stop.cancel();
+    assert!(matches!(&outcome, Ok(Outcome::Reply(reply)) if reply.text == "Done."), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,196 @@
+//! An agent with the Agent Client Protocol, as a process of its own, that asks for permission in the middle of its run.
+
+use std::path::Path;
+
+use rejoinder_telegram_double::{Person, TelegramDouble, VisibleMessage};
+use rejoinder_tests::{Gateway, GatewayBuilder, eventually};
+
+use crate::telegram;
+
+const APPROVE: usize = 0;
+const DECLINE: usize = 1;
+
+const WAITS: &str = "This waits for approval: execute: Pay the rent";
+
+/// Grace decides for Ada.
+struct Chat {
+    double: TelegramDouble,
+    gateway: Gateway,
+    grace: Person,
+    ada: Person,
+}
+
+impl Chat {
+    async fn start() -> Self {
+        Self::with(Gateway::builder(), "", "").await
+    }
+
+    /// With these keys of the channel, and more sections.
+    async fn with(builder: GatewayBuilder, keys: &str, more: &str) -> Self {
+        let double = TelegramDouble::start().await;
+        let (grace, ada) = (double.person("Grace"), double.person("Ada"));
+        let python = std::env::var("REJOINDER_PYTHON").unwrap_or_else(|_| "python3".into());
+        let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/acp_agent.py");
+        let agent = format!("[agents.main]\nkind = \"acp\"\ncommand = [\"{python}\", \"{}\"]\n", agent.display());
+        let owner = format!("[people.Grace]\nrole = \"owner\"\nidentities = [\"telegram.test/{}\"]\n", grace.id());
+        let gateway = builder.config(&telegram(&double, keys)).config(&agent).config(&owner).config(more).start().await;
+        grace.says("hello");
+        grace.hears("Hello in run 1.").await;
+        Self { double, gateway, grace, ada }
+    }
+
+    /// The latest question of Grace about this.
+    async fn question(&self, what: &str) -> VisibleMessage {
+        self.grace.finds("the question", |it| it.ours && it.text.contains(what) && !it.buttons.is_empty()).await
+    }
+
+    /// Ada asks for the rent, and knows that it waits.
+    async fn asks(&self) -> VisibleMessage {
+        self.ada.says("pay the rent");
+        self.ada.hears(WAITS).await;
+        self.question("Pay the rent").await
+    }
+
+    async fn settles(&self) {
+        eventually("nothing is owed", async || self.gateway.open_turns().is_empty().then_some(())).await;
+    }
+
+    fn seen(&self) -> Vec<String> {
+        self.double.bot_texts(self.ada.chat())
+    }
+}
+
+/// G3. The button is pressed twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_press_lets_the_same_run_go_on() {
+    let chat = Chat::start().await;
+    let question = chat.asks().await;
+
+    chat.grace.presses(question.id, APPROVE);
+    chat.grace.presses(question.id, APPROVE);
+    chat.ada.hears("The rent is paid in run 1.").await;
+
+    chat.settles().await;
+    assert_eq!(chat.seen(), ["The rent is paid in run 1."]);
+
+    let question = chat.asks().await;
+    chat.grace.presses(question.id, DECLINE);
+    chat.ada.hears("The rent is not paid in run 1.").await;
+
+    chat.settles().await;
+    assert_eq!(chat.seen(), ["The rent is paid in run 1.", "The rent is not paid in run 1."]);
+}
+
+/// Each decision is for its own request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_run_asks_for_one_thing_after_the_other() {
+    let chat = Chat::start().await;
+    chat.ada.says("pay the rent and the bakery");
+
+    let rent = chat.question("Pay the rent").await;
+    chat.grace.presses(rent.id, APPROVE);
+    let bakery = chat.question("Pay the bakery").await;
+    chat.grace.presses(rent.id, APPROVE);
+    chat.grace.presses(bakery.id, DECLINE);
+    chat.ada.hears("The rent is paid in run 1. The bakery is not paid in run 1.").await;
+
+    chat.settles().await;
+    assert_eq!(chat.seen().len(), 1);
+}
+
+/// D1, G3. `kill -9` while it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_crash_while_it_waits_loses_no_decision() {
+    let mut chat = Chat::start().await;
+    let question = chat.asks().await;
+
+    chat.gateway.kill();
+    chat.gateway.restart().await;
+    chat.grace.presses(question.id, APPROVE);
+    chat.ada.hears("The rent is paid in run 2.").await;
+
+    chat.settles().await;
+    assert_eq!(chat.seen(), ["The rent is paid in run 2."]);
+    let asked = chat.double.bot_texts(chat.grace.chat()).into_iter().filter(|text| text.contains("Pay the rent"));
+    assert_eq!(asked.count(), 1, "it was asked for once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_nobody_decides_in_time_is_a_no() {
+    let builder = Gateway::builder().time_passes_faster(20);
+    let chat = Chat::with(builder, "", "[approvals]\nexpires = \"60s\"\n").await;
+    let question = chat.asks().await;
+
+    chat.ada.hears("The rent is not paid in run 1.").await;
+    chat.grace.presses(question.id, APPROVE);
+
+    chat.settles().await;
+    assert_eq!(chat.seen(), ["The rent is not paid in run 1."]);
+}
+
+/// A rule of the operator decides without a person.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_rule_lets_it_go_on_at_once() {
+    let rule = "[[approvals.auto]]\nkind = \"acp.execute\"\ndecision = \"approve\"\n";
+    let chat = Chat::with(Gateway::builder(), "", rule).await;
+
+    chat.ada.says("pay the rent");
+    chat.ada.hears("The rent is paid in run 1.").await;
+
+    chat.settles().await;
+    assert_eq!(chat.seen(), ["The rent is paid in run 1."]);
+}
+
+/// A session of the agent takes one prompt at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn another_message_is_answered_while_it_waits() {
+    let chat = Chat::start().await;
+    let question = chat.asks().await;
+
+    chat.ada.says("hello");
+    chat.ada.hears("Hello in run 1.").await;
+    chat.grace.presses(question.id, APPROVE);
+    chat.ada.hears("The rent is paid in run 2.").await;
+
+    chat.settles().await;
+    let mut seen = chat.seen();
+    seen.sort();
+    assert_eq!(seen, ["Hello in run 1.", "The rent is paid in run 2."]);
+}
+
+/// B3. While it works, and while it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn it_is_stopped() {
+    let chat = Chat::with(Gateway::builder(), "streaming = \"edit\"", "").await;
+    chat.ada.says("count");
+    chat.ada.finds("a draft", |it| it.ours && it.text.contains("One, two")).await;
+    chat.ada.says("/stop");
+    chat.settles().await;
+    assert!(!chat.seen().iter().any(|text| text.contains("three")), "{:?}", chat.seen());
+
+    let question = chat.asks().await;
+    chat.ada.says("/stop");
+    chat.settles().await;
+    chat.grace.presses(question.id, APPROVE);
+    chat.ada.says("hello");
+    chat.ada.hears("Hello in run 1.").await;
+
+    chat.settles().await;
+    assert!(!chat.seen().iter().any(|text| text.contains("paid")), "{:?}", chat.seen());
+}
+
+/// It gets what comes meanwhile as another prompt of the same run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_newer_message_steers_it() {
+    let chat = Chat::with(Gateway::builder(), "streaming = \"edit\"\nqueue = \"steer\"", "").await;
+    chat.ada.says("count");
+    chat.ada.finds("a draft", |it| it.ours && it.text.contains("One, two")).await;
+    chat.ada.says("hello");
+    eventually("it waits", async || (chat.gateway.open_turns().len() == 2).then_some(())).await;
+
+    std::fs::write(chat.gateway.data().join("agents/main/counted"), "").expect("its folder is there");
+    chat.ada.hears("One, two three in run 1.\n\nHello in run 1.").await;
+
+    chat.settles().await;
+    assert_eq!(chat.seen().len(), 1);
+}
