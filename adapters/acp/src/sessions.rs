@@ -194,9 +194,11 @@ mod tests {
         let (sessions, session) = (Sessions::default(), turn("").session);
         let slot = sessions.of(session);
         let owner = slot.owner();
-        let others = 3 * MOST;
-        for _ in 0..others {
-            sessions.of(turn("").session);
+        for _ in 0..3 * MOST {
+            let other = turn("").session;
+            // One that is used again takes the place of an older one.
+            sessions.of(other);
+            sessions.of(other);
         }
 
         sessions.remove(session);
