@@ -1,6 +1,6 @@
 //! What the agent says, does and asks for in a run.
 
-use std::{collections::VecDeque, pin::Pin};
+use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
 use rejoinder_agents::report::{AnswerUpdate, Report};
 use rejoinder_core::{AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage};
@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use crate::{
+    AcpSection,
     answer::Answer,
     connection::Prompt,
     event::{CallError, Event},
@@ -16,8 +17,7 @@ use crate::{
     open::refusal,
     permission::{Decision, Permissions, rejected},
     protocol::{Chunk, Content, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError, Update},
-    run::Acp,
-    sessions::Owner,
+    sessions::{Owner, Slot},
     tools::ToolCalls,
 };
 
@@ -32,7 +32,9 @@ struct Question<'a> {
 
 /// What a run has heard of the agent so far.
 pub(crate) struct Run<'a> {
-    acp: &'a Acp,
+    agent: &'a str,
+    settings: &'a AcpSection,
+    slot: Arc<Slot>,
     turn: &'a AgentTurn,
     events: &'a RunEvents,
     pub(crate) report: Report<'a>,
@@ -42,10 +44,17 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn new(acp: &'a Acp, turn: &'a AgentTurn, events: &'a RunEvents) -> Self {
+    /// A run of `agent` in the session of `slot`.
+    pub(crate) fn new(
+        agent: &'a str,
+        settings: &'a AcpSection,
+        slot: Arc<Slot>,
+        turn: &'a AgentTurn,
+        events: &'a RunEvents,
+    ) -> Self {
         let permissions = Permissions::new(&turn.approvals, turn.may_ask_approval);
         let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
-        Self { acp, turn, events, report, answer, tools, permissions }
+        Self { agent, settings, slot, turn, events, report, answer, tools, permissions }
     }
 
     /// Follows the agent's work on a prompt to its end. While it waits for a decision, the session is left to others who want it: then, and
@@ -60,7 +69,7 @@ impl<'a> Run<'a> {
         let ended = self.work(&mut prompt, session, owner, &mut question).await;
         match (ended, question) {
             (Err(error), Some(question)) => {
-                let (agent, why) = (&*self.acp.name, error.summary());
+                let (agent, why) = (self.agent, error.summary());
                 debug!(agent, turn_id = %self.turn.turn, why, "a prompt waits no longer for a decision");
                 Ok(Some(question.request))
             }
@@ -76,7 +85,7 @@ impl<'a> Run<'a> {
         owner: &Owner,
         question: &mut Option<Question<'a>>,
     ) -> Result<(), AgentError> {
-        let patience = self.acp.settings.idle_timeout;
+        let patience = self.settings.idle_timeout;
         let mut requests = VecDeque::new();
         loop {
             while question.is_none()
@@ -150,8 +159,7 @@ impl<'a> Run<'a> {
         match decision {
             Ok(approval) => self.permissions.decided(approval, options),
             Err(why) => {
-                let agent = &*self.acp.name;
-                debug!(agent, turn_id = %self.turn.turn, why, "nobody is asked for what an ACP agent wants to do");
+                debug!(agent = self.agent, turn_id = %self.turn.turn, why, "nobody is asked for what an ACP agent wants to do");
                 rejected(options)
             }
         }
@@ -200,7 +208,7 @@ impl<'a> Run<'a> {
             CallError::Invalid(error) => AgentError::Broken(format!("the end of its answer cannot be read: {error}")),
             CallError::Refused(error) => {
                 if is_lost_session(&error) {
-                    self.acp.sessions.of(self.turn.session).forget(session);
+                    self.slot.forget(session);
                 }
                 refusal("session/prompt", &error)
             }
@@ -211,7 +219,7 @@ impl<'a> Run<'a> {
     pub(crate) async fn text(mut self) -> String {
         self.report.text(self.answer.end()).await;
         if self.answer.notices > 0 {
-            let (agent, notices) = (&*self.acp.name, self.answer.notices);
+            let (agent, notices) = (self.agent, self.answer.notices);
             debug!(agent, turn_id = %self.turn.turn, notices, "chunks without an id are no part of the answer");
         }
         let is_cut = self.answer.is_cut;

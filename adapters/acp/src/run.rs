@@ -31,10 +31,10 @@ const CANCELLED: Duration = Duration::from_millis(1_500);
 
 /// An agent with the Agent Client Protocol.
 pub struct Acp {
-    pub(crate) name: AgentName,
-    pub(crate) settings: AcpSection,
+    name: AgentName,
+    settings: AcpSection,
     keeper: Keeper,
-    pub(crate) sessions: Sessions,
+    sessions: Sessions,
 }
 
 impl fmt::Debug for Acp {
@@ -71,7 +71,7 @@ impl Acp {
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
         let mut blocks = if place.is_new { prompt::of_session(turn, &self.settings) } else { Vec::new() };
         blocks.extend(prompt::of_turn(turn, takes_pictures));
-        let mut run = Run::new(self, turn, events);
+        let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), turn, events);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(prompt::shown(&self.name, self.settings.mode.as_deref(), &blocks)).await;
             let Opened { slot, owner, session, permit, is_new } = place;

@@ -223,9 +223,9 @@ async fn a_turn_waits_on_if_the_process_ends() {
         run(&acp, turn("die")).await.0
     };
 
-    let (asked, died) = tokio::join!(run_undecided(&acp, first), dies);
+    let (asked, other) = tokio::join!(run_undecided(&acp, first), dies);
 
-    died.expect_err("its process has ended");
+    other.expect_err("its process has ended");
     assert_eq!(asked_for(asked).action, "execute: rm -r build");
 }
 
