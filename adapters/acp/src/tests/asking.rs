@@ -9,7 +9,7 @@ use rejoinder_core::{
 };
 use rstest::rstest;
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -58,8 +58,13 @@ async fn run_deciding(
     timeout(Duration::from_secs(20), both).await.expect("the run ends")
 }
 
-async fn run_undecided(acp: &Acp, turn: AgentTurn) -> Result<Outcome, AgentError> {
-    run_deciding(acp, turn, |_| None, CancellationToken::new()).await.0
+/// The same, and nobody decides. `asks` is notified of each request.
+async fn run_undecided(acp: &Acp, turn: AgentTurn, asks: &Notify) -> Result<Outcome, AgentError> {
+    let waits = |_: &ApprovalRequest| {
+        asks.notify_one();
+        None
+    };
+    run_deciding(acp, turn, waits, CancellationToken::new()).await.0
 }
 
 fn asked_for(outcome: Result<Outcome, AgentError>) -> ApprovalRequest {
@@ -69,7 +74,7 @@ fn asked_for(outcome: Result<Outcome, AgentError>) -> ApprovalRequest {
     }
 }
 
-fn asks() -> Double {
+fn tidies() -> Double {
     Double::new(|prompt| {
         let said = prompt["params"]["prompt"].to_string();
         if said.contains("Tidy up") || said.contains("approved") {
@@ -82,17 +87,9 @@ fn asks() -> Double {
     })
 }
 
-async fn until_it_asks(double: &Double) {
-    while double.0.asked.load(std::sync::atomic::Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    // The run has to take it.
-    tokio::time::sleep(Duration::from_millis(20)).await;
-}
-
 #[tokio::test]
 async fn what_nobody_can_approve_is_rejected_once() {
-    let (outcome, _) = run(&asks().runtime(), turn("Tidy up")).await;
+    let (outcome, _) = run(&tidies().runtime(), turn("Tidy up")).await;
 
     assert!(text(outcome).contains("o-reject_once"));
 }
@@ -146,14 +143,14 @@ async fn several_requests_are_asked_one_at_a_time_and_each_gets_its_own_decision
 /// What the agent does in its session once it was told that its prompt is cancelled.
 #[tokio::test]
 async fn another_turn_of_the_session_takes_the_place_of_one_that_waits() {
-    let double = asks();
-    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let double = tidies();
+    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
     let next = async {
-        until_it_asks(&double).await;
+        asks.notified().await;
         run(&acp, again(&first, "Hi")).await.0
     };
 
-    let (asked, next) = tokio::join!(run_undecided(&acp, first.clone()), next);
+    let (asked, next) = tokio::join!(run_undecided(&acp, first.clone(), &asks), next);
 
     let request = asked_for(asked);
     assert_eq!(request.action, "execute: rm -r build");
@@ -177,7 +174,7 @@ async fn a_run_that_others_wait_for_does_not_wait_for_a_decision() {
         let is_first = prompt["params"]["prompt"].to_string().contains("Tidy up");
         if is_first { acts.clone() } else { vec![says("Hello.")] }
     });
-    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
     let next = async {
         double.until_called("session/prompt").await;
         run(&acp, again(&first, "Hi")).await.0
@@ -188,7 +185,7 @@ async fn a_run_that_others_wait_for_does_not_wait_for_a_decision() {
         waits.cancel();
     };
 
-    let (asked, next, ()) = tokio::join!(run_undecided(&acp, first.clone()), next, releases);
+    let (asked, next, ()) = tokio::join!(run_undecided(&acp, first.clone(), &asks), next, releases);
 
     assert_eq!((asked_for(asked).action.as_str(), text(next).as_str()), ("execute: rm -r build", "Hello."));
 }
@@ -198,14 +195,14 @@ async fn a_run_that_others_wait_for_does_not_wait_for_a_decision() {
 #[case::deletion(SessionNoticeChange::Deleted)]
 #[tokio::test]
 async fn a_run_does_not_wait_in_a_session_that_is_left(#[case] change: SessionNoticeChange) {
-    let double = asks();
-    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let double = tidies();
+    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
     let removes = async {
-        until_it_asks(&double).await;
+        asks.notified().await;
         acp.session_changed(SessionNotice { session: first.session, own_session: None, change }).await
     };
 
-    let (asked, removed) = tokio::join!(run_undecided(&acp, first.clone()), removes);
+    let (asked, removed) = tokio::join!(run_undecided(&acp, first.clone(), &asks), removes);
     removed.expect("it forgets");
     let approvals = vec![decision(&asked_for(asked), ApprovalState::Approved)];
     let (outcome, _) = run(&acp, AgentTurn { approvals, attempt: 2, may_ask_approval: true, ..first }).await;
@@ -216,14 +213,14 @@ async fn a_run_does_not_wait_in_a_session_that_is_left(#[case] change: SessionNo
 
 #[tokio::test]
 async fn a_turn_waits_on_if_the_process_ends() {
-    let double = asks();
-    let (acp, first) = (double.runtime(), turn("Tidy up"));
+    let double = tidies();
+    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
     let dies = async {
-        until_it_asks(&double).await;
+        asks.notified().await;
         run(&acp, turn("die")).await.0
     };
 
-    let (asked, other) = tokio::join!(run_undecided(&acp, first), dies);
+    let (asked, other) = tokio::join!(run_undecided(&acp, first, &asks), dies);
 
     other.expect_err("its process has ended");
     assert_eq!(asked_for(asked).action, "execute: rm -r build");
@@ -237,12 +234,13 @@ async fn a_process_that_hangs_is_restarted_although_a_run_waits() {
     let acp = double.with(AcpSection { start_timeout: Duration::from_millis(100), ..AcpSection::default() });
     let runs = Arc::clone(&acp);
     tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
+    let asks = Notify::new();
     let hangs = async {
-        until_it_asks(&double).await;
+        asks.notified().await;
         run(&acp, turn("Hi")).await.0
     };
 
-    let (asked, hung) = tokio::join!(run_undecided(&acp, turn("Tidy up")), hangs);
+    let (asked, hung) = tokio::join!(run_undecided(&acp, turn("Tidy up"), &asks), hangs);
 
     assert!(matches!(&hung, Err(AgentError::Stalled(_))), "{hung:?}");
     assert_eq!(asked_for(asked).action, "execute: rm -r build");
@@ -252,13 +250,17 @@ async fn a_process_that_hangs_is_restarted_although_a_run_waits() {
 #[tokio::test]
 async fn a_run_that_is_cancelled_while_it_waits_tells_the_agent() {
     let double = Double::new(|_| vec![Act::AsksAll(&["rm a", "rm b"])]);
-    let (acp, cancel) = (double.runtime(), CancellationToken::new());
+    let (acp, cancel, asks) = (double.runtime(), CancellationToken::new(), Notify::new());
+    let waits = |_: &ApprovalRequest| {
+        asks.notify_one();
+        None
+    };
     let stops = async {
-        until_it_asks(&double).await;
+        asks.notified().await;
         cancel.cancel();
     };
 
-    let ((outcome, asked), ()) = tokio::join!(run_deciding(&acp, turn("Tidy up"), |_| None, cancel.clone()), stops);
+    let ((outcome, asked), ()) = tokio::join!(run_deciding(&acp, turn("Tidy up"), waits, cancel.clone()), stops);
 
     assert!(outcome.is_err(), "{outcome:?}");
     assert_eq!((asked.len(), double.answered()), (1, vec!["cancelled".to_owned(); 2]));
@@ -270,7 +272,7 @@ async fn a_run_that_is_cancelled_while_it_waits_tells_the_agent() {
 async fn an_agent_may_answer_without_the_decision() {
     let double = Double::new(|_| vec![Act::AsksInPassing("rm -r build"), says("I leave it.")]);
 
-    let outcome = run_undecided(&double.runtime(), turn("Tidy up")).await;
+    let outcome = run_undecided(&double.runtime(), turn("Tidy up"), &Notify::new()).await;
 
     assert_eq!(text(outcome), "I leave it.");
 }

@@ -72,7 +72,7 @@ pub(super) struct Agent {
     pub(super) given: Mutex<Vec<Value>>,
     pub(super) working: AtomicUsize,
     /// How often it has asked for permission.
-    pub(super) asked: AtomicU64,
+    asked: AtomicU64,
     launches: AtomicUsize,
     /// How many sessions it has begun: the number is in the id of the next one.
     pub(super) sessions: AtomicUsize,
