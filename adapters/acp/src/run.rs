@@ -61,7 +61,7 @@ impl Acp {
         self.keeper.run(stop).await;
     }
 
-    async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+    async fn answer(&self, mut turn: AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         // The turn has what was said until now: a session of it is not kept if something is removed while the process starts.
         let slot = self.sessions.of(turn.session);
         let owner = slot.owner();
@@ -69,14 +69,16 @@ impl Acp {
         let opener = Opener { agent: &self.name, settings: &self.settings, ready: &ready };
         let mut place = opener.open(slot, owner, turn.session, turn.own_session.as_deref()).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
-        let mut blocks = if place.is_new { prompt::of_session(turn, &self.settings) } else { Vec::new() };
-        blocks.extend(prompt::of_turn(turn, takes_pictures));
-        let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), turn, events);
+        let mut blocks = if place.is_new { prompt::of_session(&turn, &self.settings) } else { Vec::new() };
+        blocks.extend(prompt::of_turn(&turn, takes_pictures));
+        // It may wait for days.
+        turn.drop_files();
+        let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), &turn, events);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(prompt::shown(&self.name, self.settings.mode.as_deref(), &blocks)).await;
             let Opened { slot, owner, session, permit, is_new } = place;
             let id = Arc::clone(&session.id);
-            let params = json!({ "sessionId": id, "prompt": blocks, "_meta": meta(turn) });
+            let params = json!({ "sessionId": id, "prompt": std::mem::take(&mut blocks), "_meta": meta(&turn) });
             let prompt =
                 ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
             // It was told what a new session must know.
@@ -158,16 +160,17 @@ impl AgentRuntime for Acp {
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        let session = turn.session;
         let ended = tokio::select! {
             biased;
-            outcome = self.answer(&turn, &events) => Some(outcome),
+            outcome = self.answer(turn, &events) => Some(outcome),
             () = cancel.cancelled() => None,
         };
         if let Some(outcome) = ended {
             return outcome;
         }
         // The prompt, which is gone, has told the agent.
-        wait_for_end(&self.sessions.of(turn.session).owner()).await;
+        wait_for_end(&self.sessions.of(session).owner()).await;
         Err(AgentError::Failed("the run was cancelled".to_owned()))
     }
 }

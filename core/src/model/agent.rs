@@ -240,6 +240,22 @@ pub struct AgentTurn {
     pub trace: Option<TraceHeaders>,
 }
 
+impl AgentTurn {
+    /// Drops the bytes of its files, which count until then.
+    pub fn drop_files(&mut self) {
+        for message in &mut self.more {
+            drop_bytes(&mut message.attachments, message.quoted.as_mut());
+        }
+        drop_bytes(&mut self.attachments, self.quoted.as_mut());
+    }
+}
+
+fn drop_bytes(files: &mut [AgentFile], quoted: Option<&mut AgentQuote>) {
+    for file in files.iter_mut().chain(quoted.into_iter().flat_map(|quoted| &mut quoted.files)) {
+        file.bytes = None;
+    }
+}
+
 /// The tokens that a run consumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
