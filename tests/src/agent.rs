@@ -1,104 +1,29 @@
-//! Agents for the tests: a third-party model server, and a scripted one.
+//! A scripted agent for the tests.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
-};
+mod stream;
+
+use std::sync::{Arc, Mutex};
 
 use axum::{
     Router,
     body::{Body, Bytes},
     extract::State,
-    http::{Response, StatusCode, header},
+    http::Response,
     routing::post,
     serve::ListenerExt,
 };
-use futures_util::stream;
-use rejoinder_core::{
-    ApprovalRequest, Clock as _, Outcome, Reply, ScheduleCall, SystemClock, When,
-    conformance::scripted::{Gate, Script, ScriptEnd, ScriptStep},
-};
-use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::mpsc};
+use rejoinder_core::conformance::scripted::{Gate, Script};
+use serde_json::Value;
+use tokio::net::TcpListener;
 
+use self::stream::perform;
 use crate::eventually;
 
-/// A real server with OpenAI's Chat Completions and Responses API (aimock), which also has Anthropic's API, with the answers of `tests/fixtures/model.json`.
-#[derive(Debug)]
-pub struct ModelServer {
-    process: Child,
-    port: u16,
-}
-
-impl ModelServer {
-    /// Starts it and waits until it responds.
-    ///
-    /// # Panics
-    /// If it is not installed: run the tests with `cargo xtask test`.
-    pub async fn start() -> Self {
-        let port = {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("the listener has an address").port()
-        };
-        let program = counterparts().join("node_modules/.bin/llmock");
-        assert!(program.exists(), "{} is missing: run `cargo xtask test`", program.display());
-        let process = Command::new(program)
-            .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-f"])
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/model.json"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the model server starts");
-        let server = Self { process, port };
-        let http = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
-        eventually("the model server answers", async || {
-            http.get(format!("http://127.0.0.1:{port}/health")).send().await.ok().map(drop)
-        })
-        .await;
-        server
-    }
-
-    /// The configuration section of an agent `main` that uses it.
-    #[must_use]
-    pub fn section(&self) -> String {
-        section(self.port, "")
-    }
-
-    /// As [`section`](Self::section), with additional keys.
-    #[must_use]
-    pub fn section_with(&self, keys: &str) -> String {
-        section(self.port, keys)
-    }
-
-    /// The configuration section of an agent `main` that uses it by Anthropic's Messages API.
-    #[must_use]
-    pub fn anthropic_section(&self) -> String {
-        let base_url = format!("http://127.0.0.1:{}", self.port);
-        format!("[agents.main]\nkind = \"anthropic\"\nbase_url = \"{base_url}\"\nmodel = \"test-model\"\n")
-    }
-}
-
-impl Drop for ModelServer {
-    fn drop(&mut self) {
-        // The process may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn section(port: u16, keys: &str) -> String {
+/// The configuration section of an agent `main` that uses the model server at this port, with additional keys.
+pub(crate) fn section(port: u16, keys: &str) -> String {
     format!(
         "[agents.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\nmodel = \"test-model\"\n{keys}\n"
     )
-}
-
-/// The folder of the installed packages that the tests run.
-pub(crate) fn counterparts() -> PathBuf {
-    std::env::var_os("REJOINDER_COUNTERPARTS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/counterparts"), PathBuf::from)
 }
 
 /// One call to a scripted agent.
@@ -257,116 +182,4 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::Header
 
 fn echo(call: &Call) -> Script {
     Script::replies(&format!("echo {}", call.said()))
-}
-
-/// Performs a script as the response to a call.
-async fn perform(script: Script) -> Response<Body> {
-    let mut steps = script.steps.into_iter().peekable();
-    while let Some(step) = steps.next_if(|step| !matches!(step, ScriptStep::Stream(_))) {
-        wait(step).await;
-    }
-    if steps.peek().is_none() {
-        match script.end {
-            ScriptEnd::Hang => return std::future::pending().await,
-            ScriptEnd::Fail(why) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, &why),
-            ScriptEnd::Refuse(status) => return refusal(StatusCode::from_u16(status).expect("a status"), "refused"),
-            _ => {}
-        }
-    }
-    let (sender, chunks) = mpsc::channel(1);
-    tokio::spawn(async move {
-        let mut streamed = String::new();
-        for step in steps {
-            match step {
-                ScriptStep::Stream(text) => {
-                    streamed.push_str(&text);
-                    // The client may have disconnected.
-                    let _ = sender.send(Ok(content_chunk(&text))).await;
-                }
-                step => wait(step).await,
-            }
-        }
-        match last_chunk(script.end, &streamed) {
-            Some(last) => drop(sender.send(last).await),
-            None => std::future::pending().await,
-        }
-    });
-    let chunks = stream::unfold(chunks, async |mut chunks| Some((chunks.recv().await?, chunks)));
-    let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
-    response.body(Body::from_stream(chunks)).expect("a response")
-}
-
-/// Performs a step that produces no output.
-async fn wait(step: ScriptStep) {
-    match step {
-        ScriptStep::Take(time) => tokio::time::sleep(time).await,
-        ScriptStep::Wait(gate) => gate.wait().await,
-        other => panic!("no model server does this: {other:?}"),
-    }
-}
-
-/// The last chunk after `streamed`; `None` if the response never ends.
-fn last_chunk(end: ScriptEnd, streamed: &str) -> Option<io::Result<String>> {
-    let tool_call = |name: &str, arguments: &Value| {
-        let function = json!({ "name": name, "arguments": arguments.to_string() });
-        let call = json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": function }] });
-        format!("{}{}{DONE}", chunk(&call, None), chunk(&json!({}), Some("tool_calls")))
-    };
-    Some(Ok(match end {
-        ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: Some(choices), .. })) => tool_call(
-            "ask",
-            &json!({ "question": text, "choices": choices.options, "free_text": choices.free_text,
-                "expires_in": choices.expires.map(|at| at.since(SystemClock.now()).as_secs_f64()) }),
-        ),
-        ScriptEnd::Outcome(Outcome::Reply(reply)) => {
-            let rest = reply.text.strip_prefix(streamed).expect("a reply begins with what was streamed");
-            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { content_chunk(rest) };
-            format!("{rest}{}{DONE}", chunk(&json!({}), Some("stop")))
-        }
-        ScriptEnd::Outcome(Outcome::React(emoji)) => tool_call("react", &json!({ "emoji": emoji })),
-        ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details, kind })) => {
-            tool_call("request_approval", &json!({ "action": action, "details": details, "kind": kind }))
-        }
-        ScriptEnd::Outcome(Outcome::Silent(reason)) => tool_call("stay_silent", &json!({ "reason": reason })),
-        ScriptEnd::Defer { note, within } => tool_call("defer", &json!({ "note": note, "seconds": within.as_secs() })),
-        ScriptEnd::Schedule(call) => tool_call("schedule", &arguments(call)),
-        ScriptEnd::Fail(why) => return Some(Err(io::Error::other(why))),
-        ScriptEnd::Hang => return None,
-        other => panic!("no model server ends like this: {other:?}"),
-    }))
-}
-
-/// What a model calls its tool for schedules with.
-fn arguments(call: ScheduleCall) -> Value {
-    match call {
-        ScheduleCall::Add { name, when: When::Cron(cron), time_zone, action } => json!({
-            "action": "add", "name": name, "cron": cron, "time_zone": time_zone, "task": action.text(),
-        }),
-        ScheduleCall::Add { name, when: When::At(at), action, .. } => json!({
-            "action": "add", "name": name, "message": action.text(),
-            "in_minutes": at.since(SystemClock.now()).as_secs_f64() / 60.0,
-        }),
-        ScheduleCall::List => json!({ "action": "list" }),
-        ScheduleCall::Remove { name } => json!({ "action": "remove", "name": name }),
-        other @ ScheduleCall::Add { .. } => panic!("no model server calls this: {other:?}"),
-    }
-}
-
-const DONE: &str = "data: [DONE]\n\n";
-
-fn refusal(status: StatusCode, message: &str) -> Response<Body> {
-    let body = json!({ "error": { "message": message } }).to_string();
-    Response::builder().status(status).body(Body::from(body)).expect("a response")
-}
-
-fn content_chunk(text: &str) -> String {
-    chunk(&json!({ "content": text }), None)
-}
-
-fn chunk(delta: &Value, finish: Option<&str>) -> String {
-    let chunk = json!({
-        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "test-model",
-        "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
-    });
-    format!("data: {chunk}\n\n")
 }

@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{PATIENCE, agent::counterparts};
+use crate::{PATIENCE, model_server::counterparts};
 
 /// A person at a browser: a script that prints the checkpoint it has reached, waits there for a line on standard input, and
 /// fails when it does not see what it should.
