@@ -1,5 +1,7 @@
 //! A scripted agent for the tests.
 
+mod format;
+mod kind;
 mod stream;
 
 use std::sync::{Arc, Mutex};
@@ -7,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::State,
-    http::Response,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, Response},
     routing::post,
     serve::ListenerExt,
 };
@@ -16,25 +18,22 @@ use rejoinder_core::conformance::scripted::{Gate, Script};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use self::stream::perform;
-use crate::eventually;
-
-/// The configuration section of an agent `main` that uses the model server at this port, with additional keys.
-pub(crate) fn section(port: u16, keys: &str) -> String {
-    format!(
-        "[agents.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:{port}/v1\"\nmodel = \"test-model\"\n{keys}\n"
-    )
-}
+pub use self::kind::AgentKind;
+pub(crate) use self::kind::python;
+use self::{format::Format, stream::perform};
+use crate::{Gateway, Process, eventually, process::is_alive};
 
 /// One call to a scripted agent.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The header `x-rejoinder-turn-id`.
+    /// The id of the turn: the header `x-rejoinder-turn-id`, or in the body.
     pub turn: Option<String>,
-    /// The header `x-rejoinder-attempt`: which run of the turn this is.
+    /// Which run of the turn this is: the header `x-rejoinder-attempt`, or in the body.
     pub attempt: Option<String>,
     /// The header `traceparent`.
     pub trace: Option<String>,
+    /// The ids of the process that called and of one that it started, of a kind with a program.
+    pub processes: Vec<String>,
     /// The request's body.
     pub body: Value,
 }
@@ -76,13 +75,14 @@ struct Shared {
     calls: Mutex<Vec<Call>>,
 }
 
-/// A scripted agent behind an OpenAI-compatible server, in the test's own process.
+/// A scripted agent behind an OpenAI-compatible server, or of [another kind](AgentKind), in the test's own process.
 ///
 /// It streams what its script streams, and the rest of the reply at the end: a reply must begin with what was streamed. It
-/// calls a tool to ask, to react, to defer and to stay silent. It sends no headers before it streams: until then an error is a
-/// status, afterwards an error cuts the connection.
+/// calls a tool to ask, to react, to defer and to stay silent; agents of other kinds only reply. It sends no headers before it
+/// streams: until then an error is a status, afterwards an error cuts the connection in the middle of a piece.
 pub struct ScriptedAgent {
     port: u16,
+    kind: AgentKind,
     shared: Arc<Shared>,
 }
 
@@ -95,11 +95,29 @@ impl ScriptedAgent {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("the listener has an address").port();
         let shared = Arc::new(Shared { decide: Box::new(decide), calls: Mutex::default() });
-        let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
+        let answers = |format| post(move |state, headers, body| complete(state, headers, body, format));
+        let router = Router::new()
+            .route("/v1/chat/completions", answers(Format::Completions))
+            .route("/v1/messages", answers(Format::Messages))
+            .route("/turns", answers(Format::Lines))
+            .layer(DefaultBodyLimit::disable())
+            .with_state(Arc::clone(&shared));
         // Without Nagle's algorithm, so that each piece is sent at once.
         let listener = listener.tap_io(|connection| connection.set_nodelay(true).expect("a connection"));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { port, shared }
+        Self { port, kind: AgentKind::default(), shared }
+    }
+
+    /// The same agent as one of this kind.
+    #[must_use]
+    pub fn of_kind(self, kind: AgentKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// A worker that fetches turns of the gateway for it, if its kind has workers. It waits for a gateway that is not there.
+    #[must_use]
+    pub fn worker(&self, gateway: &Gateway) -> Option<Process> {
+        self.kind.worker(self.port, gateway)
     }
 
     /// Starts an agent that answers everything with `text`.
@@ -125,16 +143,16 @@ impl ScriptedAgent {
         (agent, release)
     }
 
-    /// The configuration section of an agent `main` that uses it.
+    /// The configuration of an agent `main` that uses it.
     #[must_use]
     pub fn section(&self) -> String {
-        section(self.port, "")
+        self.section_with("")
     }
 
     /// As [`section`](Self::section), with additional keys.
     #[must_use]
     pub fn section_with(&self, keys: &str) -> String {
-        section(self.port, keys)
+        self.kind.sections(self.port, keys)
     }
 
     /// Waits until it was called this many times.
@@ -144,6 +162,16 @@ impl ScriptedAgent {
     pub async fn until_called(&self, times: usize) {
         let about = format!("the agent is called {times} times");
         eventually(&about, async || (self.calls().len() >= times).then_some(())).await;
+    }
+
+    /// Waits until no process that called it, or that one of them started, is alive.
+    ///
+    /// # Panics
+    /// If one of them stays.
+    pub async fn until_processes_end(&self) {
+        let processes: Vec<_> = self.calls().into_iter().flat_map(|call| call.processes).collect();
+        let about = format!("one of these processes ends: {processes:?}");
+        eventually(&about, async || (!processes.iter().any(|process| is_alive(process))).then_some(())).await;
     }
 
     /// Forgets the calls so far: the next one has the number 0.
@@ -164,20 +192,27 @@ impl ScriptedAgent {
     }
 }
 
-async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::HeaderMap, body: Bytes) -> Response<Body> {
+async fn complete(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+    format: Format,
+) -> Response<Body> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
+    let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let call = Call {
-        turn: header("x-rejoinder-turn-id"),
-        attempt: header("x-rejoinder-attempt"),
+        turn: header("x-rejoinder-turn-id").or_else(|| Some(body["turn_id"].as_str()?.to_owned())),
+        attempt: header("x-rejoinder-attempt").or_else(|| Some(body["attempt"].as_u64()?.to_string())),
         trace: header("traceparent"),
-        body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        processes: header("x-processes").unwrap_or_default().split_whitespace().map(ToOwned::to_owned).collect(),
+        body,
     };
     let number = {
         let mut calls = shared.calls.lock().expect("no call has panicked");
         calls.push(call.clone());
         calls.len() - 1
     };
-    perform((shared.decide)(&call, number)).await
+    perform((shared.decide)(&call, number), format).await
 }
 
 fn echo(call: &Call) -> Script {

@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::{agent::section, eventually};
+use crate::{AgentKind, eventually};
 
 /// A real server with OpenAI's Chat Completions and Responses API (aimock), which also has Anthropic's API, with the answers of `tests/fixtures/model.json`.
 #[derive(Debug)]
@@ -46,13 +46,13 @@ impl ModelServer {
     /// The configuration section of an agent `main` that uses it.
     #[must_use]
     pub fn section(&self) -> String {
-        section(self.port, "")
+        self.section_with("")
     }
 
     /// As [`section`](Self::section), with additional keys.
     #[must_use]
     pub fn section_with(&self, keys: &str) -> String {
-        section(self.port, keys)
+        AgentKind::Openai.sections(self.port, keys)
     }
 
     /// The configuration section of an agent `main` that uses it by Anthropic's Messages API.

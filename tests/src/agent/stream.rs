@@ -1,6 +1,6 @@
-//! A script as the response of a model server.
+//! A script as the response to a call.
 
-use std::io;
+use std::{io, mem};
 
 use axum::{
     body::Body,
@@ -14,8 +14,10 @@ use rejoinder_core::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::format::{DONE, Format, chunk};
+
 /// Performs a script as the response to a call.
-pub(super) async fn perform(script: Script) -> Response<Body> {
+pub(super) async fn perform(script: Script, format: Format) -> Response<Body> {
     let mut steps = script.steps.into_iter().peekable();
     while let Some(step) = steps.next_if(|step| !matches!(step, ScriptStep::Stream(_))) {
         wait(step).await;
@@ -31,23 +33,26 @@ pub(super) async fn perform(script: Script) -> Response<Body> {
     let (sender, chunks) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut streamed = String::new();
+        let mut begin = format.begin();
         for step in steps {
             match step {
                 ScriptStep::Stream(text) => {
                     streamed.push_str(&text);
                     // The client may have disconnected.
-                    let _ = sender.send(Ok(content_chunk(&text))).await;
+                    let _ = sender.send(Ok(mem::take(&mut begin) + &format.text(&text))).await;
                 }
                 step => wait(step).await,
             }
         }
-        match last_chunk(script.end, &streamed) {
-            Some(last) => drop(sender.send(last).await),
-            None => std::future::pending().await,
+        let Some(last) = last_piece(script.end, &streamed, format) else { return std::future::pending().await };
+        let (Ok(text) | Err(text)) = &last;
+        let _ = sender.send(Ok(begin + text)).await;
+        if last.is_err() {
+            let _ = sender.send(Err(io::Error::other("cut off"))).await;
         }
     });
     let chunks = stream::unfold(chunks, async |mut chunks| Some((chunks.recv().await?, chunks)));
-    let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+    let response = Response::builder().header(header::CONTENT_TYPE, format.content_type());
     response.body(Body::from_stream(chunks)).expect("a response")
 }
 
@@ -60,35 +65,45 @@ async fn wait(step: ScriptStep) {
     }
 }
 
-/// The last chunk after `streamed`; `None` if the response never ends.
-fn last_chunk(end: ScriptEnd, streamed: &str) -> Option<io::Result<String>> {
-    let tool_call = |name: &str, arguments: &Value| {
-        let function = json!({ "name": name, "arguments": arguments.to_string() });
-        let call = json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": function }] });
-        format!("{}{}{DONE}", chunk(&call, None), chunk(&json!({}), Some("tool_calls")))
-    };
+/// What comes after `streamed`; `None` if the response never ends. An error is the half of a piece, at which it is cut off.
+fn last_piece(end: ScriptEnd, streamed: &str, format: Format) -> Option<Result<String, String>> {
     Some(Ok(match end {
-        ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: Some(choices), .. })) => tool_call(
+        ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: None, .. })) => {
+            let rest = text.strip_prefix(streamed).expect("a reply begins with what was streamed");
+            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { format.text(rest) };
+            rest + &format.end()
+        }
+        ScriptEnd::Fail(why) => {
+            let mut piece = format.text(&why);
+            piece.truncate(piece.len() / 2);
+            return Some(Err(piece));
+        }
+        ScriptEnd::Hang => return None,
+        end if format == Format::Completions => tool_call(end),
+        other => panic!("no agent ends like this in {format:?}: {other:?}"),
+    }))
+}
+
+/// The call of a tool of Chat Completions.
+fn tool_call(end: ScriptEnd) -> String {
+    let (name, arguments) = match end {
+        ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: Some(choices), .. })) => (
             "ask",
-            &json!({ "question": text, "choices": choices.options, "free_text": choices.free_text,
+            json!({ "question": text, "choices": choices.options, "free_text": choices.free_text,
                 "expires_in": choices.expires.map(|at| at.since(SystemClock.now()).as_secs_f64()) }),
         ),
-        ScriptEnd::Outcome(Outcome::Reply(reply)) => {
-            let rest = reply.text.strip_prefix(streamed).expect("a reply begins with what was streamed");
-            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { content_chunk(rest) };
-            format!("{rest}{}{DONE}", chunk(&json!({}), Some("stop")))
-        }
-        ScriptEnd::Outcome(Outcome::React(emoji)) => tool_call("react", &json!({ "emoji": emoji })),
+        ScriptEnd::Outcome(Outcome::React(emoji)) => ("react", json!({ "emoji": emoji })),
         ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details, kind })) => {
-            tool_call("request_approval", &json!({ "action": action, "details": details, "kind": kind }))
+            ("request_approval", json!({ "action": action, "details": details, "kind": kind }))
         }
-        ScriptEnd::Outcome(Outcome::Silent(reason)) => tool_call("stay_silent", &json!({ "reason": reason })),
-        ScriptEnd::Defer { note, within } => tool_call("defer", &json!({ "note": note, "seconds": within.as_secs() })),
-        ScriptEnd::Schedule(call) => tool_call("schedule", &arguments(call)),
-        ScriptEnd::Fail(why) => return Some(Err(io::Error::other(why))),
-        ScriptEnd::Hang => return None,
+        ScriptEnd::Outcome(Outcome::Silent(reason)) => ("stay_silent", json!({ "reason": reason })),
+        ScriptEnd::Defer { note, within } => ("defer", json!({ "note": note, "seconds": within.as_secs() })),
+        ScriptEnd::Schedule(call) => ("schedule", arguments(call)),
         other => panic!("no model server ends like this: {other:?}"),
-    }))
+    };
+    let function = json!({ "name": name, "arguments": arguments.to_string() });
+    let call = json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": function }] });
+    format!("{}{}{DONE}", chunk(&call, None), chunk(&json!({}), Some("tool_calls")))
 }
 
 /// What a model calls its tool for schedules with.
@@ -107,21 +122,7 @@ fn arguments(call: ScheduleCall) -> Value {
     }
 }
 
-const DONE: &str = "data: [DONE]\n\n";
-
 fn refusal(status: StatusCode, message: &str) -> Response<Body> {
     let body = json!({ "error": { "message": message } }).to_string();
     Response::builder().status(status).body(Body::from(body)).expect("a response")
-}
-
-fn content_chunk(text: &str) -> String {
-    chunk(&json!({ "content": text }), None)
-}
-
-fn chunk(delta: &Value, finish: Option<&str>) -> String {
-    let chunk = json!({
-        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "test-model",
-        "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
-    });
-    format!("data: {chunk}\n\n")
 }

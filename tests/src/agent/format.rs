@@ -1,0 +1,80 @@
+//! The formats in which a scripted agent answers with text.
+
+use serde_json::{Value, json};
+
+/// How text is streamed, and how its end is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// OpenAI's Chat Completions.
+    Completions,
+    /// Anthropic's Messages API.
+    Messages,
+    /// An object in each line, as services and programs answer.
+    Lines,
+}
+
+impl Format {
+    pub(super) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Completions | Self::Messages => "text/event-stream",
+            Self::Lines => "application/x-ndjson",
+        }
+    }
+
+    /// What comes before all text.
+    pub(super) fn begin(self) -> String {
+        if self != Self::Messages {
+            return String::new();
+        }
+        let message = json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "test-model",
+            "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 },
+        });
+        let block = json!({ "type": "text", "text": "" });
+        event(&json!({ "type": "message_start", "message": message }))
+            + &event(&json!({ "type": "content_block_start", "index": 0, "content_block": block }))
+    }
+
+    /// A piece of text.
+    pub(super) fn text(self, text: &str) -> String {
+        match self {
+            Self::Completions => chunk(&json!({ "content": text }), None),
+            Self::Messages => {
+                let delta = json!({ "type": "text_delta", "text": text });
+                event(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
+            }
+            Self::Lines => format!("{}\n", json!({ "text": text })),
+        }
+    }
+
+    /// The end of a complete answer.
+    pub(super) fn end(self) -> String {
+        match self {
+            Self::Completions => format!("{}{DONE}", chunk(&json!({}), Some("stop"))),
+            Self::Messages => {
+                let delta = json!({ "stop_reason": "end_turn", "stop_sequence": null });
+                event(&json!({ "type": "content_block_stop", "index": 0 }))
+                    + &event(&json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 1 } }))
+                    + &event(&json!({ "type": "message_stop" }))
+            }
+            Self::Lines => format!("{}\n", json!({ "end": true })),
+        }
+    }
+}
+
+/// The end of a stream of Chat Completions.
+pub(super) const DONE: &str = "data: [DONE]\n\n";
+
+/// A chunk of Chat Completions.
+pub(super) fn chunk(delta: &Value, finish: Option<&str>) -> String {
+    let chunk = json!({
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "test-model",
+        "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
+    });
+    format!("data: {chunk}\n\n")
+}
+
+/// An event of the Messages API.
+fn event(data: &Value) -> String {
+    format!("event: {}\ndata: {data}\n\n", data["type"].as_str().expect("an event has a type"))
+}
