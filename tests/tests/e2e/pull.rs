@@ -1,11 +1,8 @@
 //! Workers fetch the turns of an agent, among them the one of `docs/examples/pull_worker.py`.
 
-use std::{
-    path::Path,
-    process::{Child, Command, Stdio},
-};
+use std::path::{Path, PathBuf};
 
-use rejoinder_tests::{Gateway, GatewayBuilder, Hook, eventually};
+use rejoinder_tests::{Gateway, GatewayBuilder, Hook, Process, eventually};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -23,29 +20,16 @@ fn url(gateway: &Gateway) -> String {
 }
 
 /// The example, until it is dropped.
-struct Example(Child);
-
-impl Example {
-    fn start(gateway: &Gateway) -> Self {
-        let python = std::env::var_os("REJOINDER_PYTHON").unwrap_or_else(|| "python3".into());
-        let worker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/pull_worker.py");
-        let process = Command::new(python)
-            .arg(worker)
-            .env("REJOINDER_URL", url(gateway))
-            .env("REJOINDER_TOKEN", TOKEN)
-            .env("no_proxy", "127.0.0.1")
-            .stdin(Stdio::null())
-            .spawn();
-        Self(process.expect("the worker starts"))
-    }
+fn example(gateway: &Gateway) -> Process {
+    worker(gateway, &example_path())
 }
 
-impl Drop for Example {
-    fn drop(&mut self) {
-        // The process may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn example_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/pull_worker.py")
+}
+
+fn worker(gateway: &Gateway, program: &Path) -> Process {
+    Process::python(program, &[], &[("REJOINDER_URL", &url(gateway)), ("REJOINDER_TOKEN", TOKEN)])
 }
 
 /// What a worker that is not the example fetched.
@@ -73,7 +57,7 @@ async fn settled(hook: &Hook, turn: &Value) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_example_answers() {
     let gateway = fleet("").start().await;
-    let _worker = Example::start(&gateway);
+    let _worker = example(&gateway);
 
     for said in ["hello", "and again"] {
         let reply = gateway.hook("test", TOKEN).ask(said).await;
@@ -92,7 +76,7 @@ async fn of_two_workers_one_is_gone_and_the_turn_is_answered_once() {
     let accepted = hook.send("hello").await;
 
     let lost = fetch(&gateway).await;
-    let _worker = Example::start(&gateway);
+    let _worker = example(&gateway);
 
     assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "You said: hello");
     assert_eq!(post(&gateway, &lost, "", json!({ "reply": "too late" })).await, StatusCode::CONFLICT);
@@ -100,6 +84,38 @@ async fn of_two_workers_one_is_gone_and_the_turn_is_answered_once() {
     let log = gateway.log();
     assert!(log.contains("a worker let its lease end without an answer"), "{log}");
     assert!(log.contains("what a worker sent with this lease is not used"), "{log}");
+}
+
+/// D1: the first worker dies while it works, and would have held the turn otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_worker_that_is_killed_leaves_its_turn_to_another_one() {
+    let gateway = fleet("lease = \"1s\"").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, works) = (folder.path().join("worker.py"), folder.path().join("works"));
+    let source = std::fs::read_to_string(example_path()).expect("the example");
+    let hangs = source.replace("is_done.wait(10)", "is_done.wait(0.2)").replace(
+        "    return {\"reply\"",
+        &format!("    open({works:?}, \"w\"); time.sleep(600)\n    return {{\"reply\""),
+    );
+    std::fs::write(&program, hangs).expect("a worker");
+    let first = worker(&gateway, &program);
+
+    let accepted = hook.send("hello").await;
+    eventually("the first worker works", async || works.exists().then_some(())).await;
+    let _second = example(&gateway);
+    eventually("both are there", async || {
+        let agents = gateway.admin("agents").await;
+        agents["items"][0]["description"].as_str()?.starts_with("pull, 2 workers").then_some(())
+    })
+    .await;
+    let before = hook.result(&accepted.turn(), 2).await;
+    first.kill();
+
+    assert_eq!(before.state(), "accepted");
+    assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "You said: hello");
+    let ended = gateway.log().matches("a worker let its lease end without an answer").count();
+    assert_eq!(ended, 1, "{}", gateway.log());
 }
 
 /// D1.
@@ -128,7 +144,7 @@ async fn a_worker_that_comes_late_pays_the_deferral() {
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = hook.ask("hello").await;
-    let _worker = Example::start(&gateway);
+    let _worker = example(&gateway);
 
     assert_eq!(deferred.state(), "deferred");
     assert_eq!(hook.until_settled(&deferred.turn()).await.text(), "You said: hello");
