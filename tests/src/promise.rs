@@ -23,8 +23,8 @@ use std::{fmt::Debug, time::Duration};
 pub use commands::{TellsApart, each_is_answered, every_command_is_answered, is_shown, with_own_commands};
 pub use crashes::{
     a_crash_at_any_step_leaves_no_draft_behind, a_crash_at_any_step_loses_nothing_and_answers_once,
-    a_crash_between_two_parts_sends_no_part_twice, a_crash_while_the_answer_grows_leaves_one,
-    a_poisonous_turn_is_quarantined_and_answered,
+    a_crash_at_any_step_with_an_agent_of, a_crash_between_two_parts_sends_no_part_twice,
+    a_crash_while_the_answer_grows_leaves_one, a_poisonous_turn_is_quarantined_and_answered,
 };
 pub use drafts::{
     Pace, a_deferral_grows_into_the_answer, a_deferral_whose_response_is_lost_leaves_one,

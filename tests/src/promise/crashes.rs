@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::{Pace, Platform, SentMessage, WHOLE, texts, wait_for_text};
-use crate::{Gate, Gateway, Script, ScriptedAgent};
+use crate::{AgentKind, Gate, Gateway, Script, ScriptedAgent};
 
 /// No deferral, and a turn that several crashes interrupt is not given up: neither is the subject here.
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
@@ -73,6 +73,23 @@ pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(pace: Pace, 
     crash_at_each::<P>(&DRAFT_STEPS, at, STREAMING, &agent, &gates).await;
 }
 
+/// As [`a_crash_at_any_step_leaves_no_draft_behind`] and [`a_crash_while_the_answer_grows_leaves_one`], with an agent of this
+/// kind: no process of it outlives the gateway, and its worker does.
+pub async fn a_crash_at_any_step_with_an_agent_of<P: Platform>(kind: AgentKind) {
+    let written = || WHOLE.split_inclusive(' ').fold(Script::replies(WHOLE), Script::streaming);
+    let writes = ScriptedAgent::start(move |_, _| written()).await.of_kind(kind);
+    let gates = Gates::default();
+    let waits = {
+        let gates = gates.clone();
+        ScriptedAgent::start(move |_, _| Pace::Slow.script(&gates.gate())).await.of_kind(kind)
+    };
+    let (no_gates, place) = (Gates::default(), P::Place::default());
+    tokio::join!(
+        crash_at_each::<P>(&STEPS, place, STREAMING, &writes, &no_gates),
+        crash_at_each::<P>(&DRAFT_STEPS, place, STREAMING, &waits, &gates),
+    );
+}
+
 /// Holds the agent until the process has ended: a gate for each question.
 #[derive(Clone, Default)]
 struct Gates(Arc<Mutex<Gate>>);
@@ -97,7 +114,9 @@ async fn crash_at_each<P: Platform>(
     gates: &Gates,
 ) {
     let platform = P::at(place).await;
-    let mut gateway = platform.gateway(keys).config(&agent.section()).config(PATIENT).start().await;
+    let mut gateway = platform.gateway(keys).config(&agent.section()).config(PATIENT).prepare();
+    let _worker = agent.worker(&gateway);
+    gateway.restart().await;
     let ada = platform.person().await;
     // An exchange before the first crash, so that only questions pass the crash points afterwards.
     gates.gate().open();
@@ -114,6 +133,7 @@ async fn crash_at_each<P: Platform>(
         gateway.until_ready().await;
         platform.says(&ada, "hello").await;
         gateway.until_crashed().await;
+        agent.until_processes_end().await;
         gates.gate().open();
         platform.after_crash().await;
         gateway.restart().await;
@@ -124,6 +144,7 @@ async fn crash_at_each<P: Platform>(
         until_settled_and_acknowledged(&platform, &gateway).await;
         // It removes a draft beside its answer before it ends.
         gateway.stop().await;
+        agent.until_processes_end().await;
 
         let messages = platform.messages_of(&ada).await.split_off(before);
         let runs = agent.calls().len() - runs;

@@ -18,6 +18,7 @@ mod failures;
 mod files;
 mod groups;
 mod initiative;
+mod kinds;
 mod limits;
 mod linked;
 mod operator;
