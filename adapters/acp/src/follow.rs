@@ -30,6 +30,15 @@ struct Question<'a> {
     decision: Pin<Box<dyn Future<Output = Result<AgentApproval, String>> + Send + 'a>>,
 }
 
+/// How far the agent's work on a prompt was followed. Where it is not the end, the prompt is cancelled.
+pub(crate) enum Followed {
+    ToTheEnd,
+    /// The answer has as much text as it may have.
+    ToTheLimit,
+    /// Somebody must approve this.
+    ToAnApproval(ApprovalRequest),
+}
+
 /// What a run has heard of the agent so far.
 pub(crate) struct Run<'a> {
     agent: &'a str,
@@ -57,23 +66,23 @@ impl<'a> Run<'a> {
         Self { agent, settings, slot, turn, events, report, answer, tools, permissions }
     }
 
-    /// Follows the agent's work on a prompt to its end. While it waits for a decision, the session is left to others who want it: then, and
-    /// if the prompt fails, returns what it asked for, because the decision has the turn run again.
+    /// Follows the agent's work on a prompt. While it waits for a decision, the session is left to others who want it: then, and if the
+    /// prompt fails, returns what it asked for, because the decision has the turn run again.
     pub(crate) async fn follow(
         &mut self,
         mut prompt: Prompt,
         session: &str,
         owner: &Owner,
-    ) -> Result<Option<ApprovalRequest>, AgentError> {
+    ) -> Result<Followed, AgentError> {
         let mut question = None;
         let ended = self.work(&mut prompt, session, owner, &mut question).await;
         match (ended, question) {
             (Err(error), Some(question)) => {
                 let (agent, why) = (self.agent, error.summary());
                 debug!(agent, turn_id = %self.turn.turn, why, "a prompt waits no longer for a decision");
-                Ok(Some(question.request))
+                Ok(Followed::ToAnApproval(question.request))
             }
-            (ended, _) => ended.map(|()| None),
+            (ended, _) => ended,
         }
     }
 
@@ -84,7 +93,7 @@ impl<'a> Run<'a> {
         session: &str,
         owner: &Owner,
         question: &mut Option<Question<'a>>,
-    ) -> Result<(), AgentError> {
+    ) -> Result<Followed, AgentError> {
         let patience = self.settings.idle_timeout;
         let mut requests = VecDeque::new();
         loop {
@@ -113,7 +122,12 @@ impl<'a> Run<'a> {
                 },
             };
             match event {
-                Event::Update(Update::AgentMessageChunk(chunk)) => self.chunk(chunk).await,
+                Event::Update(Update::AgentMessageChunk(chunk)) => {
+                    self.chunk(chunk).await;
+                    if self.answer.is_cut {
+                        return Ok(Followed::ToTheLimit);
+                    }
+                }
                 Event::Update(Update::ToolCall(call) | Update::ChangedToolCall(call)) => {
                     self.answer.interrupt();
                     if let Some(ended) = self.tools.update(call) {
@@ -132,7 +146,7 @@ impl<'a> Run<'a> {
                         "the agent sends faster than its answer is taken: more than {MOST_WAITING} bytes wait"
                     )));
                 }
-                Event::Ended(Ok(end)) => return self.ended(prompt, end).await,
+                Event::Ended(Ok(end)) => return self.ended(prompt, end).await.map(|()| Followed::ToTheEnd),
                 Event::Ended(Err(error)) => return Err(self.failed(session, error)),
             }
         }

@@ -16,7 +16,7 @@ use tracing::debug;
 use crate::{
     AcpSection,
     drive::Keeper,
-    follow::Run,
+    follow::{Followed, Run},
     launch::{Launch, Launcher},
     open::{Opened, Opener},
     prompt,
@@ -86,9 +86,16 @@ impl Acp {
             if is_new {
                 self.remember(&id, events, &slot, &owner).await;
             }
-            if let Some(request) = run.follow(prompt, &id, &owner).await? {
-                wait_for_end(&owner).await;
-                return Ok(Outcome::Approval(request));
+            match run.follow(prompt, &id, &owner).await? {
+                Followed::ToTheEnd => {}
+                Followed::ToTheLimit => {
+                    wait_for_end(&owner).await;
+                    break;
+                }
+                Followed::ToAnApproval(request) => {
+                    wait_for_end(&owner).await;
+                    return Ok(Outcome::Approval(request));
+                }
             }
             let came = if round < MAX_ROUNDS { events.listen().await } else { Vec::new() };
             if came.is_empty() {

@@ -363,6 +363,18 @@ async fn half_an_answer_is_never_taken_for_one(#[case] acts: Vec<Act>, #[case] a
     }
 }
 
+#[tokio::test]
+async fn a_flood_is_cut_off_and_its_prompt_is_cancelled() {
+    let double = Double::new(|_| vec![says("Yes."), says(&"x".repeat(2 << 20)), Act::Hangs]);
+    let acp = double.runtime();
+
+    let (outcome, _) = run(&acp, turn("Hi")).await;
+
+    let text = text(outcome);
+    assert!(text.ends_with("\n\nThe rest is missing.") && text.len() < (1 << 20) + 100, "{} bytes", text.len());
+    assert_eq!(double.methods().last().map(String::as_str), Some("session/cancel"));
+}
+
 /// An agent that says something, waits for the token, and says the rest, but does `acts` if it is asked to flood.
 fn floods(acts: Vec<Act>, waits: &CancellationToken) -> Double {
     let calm = vec![says("Hel"), Act::Waits(waits.clone()), says("lo.")];
