@@ -15,6 +15,7 @@ mod doors;
 mod example;
 mod hooks;
 mod keeping;
+mod kinds;
 mod logs;
 mod metrics;
 mod operate;
