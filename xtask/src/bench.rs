@@ -22,12 +22,12 @@ const DOCUMENT: &str = "docs/performance.md";
 
 /// Measure speed and memory, and print a table of figures and targets.
 ///
-/// Builds with the release profile, then measures for some ten minutes. The figures of every round are also written to
+/// Builds with the release profile, then measures for some fifteen minutes. The figures of every round are also written to
 /// target/bench/all.json, or target/bench/NAME.json for a single measurement.
 #[derive(Args)]
 #[group(id = "bench")]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, settled, start, waiting, telegram, discord or matrix; everything if not given.
+    /// What to measure: hooks, agents, start, waiting, settled, strangers, telegram, discord or matrix; everything if not given.
     #[arg(conflicts_with_all = ["quick", "record", "report"])]
     name: Option<String>,
     /// Measure only hooks with 16 and 64 callers, in about a minute. Fails if memory, or CPU time beside the proxy's, is worse

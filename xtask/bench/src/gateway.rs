@@ -54,6 +54,18 @@ impl Home {
     ///
     /// When it does not start.
     pub(crate) fn start(&self, bench: &Bench, agent: &str, settings: &str) -> Result<Gateway> {
+        let section = format!(
+            "[agents.bench]\nkind = \"openai\"\nbase_url = \"{agent}\"\nmodel = \"bench\"\nmax_concurrent = 64\n"
+        );
+        self.start_with(bench, &section, settings)
+    }
+
+    /// As [`start`](Self::start), with the agent `bench` of this section.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub(crate) fn start_with(&self, bench: &Bench, agent: &str, settings: &str) -> Result<Gateway> {
         let address = free_address()?;
         let config = self.folder.path().join("rejoinder.toml");
         fs::write(&config, configuration(address, agent, settings))?;
@@ -193,6 +205,15 @@ impl Gateway {
         cpu::time_of(self.id()?)
     }
 
+    /// Reads the CPU time of the programs that it has started and that have ended.
+    ///
+    /// # Errors
+    ///
+    /// When the process has exited.
+    pub(crate) fn cpu_time_of_programs(&self) -> Result<Duration> {
+        cpu::time_of_children(self.id()?)
+    }
+
     fn id(&self) -> Result<u32> {
         self.process.id().with_context(|| self.exit_message())
     }
@@ -240,11 +261,7 @@ listen = "{address}"
 token = "{TOKEN}"
 [channels.webhook.bench]
 token = "{TOKEN}"
-[agents.bench]
-kind = "openai"
-base_url = "{agent}"
-model = "bench"
-max_concurrent = 64
+{agent}
 [limits]
 turns_per_minute = "off"
 waiting_turns = "off"

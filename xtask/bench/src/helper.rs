@@ -43,6 +43,7 @@ impl Helper {
             Server::Agent { stall: true } => command.args(["agent", "--stall"]),
             Server::Echo => command.arg("echo"),
             Server::Proxy { agent } => command.args(["proxy", "--agent", agent]),
+            Server::Worker { agent, token } => command.args(["worker", "--agent", agent, "--token", token]),
             Server::TelegramBot { api, token } => command.args(["telegram-bot", "--api", api, "--token", token]),
             Server::DiscordBot { api, gateway, token } => {
                 command.args(["discord-bot", "--api", api, "--gateway", gateway, "--token", token])
@@ -108,7 +109,12 @@ pub(crate) async fn load(plan: &Plan) -> Result<Report> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn own_command() -> Result<Command> {
+/// This program, with no arguments yet; killed on drop.
+///
+/// # Errors
+///
+/// When its path is unknown.
+pub(crate) fn own_command() -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.kill_on_drop(true);
     Ok(command)

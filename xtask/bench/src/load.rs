@@ -58,6 +58,8 @@ pub(crate) struct Report {
     pub(crate) throughput: f64,
     /// Milliseconds from sending a request to the last byte of its answer.
     pub(crate) median_ms: f64,
+    /// The 95th percentile.
+    pub(crate) p95_ms: f64,
     /// The 99th percentile.
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
@@ -199,6 +201,7 @@ pub(crate) fn report(latencies: &Histogram<u64>, seconds: f64, last: &[u8]) -> R
         answers: latencies.len(),
         throughput: latencies.len() as f64 / seconds,
         median_ms: ms(latencies.value_at_quantile(0.5)),
+        p95_ms: ms(latencies.value_at_quantile(0.95)),
         p99_ms: ms(latencies.value_at_quantile(0.99)),
         max_ms: ms(latencies.max()),
         last: String::from_utf8_lossy(last).into_owned(),

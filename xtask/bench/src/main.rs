@@ -7,6 +7,7 @@
 //! To add a figure, return another [`Sample`](figures::Sample) from a function in [`measure`]. To add a measurement, write
 //! a module there with a function for one round, and list it in [`Measurement`](measure::Measurement).
 
+mod acp;
 mod bench;
 mod client;
 mod copies;
@@ -43,6 +44,8 @@ enum Command {
     Run(run::Run),
     Serve(serve::Arguments),
     Load(load::Plan),
+    /// Answer prompts of the Agent Client Protocol on standard input and output.
+    Acp,
 }
 
 fn main() -> ExitCode {
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Run(run) => cores::restrict_to(run.cores).and_then(|cores| block_on(run::run(&run, cores))),
         Command::Serve(arguments) => block_on(serve::run(arguments)),
         Command::Load(plan) => block_on(load::run(plan)),
+        Command::Acp => acp::answer_prompts(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

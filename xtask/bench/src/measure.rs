@@ -1,5 +1,6 @@
 //! The measurements. Each runs one round and returns its figures.
 
+mod agents;
 mod discord;
 mod hooks;
 mod matrix;
@@ -24,6 +25,8 @@ use crate::{bench::Bench, figures::Sample};
 pub(crate) enum Measurement {
     /// Throughput, latency and memory of synchronous hooks, compared with echo and proxy.
     Hooks,
+    /// CPU time and latency of a turn by kind of agent, compared with the agent asked directly.
+    Agents,
     /// Time from the start of the process to the first answered turn.
     Start,
     /// Memory and recovery time with many waiting turns.
@@ -47,6 +50,7 @@ impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Hooks => "hooks",
+            Self::Agents => "agents",
             Self::Start => "start",
             Self::Waiting => "waiting",
             Self::Settled => "settled",
@@ -73,6 +77,7 @@ impl Measurement {
     pub(crate) async fn round(self, bench: &Bench) -> Result<Vec<Sample>> {
         match self {
             Self::Hooks => hooks::round(bench).await,
+            Self::Agents => agents::round(bench).await,
             Self::Start => start::round(bench).await,
             Self::Waiting => waiting::round(bench).await,
             Self::Settled => settled::round(bench).await,

@@ -7,6 +7,7 @@ mod hook;
 pub(crate) mod matrix_bot;
 pub(crate) mod proxy;
 pub(crate) mod telegram_bot;
+pub(crate) mod worker;
 
 use std::{io::Read, net::Ipv4Addr};
 
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum Server {
-    /// An OpenAI-compatible server that answers at once.
+    /// An agent that answers at once: compatible with OpenAI and Anthropic, and a service of the kind `http`.
     Agent {
         /// Never answer.
         #[arg(long)]
@@ -39,6 +40,15 @@ pub(crate) enum Server {
         /// Base URL of the agent.
         #[arg(long)]
         agent: String,
+    },
+    /// A worker of a `pull` agent that answers at once.
+    Worker {
+        /// URL of the agent's paths.
+        #[arg(long)]
+        agent: String,
+        /// Token of the workers.
+        #[arg(long)]
+        token: String,
     },
     /// A Telegram bot that answers by itself and stores nothing.
     TelegramBot {
@@ -85,6 +95,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         Server::Agent { stall } => agent::router(stall),
         Server::Echo => echo::router(),
         Server::Proxy { agent } => proxy::router(&agent)?,
+        Server::Worker { agent, token } => worker::router(agent, token)?,
         Server::TelegramBot { api, token } => telegram_bot::router(&api, &token)?,
         Server::DiscordBot { api, gateway, token } => discord_bot::router(api, gateway, token)?,
         Server::MatrixBot { homeserver, user, token } => matrix_bot::router(&homeserver, user, token)?,

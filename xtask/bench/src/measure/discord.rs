@@ -4,7 +4,10 @@ use anyhow::Result;
 use rejoinder_discord_server::DiscordServer;
 use serde_json::json;
 
-use super::platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples};
+use super::{
+    plan::WARM_UP,
+    platform::{CrowdResults, GatewayResults, SIZES, Targets, length, samples},
+};
 use crate::{bench::Bench, figures::Sample, helper::Helper, serve::Server};
 
 const TARGETS: Targets = Targets { share: 0.75, idle: None };

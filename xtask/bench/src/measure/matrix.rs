@@ -3,7 +3,10 @@
 use anyhow::Result;
 use rejoinder_matrix_server::{Homeserver, Settings};
 
-use super::platform::{CrowdResults, GatewayResults, Targets, WARM_UP, length, samples};
+use super::{
+    plan::WARM_UP,
+    platform::{CrowdResults, GatewayResults, Targets, length, samples},
+};
 use crate::{bench::Bench, figures::Sample, helper::Helper, serve::Server};
 
 /// Synapse handles only some tens of rooms and messages per second: more people would wait longer than a round lasts.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Long enough for pools to fill and connections to open.
-const WARM_UP: Duration = Duration::from_secs(1);
+pub(super) const WARM_UP: Duration = Duration::from_secs(1);
 
 /// A load of this many callers, each with a conversation of its own.
 pub(super) fn plan(bench: &Bench, server: &Endpoint, callers: u32) -> Plan {

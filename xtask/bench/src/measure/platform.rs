@@ -16,9 +16,6 @@ use crate::{
     serve::Server,
 };
 
-/// Long enough for pools to fill and connections to open.
-pub(super) const WARM_UP: Duration = Duration::from_secs(1);
-
 /// How long people converse: longer than a load of hooks lasts, because on a busy machine a thousand people wait seconds for
 /// their answers, and an answer that comes later does not count.
 pub(super) fn length(bench: &Bench) -> Duration {

@@ -6,7 +6,10 @@ use anyhow::Result;
 use rejoinder_telegram_double::{Person, TelegramDouble};
 use tokio::task::JoinSet;
 
-use super::platform::{CrowdResults, GatewayResults, SIZES, Targets, WARM_UP, length, samples};
+use super::{
+    plan::WARM_UP,
+    platform::{CrowdResults, GatewayResults, SIZES, Targets, length, samples},
+};
 use crate::{bench::Bench, figures::Sample, helper::Helper, serve::Server};
 
 const TARGETS: Targets = Targets { share: 0.75, idle: None };

@@ -1,9 +1,12 @@
-//! The mock agent: an OpenAI-compatible server that answers at once, or never.
+//! The mock agent: a server that answers at once, or never. It is compatible with OpenAI and Anthropic, and a service of the
+//! kind `http`.
 
 use std::future::pending;
 
 use axum::{
     Json, Router,
+    body::Bytes,
+    extract::DefaultBodyLimit,
     http::header::CONTENT_TYPE,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -20,7 +23,7 @@ struct Request {
     stream: bool,
 }
 
-/// `POST /v1/chat/completions` and `GET /v1/models`.
+/// `POST /v1/chat/completions`, `POST /v1/messages`, `POST /turns` and `GET /v1/models`.
 pub(crate) fn router(stall: bool) -> Router {
     let complete = async move |Json(request): Json<Request>| -> Response {
         if stall {
@@ -30,8 +33,11 @@ pub(crate) fn router(stall: bool) -> Router {
     };
     let models = async || Json(json!({ "object": "list", "data": [{ "id": "bench", "object": "model" }] }));
     Router::new()
+        .route("/v1/chat/completions", post(complete))
+        .route("/v1/messages", post(async |_: Bytes| messages()))
+        .route("/turns", post(async |_: Bytes| Json(json!({ "reply": ANSWER }))))
         // A long history exceeds axum's default limit.
-        .route("/v1/chat/completions", post(complete).layer(axum::extract::DefaultBodyLimit::disable()))
+        .layer(DefaultBodyLimit::disable())
         .route("/v1/models", get(models))
 }
 
@@ -74,6 +80,33 @@ fn streamed() -> Response {
         text(json!({}), Some("stop")),
         chunk(json!([]), json!({ "prompt_tokens": 8, "completion_tokens": 8, "total_tokens": 16 })),
         "data: [DONE]\n\n".to_owned(),
+    ]
+    .concat();
+    ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
+/// An answer of the Messages API as server-sent events.
+fn messages() -> Response {
+    let event =
+        |data: serde_json::Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
+    let message = json!({
+        "id": "msg_bench", "type": "message", "role": "assistant", "content": [], "model": "bench",
+        "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": 8, "output_tokens": 1 },
+    });
+    let (first, second) = ANSWER.split_at(ANSWER.len() / 2);
+    let text = |text: &str| {
+        let delta = json!({ "type": "text_delta", "text": text });
+        event(json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
+    };
+    let end = json!({ "stop_reason": "end_turn", "stop_sequence": null });
+    let body = [
+        event(json!({ "type": "message_start", "message": message })),
+        event(json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } })),
+        text(first),
+        text(second),
+        event(json!({ "type": "content_block_stop", "index": 0 })),
+        event(json!({ "type": "message_delta", "delta": end, "usage": { "output_tokens": 8 } })),
+        event(json!({ "type": "message_stop" })),
     ]
     .concat();
     ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
