@@ -131,7 +131,7 @@ pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, Handoff,
-        HistoryLine, LineState, Speaker, Surface, TriedRun, Usage,
+        HistoryLine, LineState, Speaker, Surface, ToolAccess, TriedRun, Usage,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
     approval::ApprovalState,

@@ -177,7 +177,7 @@ impl Ground {
         let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions, outbox],
             agents: runtimes.clone(), file_budget: FileBudget::default());
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents, budgets],
-            inputs: inputs)
+            inputs: inputs, lines: self.store.clone())
     }
 
     fn initiative(&self, inlet: &Arc<dyn Inlet>) -> Initiative {

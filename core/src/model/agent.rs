@@ -1,6 +1,6 @@
 //! The input of an agent's run.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use rejoinder_guard::{Attachment, Cause, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -238,6 +238,23 @@ pub struct AgentTurn {
     pub deadline: Timestamp,
     /// The trace that the run belongs to, for the agent's own; `None` if none is recorded.
     pub trace: Option<TraceHeaders>,
+    /// Where the agent calls the tools of the run itself; `None` if it does not.
+    pub tools: Option<ToolAccess>,
+}
+
+/// Where an agent calls the tools of its run itself, over the Model Context Protocol. It holds as long as the run.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ToolAccess {
+    /// The URL of the server.
+    pub url: Arc<str>,
+    /// The bearer token of the run: a secret.
+    pub token: Arc<str>,
+}
+
+impl fmt::Debug for ToolAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolAccess").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 impl AgentTurn {

@@ -7,9 +7,10 @@ use rejoinder_guard::{ApprovalRequest, Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::FoundLine;
 use crate::model::{
-    AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SessionNotice, ToolUse,
-    Usage,
+    AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SearchQuery, SessionNotice,
+    ToolUse, Usage,
 };
 
 /// An event that a runtime reports during a run.
@@ -32,6 +33,9 @@ pub enum RunEvent {
     /// What the agent wants of the schedules of this turn's conversation. The channel returns the schedules, or why it is
     /// not done.
     Schedule(ScheduleCall, oneshot::Sender<Result<Vec<Schedule>, String>>),
+    /// What the agent searches for in what was said in this turn's conversation. The channel returns the lines, newest first, or why
+    /// there are none.
+    Search(SearchQuery, oneshot::Sender<Result<Vec<FoundLine>, String>>),
     /// What the agent asks approval for, before it goes on. The channel returns what became of it, or why it was not asked.
     Ask(ApprovalRequest, oneshot::Sender<Result<AgentApproval, String>>),
     /// The agent's own id of the turn's session. The channel returns whether it is stored, or why not.
@@ -128,6 +132,17 @@ impl RunEvents {
         let ended = || "the run has ended".to_owned();
         self.0.send(RunEvent::Schedule(call, answer)).await.map_err(|_| ended())?;
         done.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Searches the lines of this conversation's earlier turns, in all of its sessions. Returns at most 20, newest first.
+    ///
+    /// # Errors
+    /// Says why nothing was searched, for the agent.
+    pub async fn search(&self, query: SearchQuery) -> Result<Vec<FoundLine>, String> {
+        let (answer, found) = oneshot::channel();
+        let ended = || "the run has ended".to_owned();
+        self.0.send(RunEvent::Search(query, answer)).await.map_err(|_| ended())?;
+        found.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Asks for an approval in the middle of the run, and waits until it is decided, or closed for another reason: minutes or days.

@@ -171,6 +171,7 @@ impl Inputs {
             cut_off: settings.templates.template(&event.conversation.channel, event.language, CUT_OFF).to_owned(),
             now: run.started_at,
             deadline,
+            tools: None,
         };
         Ok(PreparedRun { runtime, input, memory })
     }

@@ -17,6 +17,7 @@ mod record;
 mod result;
 pub(crate) mod runtimes;
 mod schedules;
+mod search;
 mod suspension;
 
 use std::{sync::Arc, time::Duration};
@@ -53,7 +54,7 @@ use crate::{
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
-    ports::{AgentError, RunEnd, RunEvent, RunEvents, SendResult, SharedClock, StoreError},
+    ports::{AgentError, RunEnd, RunEvent, RunEvents, SearchStore, SendResult, SharedClock, StoreError},
     questions::approvals::MOST_WAITING,
     schedules::Calendar,
     shown::visibility,
@@ -77,6 +78,7 @@ pub(crate) struct Worker {
     pub(crate) ephemerals: Arc<Ephemerals>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) calendar: Arc<Calendar>,
+    pub(crate) lines: Arc<dyn SearchStore>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
@@ -389,7 +391,8 @@ impl Worker {
                         | RunEvent::Send(..)
                         | RunEvent::Listen(_)
                         | RunEvent::Ask(..)
-                        | RunEvent::Schedule(..),
+                        | RunEvent::Schedule(..)
+                        | RunEvent::Search(..),
                     ) => {}
                     None => std::future::pending().await,
                 }
@@ -469,6 +472,9 @@ impl Worker {
             RunEvent::Schedule(call, answer) => {
                 let done = self.schedule(turn, run, call).await;
                 let _ = answer.send(done);
+            }
+            RunEvent::Search(query, answer) => {
+                let _ = answer.send(self.search(turn, query).await);
             }
             RunEvent::Remember(own_session, answer) => {
                 let _ = answer.send(remember(memory, own_session).await);

@@ -94,6 +94,9 @@ impl<'a> Relay<'a> {
                 }
                 let _ = answer.send(done);
             }
+            RunEvent::Search(query, answer) => {
+                let _ = answer.send(self.events.search(query).await);
+            }
             RunEvent::Ask(request, mut answer) => {
                 self.release().await;
                 let (events, waited, asked) = (self.events.clone(), Arc::clone(&self.waited), Instant::now());

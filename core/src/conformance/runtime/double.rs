@@ -83,6 +83,7 @@ pub fn turn(text: &str) -> AgentTurn {
         now,
         deadline: now + Duration::from_mins(10),
         trace: None,
+        tools: None,
     }
 }
 

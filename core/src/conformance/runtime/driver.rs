@@ -132,6 +132,7 @@ impl<'a> Run<'a> {
             RunEvent::Member(_) | RunEvent::Tool(_) | RunEvent::Shown(_) | RunEvent::Usage(_) => {}
             RunEvent::Send(_, answer) => drop(answer.send(SendResult::Claimed)),
             RunEvent::Schedule(_, answer) => drop(answer.send(Err("nothing can be scheduled here".to_owned()))),
+            RunEvent::Search(_, answer) => drop(answer.send(Ok(Vec::new()))),
             RunEvent::Ask(_, answer) => drop(answer.send(Err("nobody can be asked here".to_owned()))),
             RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
             RunEvent::Listen(answer) => {

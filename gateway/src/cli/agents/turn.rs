@@ -43,6 +43,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
         now,
         deadline: now + time,
         trace: None,
+        tools: None,
     }
 }
 
