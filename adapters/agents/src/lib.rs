@@ -61,3 +61,4 @@ pub use piece::PieceName;
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
+pub use tools::{CallableTool, CallerTools, ToolAnswer};

@@ -2,7 +2,9 @@
 
 use std::{collections::HashSet, ops::RangeInclusive, time::Duration};
 
-use rejoinder_core::{AgentTurn, ApprovalRequest, Choices, ScheduleCall, Support, Timestamp, is_blank};
+use rejoinder_core::{
+    AgentTurn, ApprovalRequest, Choices, ScheduleCall, Support, Timestamp, is_blank, store::SearchQuery,
+};
 use serde::Deserialize;
 
 use super::{number::Number, schedule};
@@ -14,12 +16,16 @@ pub(crate) const STAY_SILENT: &str = "stay_silent";
 pub(super) const SEND: &str = "send";
 pub(super) const DEFER: &str = "defer";
 pub(super) const SCHEDULE: &str = "schedule";
+pub(super) const SEARCH_HISTORY: &str = "search_history";
 pub(crate) const REQUEST_APPROVAL: &str = "request_approval";
 
 const MIN_DEFER: Duration = Duration::from_secs(1);
 
 /// How many characters of a note or reason are kept.
 const MAX_NOTE: usize = 1_000;
+
+/// How many characters of a query are read.
+const MAX_QUERY: usize = 500;
 
 /// How many choices a question has.
 const CHOICES: RangeInclusive<usize> = 2..=8;
@@ -70,6 +76,8 @@ pub(super) enum Call {
     Send(String),
     /// What it wants of the schedules of this chat.
     Schedule(ScheduleCall),
+    /// What it searches for in what was said here.
+    Search(SearchQuery),
 }
 
 #[derive(Deserialize)]
@@ -108,6 +116,11 @@ struct StaySilent {
 #[derive(Deserialize)]
 struct Send {
     text: String,
+}
+
+#[derive(Deserialize)]
+struct SearchHistory {
+    query: String,
 }
 
 impl Call {
@@ -155,6 +168,13 @@ impl Call {
                 Send { text } if text.trim().is_empty() => Err("error: `text` is empty".to_owned()),
                 Send { text } => Ok(Self::Send(text)),
             },
+            SEARCH_HISTORY => {
+                let SearchHistory { query } = read(arguments)?;
+                let query: String = query.chars().take(MAX_QUERY).collect();
+                SearchQuery::parse(&query)
+                    .map(Self::Search)
+                    .ok_or_else(|| "error: `query` has no word in it".to_owned())
+            }
             _ => Err("error: there is no such tool; answer the person in plain text".to_owned()),
         }
     }

@@ -23,7 +23,7 @@ impl Chosen {
             Call::Approval(request) => self.approval = Some(request),
             Call::Defer { note, due } => self.defer = Some((note, due)),
             Call::StaySilent(reason) => self.silent = Some(reason),
-            Call::Send(_) | Call::Schedule(_) => {}
+            Call::Send(_) | Call::Schedule(_) | Call::Search(_) => {}
         }
     }
 

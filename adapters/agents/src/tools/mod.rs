@@ -5,21 +5,26 @@
 //! | `offer` | which tools a run has, and how they are described |
 //! | `call` | reads a call of one |
 //! | `schedule` | the tool `schedule` |
+//! | `search` | the tool `search_history` |
 //! | `chosen` | how several choices become one outcome |
 //! | `run` | carries calls out, and combines what a run said and chose into its outcome |
+//! | `callers` | the same for an agent that calls the tools itself, while it runs |
 //!
 //! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send`
-//! sends the answer at once. The model gets the result of `schedule`.
+//! sends the answer at once. The model gets the result of `schedule` and `search_history`.
 
 mod call;
+mod callers;
 mod chosen;
 mod number;
 mod offer;
 mod run;
 mod schedule;
+mod search;
 #[cfg(test)]
 mod tests;
 
+pub use self::callers::{CallableTool, CallerTools, ToolAnswer};
 pub(crate) use self::{
     call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
     chosen::Choice,

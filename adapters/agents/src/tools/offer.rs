@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    call::{ASK, DEFER, REACT, REQUEST_APPROVAL, SCHEDULE, SEND, STAY_SILENT, can_react},
+    call::{ASK, DEFER, REACT, REQUEST_APPROVAL, SCHEDULE, SEARCH_HISTORY, SEND, STAY_SILENT, can_react},
     schedule,
 };
 
@@ -31,6 +31,16 @@ pub(crate) fn offered(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
     ];
     let others = others.into_iter().filter_map(|(may, tool)| may.then_some(tool));
     react.into_iter().chain(EVERYWHERE.iter().chain(others).map(Cow::Borrowed)).collect()
+}
+
+/// The tools for an agent that calls them itself, in a run of this turn: it can wait for an approval, and gets no more of the history
+/// than its requests hold.
+pub(super) fn offered_to_callers(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
+    let waiting = |tool: Cow<'static, Tool>| match tool.name {
+        REQUEST_APPROVAL => Cow::Borrowed(&*WAITING_APPROVAL_TOOL),
+        _ => tool,
+    };
+    offered(turn).into_iter().map(waiting).chain([Cow::Borrowed(&*SEARCH_TOOL)]).collect()
 }
 
 /// The tool that is offered only where a reaction can be shown. `allowed`: the only emoji that the platform shows.
@@ -107,6 +117,25 @@ static APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| {
             ("kind", text("The kind of action, as an area and a verb: email.send, calendar.add, shop.order.")),
         ],
         &["action"],
+    )
+});
+
+/// The same for an agent that can wait for the decision.
+static WAITING_APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| Tool {
+    description: "Ask for approval before you do something that cannot be undone, costs money, or speaks for others. Returns the \
+                  decision, perhaps after hours: do not act before. If the call ends without one, end your turn: you will be asked \
+                  again with the decision.",
+    ..APPROVAL_TOOL.clone()
+});
+
+/// The tool that is offered to agents that call tools themselves.
+static SEARCH_TOOL: LazyLock<Tool> = LazyLock::new(|| {
+    Tool::new(
+        SEARCH_HISTORY,
+        "Search what was said in this chat before, by the person and by you, also before the history that you were given. Returns the \
+         newest lines, at most 20, with all of the words.",
+        vec![("query", text("Words; those in quotation marks must follow each other. The last word may go on."))],
+        &["query"],
     )
 });
 

@@ -5,7 +5,7 @@ use rejoinder_core::{AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Tim
 use super::{
     call::{Call, DEFER, ToolCall, rfc3339},
     chosen::Chosen,
-    schedule,
+    schedule, search,
 };
 
 /// How many characters of a tool's name are kept.
@@ -39,7 +39,12 @@ impl RunState {
 
     /// The outcome of the choices alone, if any: for a run whose next request fails.
     pub(crate) fn choice(self) -> Option<Outcome> {
-        self.chosen.outcome(None)
+        self.choice_beside(None)
+    }
+
+    /// The outcome of the choices beside this visible text, if any.
+    pub(super) fn choice_beside(self, text: Option<&str>) -> Option<Outcome> {
+        self.chosen.outcome(text)
     }
 
     /// Carries out the model's calls. Their times are relative to `now`.
@@ -82,6 +87,7 @@ impl RunState {
                 Ok(Call::Defer { .. }) if self.sent => {
                     ("error: what you sent is your answer, which you cannot put off any more".to_owned(), true)
                 }
+                Ok(Call::Search(query)) => (search::told(events.search(query).await, turn.turn), true),
                 Ok(Call::Schedule(call)) => (schedule::told(events.schedule(call).await), true),
                 Ok(call) => {
                     let noted = match &call {

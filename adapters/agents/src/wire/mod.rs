@@ -28,5 +28,5 @@ pub(crate) use self::{
     checked::CheckedObject,
     ends::short_error,
     said::{MAX_OBJECT, Said},
-    turn::{MAX_FILE, WireTurn},
+    turn::{MAX_FILE, WireTurn, approval_json},
 };

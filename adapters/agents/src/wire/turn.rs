@@ -51,6 +51,14 @@ pub(crate) struct WireTurn<'a> {
     model: Option<&'a str>,
     /// Where the person reads the answer: `voice`, or the name of the platform.
     surface: &'a str,
+    mcp: Option<Mcp<'a>>,
+}
+
+/// Where the agent calls the tools of the run.
+#[derive(Serialize)]
+struct Mcp<'a> {
+    url: &'a str,
+    token: &'a str,
 }
 
 #[skip_serializing_none]
@@ -181,10 +189,11 @@ struct Approval<'a> {
 
 impl<'a> WireTurn<'a> {
     pub(crate) fn of(turn: &'a AgentTurn) -> Self {
-        Self::with(turn, true)
+        let tools = turn.tools.as_ref();
+        Self { mcp: tools.map(|tools| Mcp { url: &tools.url, token: &tools.token }), ..Self::with(turn, true) }
     }
 
-    /// What the operator sees of it: without the bytes of files.
+    /// What the operator sees of it: without the bytes of files and the token of the tools.
     pub(crate) fn input(turn: &'a AgentTurn) -> ModelInput {
         let messages = serde_json::to_string(&[Self::with(turn, false)]).expect("texts and lists serialise to JSON");
         ModelInput { settings: "{}".to_owned(), messages, left_out: 0 }
@@ -240,6 +249,7 @@ impl<'a> WireTurn<'a> {
                 Surface::Voice => "voice",
                 Surface::Chat(name) => name,
             },
+            mcp: None,
         }
     }
 }
@@ -315,6 +325,11 @@ fn quoted(quoted: &AgentQuote, has_data: bool) -> Quoted<'_> {
 
 fn deferral(deferred: &Deferred) -> Deferral<'_> {
     Deferral { note: deferred.note.as_deref(), at: rfc3339(deferred.at), due: rfc3339(deferred.due) }
+}
+
+/// An approval as an agent reads it, as in the turn.
+pub(crate) fn approval_json(approval: &AgentApproval) -> String {
+    serde_json::to_string(&self::approval(approval)).expect("texts serialise to JSON")
 }
 
 fn approval(approval: &AgentApproval) -> Approval<'_> {
