@@ -1,0 +1,107 @@
+//! `/mcp`: who may call, and how much they may send.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header, request::Parts},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use rejoinder_kit::{Guesses, Peer, Problem, bearer, read_body, uncached};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    runs::{RunHandle, Runs},
+    server::ToolServer,
+};
+
+/// Where the server is.
+pub const PATH: &str = "/mcp";
+
+/// The largest body, in bytes: room for a long message to send.
+const MAX_BODY: usize = 1 << 20;
+
+/// What [`routes`] needs.
+pub struct RouteSettings {
+    /// The runs whose tokens open it.
+    pub runs: Arc<Runs>,
+    /// Slows down who guesses a token.
+    pub guesses: Arc<Guesses>,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// The origins from which pages may call, beside those of this machine: that of the public URL.
+    pub origins: Vec<String>,
+    /// Cancelled when the gateway stops: callers that still wait are let go.
+    pub stop_waiting: CancellationToken,
+}
+
+struct Door {
+    runs: Arc<Runs>,
+    guesses: Arc<Guesses>,
+    body_timeout: Duration,
+    service: StreamableHttpService<ToolServer, NeverSessionManager>,
+}
+
+/// The route [`PATH`], with whole paths. It checks the token and the `Origin`, and limits bodies. The `Host` is to be checked around it.
+pub fn routes(settings: RouteSettings) -> Router {
+    let RouteSettings { runs, guesses, body_timeout, origins, stop_waiting } = settings;
+    let local = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"].map(ToOwned::to_owned);
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .disable_allowed_hosts()
+        .with_allowed_origins(local.into_iter().chain(origins))
+        .with_max_request_body_bytes(MAX_BODY)
+        .with_cancellation_token(stop_waiting);
+    let service = StreamableHttpService::new(|| Ok(ToolServer), Arc::default(), config);
+    let door = Arc::new(Door { runs, guesses, body_timeout, service });
+    Router::new().route(PATH, any(handle)).layer(middleware::from_fn(uncached)).with_state(door)
+}
+
+async fn handle(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    match door.admit(&mut parts, body).await {
+        Ok(body) => door.service.handle(Request::from_parts(parts, body)).await.map(Body::new),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+impl Door {
+    /// Finds the run of a request, and reads its body.
+    async fn admit(&self, parts: &mut Parts, body: Body) -> Result<Body, Problem> {
+        let run = self.run(parts).await?;
+        parts.extensions.insert(run);
+        if parts.method != Method::POST {
+            return Ok(Body::empty());
+        }
+        read_body(&parts.headers, body, MAX_BODY, self.body_timeout, |_| Ok(())).await.map(Body::from)
+    }
+
+    async fn run(&self, parts: &Parts) -> Result<RunHandle, Problem> {
+        const SURFACE: &str = "mcp";
+        let peer = Peer::of(&parts.extensions);
+        let Some(sent) = bearer(&parts.headers) else {
+            self.guesses.missing(peer, SURFACE);
+            return Err(unauthorized("send `mcp.token` of the turn as `Authorization: Bearer TOKEN`"));
+        };
+        self.guesses.turn_of(peer, SURFACE, sent).await?;
+        let Some(run) = self.runs.of(sent) else {
+            self.guesses.wrong(peer, SURFACE);
+            return Err(unauthorized("this token is of no turn that runs: each run has its own, which ends with it"));
+        };
+        self.guesses.right(peer, SURFACE, sent);
+        Ok(run)
+    }
+}
+
+fn unauthorized(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized: the run is not known", detail)
+        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}

@@ -1,0 +1,85 @@
+//! An agent that may call tools in its runs.
+
+use std::{pin::pin, sync::Arc};
+
+use async_trait::async_trait;
+use rejoinder_agents::CallerTools;
+use rejoinder_core::{
+    AgentError, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, SessionNotice, ToolAccess,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::runs::Runs;
+
+/// An agent whose runs have tools that it calls itself.
+pub struct WithTools {
+    agent: Arc<dyn AgentRuntime>,
+    runs: Arc<Runs>,
+    url: Arc<str>,
+}
+
+impl WithTools {
+    /// `agent`, which passes on [`AgentTurn::tools`]. `url` is where it reaches the [routes](crate::routes) of `runs`.
+    pub fn new(agent: Arc<dyn AgentRuntime>, runs: Arc<Runs>, url: &str) -> Self {
+        Self { agent, runs, url: url.into() }
+    }
+}
+
+#[async_trait]
+impl AgentRuntime for WithTools {
+    fn describe(&self) -> String {
+        self.agent.describe()
+    }
+
+    fn history(&self) -> usize {
+        self.agent.history()
+    }
+
+    fn reads(&self, media_type: &str) -> Option<usize> {
+        self.agent.reads(media_type)
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        self.agent.keeps_sessions()
+    }
+
+    fn forgets_turns(&self) -> bool {
+        self.agent.forgets_turns()
+    }
+
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        self.agent.session_changed(notice).await
+    }
+
+    async fn probe(&self) -> Option<Result<(), AgentError>> {
+        self.agent.probe().await
+    }
+
+    fn members(&self) -> Vec<MemberHealth> {
+        self.agent.members()
+    }
+
+    /// The calls are carried out here, in the order in which they arrive: none is after the end of the run.
+    async fn run(
+        &self,
+        mut turn: AgentTurn,
+        events: RunEvents,
+        cancel: CancellationToken,
+    ) -> Result<Outcome, AgentError> {
+        let mut tools = CallerTools::of(&mut turn, events.clone());
+        let (open, token, mut arriving) = self.runs.open(tools.offered());
+        turn.tools = Some(ToolAccess { url: Arc::clone(&self.url), token });
+        let mut running = pin!(self.agent.run(turn, events, cancel.clone()));
+        let ended = loop {
+            tokio::select! {
+                // First, so that a call counts that was sent before the end.
+                biased;
+                Some(call) = arriving.recv() => tools.call(&call.name, call.arguments, call.answer).await,
+                decision = tools.decision() => tools.decided(decision).await,
+                ended = &mut running => break ended,
+            }
+        };
+        drop(open);
+        if cancel.is_cancelled() { ended } else { tools.outcome(ended) }
+    }
+}
