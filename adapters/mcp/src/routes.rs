@@ -25,6 +25,9 @@ use crate::{
 /// Where the server is.
 pub const PATH: &str = "/mcp";
 
+/// Where wrong tokens are counted.
+const SURFACE: &str = "mcp";
+
 /// The largest body, in bytes: room for a long message to send.
 const MAX_BODY: usize = 1 << 20;
 
@@ -32,7 +35,7 @@ const MAX_BODY: usize = 1 << 20;
 pub struct RouteSettings {
     /// The runs whose tokens open it.
     pub runs: Arc<Runs>,
-    /// Slows down who guesses a token.
+    /// Counts wrong tokens.
     pub guesses: Arc<Guesses>,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
@@ -76,7 +79,7 @@ async fn handle(State(door): State<Arc<Door>>, request: Request) -> Response {
 impl Door {
     /// Finds the run of a request, and reads its body.
     async fn admit(&self, parts: &mut Parts, body: Body) -> Result<Body, Problem> {
-        let run = self.run(parts).await?;
+        let run = self.run(parts)?;
         parts.extensions.insert(run);
         if parts.method != Method::POST {
             return Ok(Body::empty());
@@ -84,20 +87,18 @@ impl Door {
         read_body(&parts.headers, body, MAX_BODY, self.body_timeout, |_| Ok(())).await.map(Body::from)
     }
 
-    async fn run(&self, parts: &Parts) -> Result<RunHandle, Problem> {
-        const SURFACE: &str = "mcp";
+    /// Nobody waits after wrong tokens: they are too long to be guessed, and an agent that calls after the end of its run must not hold
+    /// up others at its address.
+    fn run(&self, parts: &Parts) -> Result<RunHandle, Problem> {
         let peer = Peer::of(&parts.extensions);
         let Some(sent) = bearer(&parts.headers) else {
             self.guesses.missing(peer, SURFACE);
             return Err(unauthorized("send `mcp.token` of the turn as `Authorization: Bearer TOKEN`"));
         };
-        self.guesses.turn_of(peer, SURFACE, sent).await?;
-        let Some(run) = self.runs.of(sent) else {
+        self.runs.of(sent).ok_or_else(|| {
             self.guesses.wrong(peer, SURFACE);
-            return Err(unauthorized("this token is of no turn that runs: each run has its own, which ends with it"));
-        };
-        self.guesses.right(peer, SURFACE, sent);
-        Ok(run)
+            unauthorized("this token is of no turn that runs: each run has its own, which ends with it")
+        })
     }
 }
 

@@ -1,1 +1,272 @@
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, StatusCode},
+};
+use parking_lot::Mutex;
+use rejoinder_core::{
+    AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvent, RunEvents, ToolAccess, ToolUse,
+    conformance::runtime::turn,
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::oneshot,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use crate::{PATH, RouteSettings, Runs, WithTools, routes};
+
+/// An agent that ends when it is told to.
+struct Agent(Mutex<Option<(oneshot::Sender<ToolAccess>, oneshot::Receiver<Outcome>)>>);
+
+#[async_trait]
+impl AgentRuntime for Agent {
+    fn describe(&self) -> String {
+        "a double".to_owned()
+    }
+
+    async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
+        let (access, end) = self.0.lock().take().expect("it runs once");
+        access.send(turn.tools.expect("it has tools")).expect("the test waits for it");
+        Ok(end.await.expect("the test ends it"))
+    }
+}
+
+/// A run in flight, and the routes.
+struct Run {
+    router: Router,
+    access: ToolAccess,
+    end: oneshot::Sender<Outcome>,
+    ended: JoinHandle<Result<Outcome, AgentError>>,
+    tools: Arc<Mutex<Vec<ToolUse>>>,
+}
+
+impl Run {
+    async fn begin() -> Self {
+        let runs: Arc<Runs> = Arc::default();
+        let router = routes(RouteSettings {
+            runs: Arc::clone(&runs),
+            guesses: Arc::default(),
+            body_timeout: Duration::from_secs(5),
+            origins: vec!["https://chat.example.org".to_owned()],
+            stop_waiting: CancellationToken::new(),
+        });
+        let (access, told) = oneshot::channel();
+        let (end, ends) = oneshot::channel();
+        let agent = Arc::new(Agent(Mutex::new(Some((access, ends)))));
+        let agent = WithTools::new(agent, runs, "http://127.0.0.1:7420/mcp");
+        let (events, mut reported) = RunEvents::channel();
+        let ended = tokio::spawn(async move { agent.run(turn("Hi"), events, CancellationToken::new()).await });
+        let tools: Arc<Mutex<Vec<ToolUse>>> = Arc::default();
+        let seen = Arc::clone(&tools);
+        tokio::spawn(async move {
+            while let Some(event) = reported.recv().await {
+                if let RunEvent::Tool(call) = event {
+                    seen.lock().push(call);
+                }
+            }
+        });
+        Self { router, access: told.await.expect("it runs"), end, ended, tools }
+    }
+
+    fn request(&self) -> axum::http::request::Builder {
+        Request::post(PATH)
+            .header("authorization", format!("Bearer {}", self.access.token))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("host", "127.0.0.1:7420")
+    }
+
+    async fn send(&self, request: Request<Body>) -> (StatusCode, Value) {
+        let response = self.router.clone().oneshot(request).await.expect("a response");
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
+        (status, serde_json::from_slice(&body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&body))))
+    }
+
+    /// A method of the generation with `initialize`.
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let request = self.request().header("mcp-protocol-version", "2025-11-25").body(body.into()).unwrap();
+        let (status, answer) = self.send(request).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        answer
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> Value {
+        let mut answer = self.ask("tools/call", json!({"name": name, "arguments": arguments})).await;
+        answer["result"].take()
+    }
+
+    async fn end(self, outcome: Outcome) -> Result<Outcome, AgentError> {
+        self.end.send(outcome).expect("it waits");
+        self.ended.await.expect("it does not panic")
+    }
+}
+
+fn said(text: &str) -> Outcome {
+    Outcome::Reply(Reply::text(text))
+}
+
+#[tokio::test]
+async fn what_an_agent_calls_for_is_carried_out_recorded_and_its_outcome() {
+    let run = Run::begin().await;
+    assert_eq!(&*run.access.url, "http://127.0.0.1:7420/mcp");
+
+    let initialized = run
+        .ask(
+            "initialize",
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}),
+        )
+        .await;
+    assert_eq!(initialized["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(initialized["result"]["serverInfo"]["name"], "rejoinder");
+    let listed = run.ask("tools/list", json!({})).await;
+    let names: Vec<_> =
+        listed["result"]["tools"].as_array().expect("a list").iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["react", "ask", "stay_silent", "send", "defer", "search_history"]);
+    assert_eq!(listed["result"]["tools"][0]["inputSchema"]["required"], json!(["emoji"]));
+
+    let reacted = run.call("react", json!({"emoji": "👍"})).await;
+    assert_eq!((&reacted["isError"], &reacted["content"][0]["text"]), (&json!(false), &json!("noted")));
+    let again = run.call("stay_silent", json!({"reason": "enough"})).await;
+    assert_eq!(again["isError"], true, "{again}");
+
+    let tools = Arc::clone(&run.tools);
+    assert_eq!(run.end(said("I have reacted.")).await, Ok(Outcome::React("👍".to_owned())));
+    let tools = tools.lock();
+    assert_eq!((tools.len(), &*tools[0].name, &*tools[0].arguments), (2, "react", r#"{"emoji":"👍"}"#));
+}
+
+#[tokio::test]
+async fn the_generation_without_sessions_is_spoken_as_well() {
+    let run = Run::begin().await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let ask = async |method: &str, mut params: Value, name: Option<&str>| {
+        params["_meta"] = meta.clone();
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let mut request = run.request().header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
+        if let Some(name) = name {
+            request = request.header("mcp-name", name);
+        }
+        run.send(request.body(body.into()).unwrap()).await
+    };
+
+    let (_, discovered) = ask("server/discover", json!({}), None).await;
+    let versions = discovered["result"]["supportedVersions"].as_array().cloned().unwrap_or_default();
+    assert!(versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2025-11-25")), "{discovered}");
+    let (_, listed) = ask("tools/list", json!({}), None).await;
+    assert_eq!(listed["result"]["cacheScope"], "private", "{listed}");
+    let silence = json!({"name": "stay_silent", "arguments": {"reason": "not for me"}});
+    let (_, silent) = ask("tools/call", silence, Some("stay_silent")).await;
+    assert_eq!(silent["result"]["resultType"], "complete", "{silent}");
+
+    assert_eq!(run.end(said("")).await, Ok(Outcome::Silent("not for me".to_owned())));
+}
+
+#[tokio::test]
+async fn a_token_ends_with_its_run() {
+    let run = Run::begin().await;
+    let list = || json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let (first, second) = (run.request().body(list().into()).unwrap(), run.request().body(list().into()).unwrap());
+    let router = run.router.clone();
+    assert_eq!(router.clone().oneshot(first).await.unwrap().status(), StatusCode::OK);
+
+    run.end(said("Hello.")).await.expect("an outcome");
+
+    let refused = router.oneshot(second).await.unwrap();
+    assert_eq!(
+        (refused.status(), &refused.headers()["www-authenticate"]),
+        (StatusCode::UNAUTHORIZED, &"Bearer".parse().unwrap())
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_leaves_no_token() {
+    let run = Run::begin().await;
+    let request = run.request().body("{}".into()).unwrap();
+
+    run.ended.abort();
+    let _ = run.ended.await;
+
+    assert_eq!(run.router.oneshot(request).await.unwrap().status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn only_the_agent_of_the_run_gets_in() {
+    let run = Run::begin().await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let foreign = run.request().header("origin", "https://evil.example").body(list.clone().into()).unwrap();
+    let own = run.request().header("origin", "https://chat.example.org").body(list.clone().into()).unwrap();
+    let without = Request::post(PATH).body(list.clone().into()).unwrap();
+    let guessed = Request::post(PATH).header("authorization", "Bearer guess").body(list.into()).unwrap();
+
+    assert_eq!(run.send(foreign).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(run.send(own).await.0, StatusCode::OK);
+    let (status, problem) = run.send(without).await;
+    assert_eq!((status, &problem["type"]), (StatusCode::UNAUTHORIZED, &json!("urn:rejoinder:problem:unauthorized")));
+    assert_eq!(run.send(guessed).await.0, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn rubbish_is_refused() {
+    let run = Run::begin().await;
+    let sent = async |body: String| run.send(run.request().body(body.into()).unwrap()).await;
+
+    assert_eq!(sent("rubbish".to_owned()).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(sent("x".repeat((1 << 20) + 1)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    let unknown = run.ask("tools/call", json!({"name": "delete_all", "arguments": {}})).await;
+    assert_eq!(unknown["error"]["code"], -32602);
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("there are react, ask"), "{unknown}");
+    let wrong = run.call("ask", json!({"question": 1})).await;
+    assert_eq!(wrong["isError"], true);
+    let get = Request::get(PATH).header("authorization", format!("Bearer {}", run.access.token)).body(Body::empty());
+    assert_eq!(run.send(get.unwrap()).await.0, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn only_so_many_calls_of_a_run_wait() {
+    let runs: Arc<Runs> = Arc::default();
+    let (open, token, arriving) = runs.open(Vec::new());
+    let run = runs.of(token.as_bytes()).expect("it is open");
+    let calls: Vec<_> = (0..8)
+        .map(|_| {
+            let run = run.clone();
+            tokio::spawn(async move { run.call("react".to_owned(), "{}".to_owned()).await })
+        })
+        .collect();
+    let refused = async {
+        loop {
+            // The spawned calls may not have begun.
+            let Ok(answer) = timeout(Duration::from_millis(5), run.call("react".to_owned(), "{}".to_owned())).await
+            else {
+                sleep(Duration::from_millis(1)).await;
+                continue;
+            };
+            break answer;
+        }
+    };
+
+    assert!(refused.await.text.contains("8 calls are not answered yet"));
+    drop((open, arriving));
+    for call in calls {
+        assert_eq!(call.await.unwrap().text, "error: the turn has ended");
+    }
+}
+
+#[test]
+fn no_token_is_shown() {
+    let access = ToolAccess { url: "http://127.0.0.1:7420/mcp".into(), token: "hunter2".into() };
+
+    assert!(!format!("{access:?}").contains("hunter2"));
+}

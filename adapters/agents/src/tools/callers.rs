@@ -3,6 +3,9 @@
 //! One call decides how the run ends: the first of `react`, `ask`, `defer`, `stay_silent`, `request_approval` and `send`. Another one gets
 //! an error. `request_approval` waits for the decision, after which the run goes on; if the run ends before, the request is its outcome.
 
+#[cfg(test)]
+mod tests;
+
 use std::{future::pending, mem::take};
 
 use futures_util::{FutureExt, future::BoxFuture};
@@ -189,7 +192,10 @@ impl CallerTools {
             return;
         }
         match &mut self.asking {
-            Some(asking) if asking.request == request => asking.waiting.push(answer),
+            Some(asking) if asking.request == request => {
+                asking.waiting.retain(|waiting| !waiting.is_closed());
+                asking.waiting.push(answer);
+            }
             Some(_) => {
                 let why = "error: another approval is not decided yet: wait for it, or end your turn".to_owned();
                 let _ = answer.send(refuse(&self.events, REQUEST_APPROVAL, arguments, why).await);

@@ -1,6 +1,6 @@
 use rejoinder_core::{
     AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind, HistoryLine,
-    LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, Usage,
+    LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, ToolAccess, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -45,6 +45,15 @@ fn a_turn_has_the_keys_of_the_contract_and_no_other_that_says_nothing() {
             "surface": "Telegram",
         })
     );
+}
+
+#[test]
+fn the_agent_gets_the_token_of_its_tools_and_the_operator_does_not() {
+    let tools = ToolAccess { url: "http://127.0.0.1:7420/mcp".into(), token: "hunter2".into() };
+    let turn = AgentTurn { tools: Some(tools), ..turn("Hi") };
+
+    assert_eq!(written(&turn)["mcp"], json!({"url": "http://127.0.0.1:7420/mcp", "token": "hunter2"}));
+    assert!(!WireTurn::input(&turn).messages.contains("mcp"));
 }
 
 #[test]

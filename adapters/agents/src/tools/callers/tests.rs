@@ -1,0 +1,219 @@
+use rejoinder_core::store::FoundLine;
+use rejoinder_core::{ApprovalState, ChannelId, ConversationRef, Reply, RunEvent, SendResult, Speaker, TurnId};
+use rstest::rstest;
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::tests::turn;
+
+const REACTION: (&str, &str) = ("react", r#"{"emoji":"👍"}"#);
+const QUESTION: (&str, &str) = ("ask", r#"{"question":"Which one?","choices":["a","b"]}"#);
+const SILENCE: (&str, &str) = ("stay_silent", r#"{"reason":"it is not for me"}"#);
+const DEFERRAL: (&str, &str) = ("defer", r#"{"minutes":5}"#);
+const MESSAGE: (&str, &str) = ("send", r#"{"text":"Done."}"#);
+const APPROVAL: (&str, &str) = ("request_approval", r#"{"action":"pay the rent"}"#);
+
+/// A run, and what the core hears of it.
+struct Run {
+    tools: CallerTools,
+    reported: mpsc::Receiver<RunEvent>,
+}
+
+impl Run {
+    fn new() -> Self {
+        let (events, reported) = RunEvents::channel();
+        let mut turn = AgentTurn { may_ask_approval: true, may_schedule: true, ..turn("Hi") };
+        Self { tools: CallerTools::of(&mut turn, events), reported }
+    }
+
+    /// Calls a tool. What it sends is claimed.
+    async fn call(&mut self, (name, arguments): (&str, &str)) -> ToolAnswer {
+        let (answer, answered) = oneshot::channel();
+        let Self { tools, reported } = self;
+        let calling = tools.call(name, arguments.to_owned(), answer);
+        let mut calling = std::pin::pin!(calling);
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = reported.recv() => match event {
+                    RunEvent::Send(_, claimed) => drop(claimed.send(SendResult::Claimed)),
+                    RunEvent::Search(_, found) => drop(found.send(Ok(lines()))),
+                    _ => {}
+                },
+                () = &mut calling => break,
+            }
+        }
+        answered.await.expect("an answer")
+    }
+
+    /// Begins a call that waits.
+    async fn begin(&mut self, (name, arguments): (&str, &str)) -> oneshot::Receiver<ToolAnswer> {
+        let (answer, answered) = oneshot::channel();
+        self.tools.call(name, arguments.to_owned(), answer).await;
+        answered
+    }
+
+    /// Decides what was asked for.
+    async fn decide(&mut self, decision: Decision) {
+        let asked = async {
+            loop {
+                if let Some(RunEvent::Ask(_, answer)) = self.reported.recv().await {
+                    let _ = answer.send(decision);
+                    break;
+                }
+            }
+        };
+        let (decided, ()) = tokio::join!(self.tools.decision(), asked);
+        self.tools.decided(decided).await;
+    }
+}
+
+fn lines() -> Vec<FoundLine> {
+    let now = turn("").now;
+    vec![FoundLine {
+        position: 1,
+        turn: TurnId::new(now),
+        conversation_id: 1.into(),
+        conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
+        at: now,
+        speaker: Speaker::Person,
+        name: Some("Ada".to_owned()),
+        excerpt: "the train is late".to_owned(),
+    }]
+}
+
+fn said(text: &str) -> Result<Outcome, AgentError> {
+    Ok(Outcome::Reply(Reply::text(text)))
+}
+
+fn approved() -> Decision {
+    let (state, by) = (ApprovalState::Approved, Some("Bo".to_owned()));
+    Ok(AgentApproval { action: "pay the rent".to_owned(), state, by, note: None })
+}
+
+#[rstest]
+#[case(REACTION, Outcome::React("👍".to_owned()))]
+#[case(SILENCE, Outcome::Silent("it is not for me".to_owned()))]
+#[tokio::test]
+async fn what_is_called_for_stands_in_place_of_the_text(#[case] call: (&str, &str), #[case] outcome: Outcome) {
+    for ended in [said("I have done that."), said(""), Err(AgentError::Failed("a crash".to_owned()))] {
+        let mut run = Run::new();
+        assert!(!run.call(call).await.is_error);
+
+        assert_eq!(run.tools.outcome(ended), Ok(outcome.clone()));
+    }
+}
+
+#[tokio::test]
+async fn text_comes_before_a_question_and_is_the_note_of_a_deferral() {
+    let mut run = Run::new();
+    run.call(QUESTION).await;
+    let Ok(Outcome::Reply(reply)) = run.tools.outcome(said("There are two.")) else { panic!("a question") };
+    assert_eq!((&*reply.text, reply.choices.is_some()), ("There are two.\n\nWhich one?", true));
+
+    let mut run = Run::new();
+    run.call(DEFERRAL).await;
+    let outcome = run.tools.outcome(said("Soon."));
+    assert!(matches!(&outcome, Ok(Outcome::Defer { note: Some(note), .. }) if note == "Soon."), "{outcome:?}");
+}
+
+#[rstest]
+#[case(REACTION, SILENCE, "`react` already")]
+#[case(QUESTION, MESSAGE, "`ask` already")]
+#[case(MESSAGE, DEFERRAL, "your answer already")]
+#[case(SILENCE, APPROVAL, "`stay_silent` already")]
+#[tokio::test]
+async fn the_first_call_counts_and_another_is_told_so(
+    #[case] first: (&str, &str),
+    #[case] second: (&str, &str),
+    #[case] told: &str,
+) {
+    let mut run = Run::new();
+    assert!(!run.call(first).await.is_error);
+
+    let answer = run.call(second).await;
+
+    assert!(answer.is_error && answer.text.contains(told), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_fails_decides_nothing() {
+    let mut run = Run::new();
+    assert!(run.call(("react", r#"{"emoji":"fine"}"#)).await.is_error);
+    assert!(run.call(("ask", r#"{"question":"What?","choices":["one"]}"#)).await.is_error);
+
+    assert_eq!(run.tools.outcome(said("Hello.")), said("Hello."));
+}
+
+#[tokio::test]
+async fn a_message_that_was_sent_is_the_answer() {
+    let mut run = Run::new();
+    assert_eq!(run.call(MESSAGE).await.text, "sent");
+
+    let outcome = run.tools.outcome(said(""));
+    assert_eq!(outcome, Ok(Outcome::Silent("answered with the tool `send`".to_owned())));
+}
+
+#[tokio::test]
+async fn a_search_finds_the_lines_of_earlier_turns() {
+    let mut run = Run::new();
+
+    let found = run.call(("search_history", r#"{"query":"late train"}"#)).await;
+
+    let expected = r#"[{"at":"2023-11-14T22:13:20Z","speaker":"person","name":"Ada","text":"the train is late"}]"#;
+    assert_eq!(found.text, expected);
+    assert!(run.call(("search_history", r#"{"query":"?!"}"#)).await.is_error);
+}
+
+/// G3.
+#[tokio::test]
+async fn an_approval_is_waited_for_and_the_run_goes_on() {
+    let mut run = Run::new();
+    let given_up = run.begin(APPROVAL).await;
+    drop(given_up);
+    let again = run.begin(APPROVAL).await;
+    let other = run.begin(("request_approval", r#"{"action":"buy a house"}"#)).await;
+    assert!(other.await.unwrap().text.contains("another approval"));
+    assert!(run.call(REACTION).await.text.contains("not decided yet"));
+
+    run.decide(approved()).await;
+
+    let decision = r#"{"action":"pay the rent","decision":"approved","by":"Bo"}"#;
+    assert_eq!(again.await.unwrap().text, decision);
+    assert_eq!(run.call(APPROVAL).await.text, decision, "the decision stands");
+    assert_eq!(run.tools.outcome(said("Paid.")), said("Paid."));
+}
+
+/// G3.
+#[tokio::test]
+async fn a_run_that_ends_before_the_decision_leaves_the_request() {
+    let mut run = Run::new();
+    let _waiting = run.begin(APPROVAL).await;
+
+    let outcome = run.tools.outcome(said("I have asked."));
+
+    assert!(matches!(&outcome, Ok(Outcome::Approval(request)) if request.action == "pay the rent"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn an_approval_for_which_nobody_can_be_asked_is_an_error() {
+    let mut run = Run::new();
+    let waiting = run.begin(APPROVAL).await;
+
+    run.decide(Err("too many wait already".to_owned())).await;
+
+    assert_eq!(waiting.await.unwrap().text, "error: nobody was asked: too many wait already");
+    assert!(!run.call(REACTION).await.is_error, "nothing is decided by it");
+}
+
+#[test]
+fn what_is_offered_says_that_an_approval_can_be_waited_for() {
+    let run = Run::new();
+
+    let tools = run.tools.offered();
+
+    let names: Vec<_> = tools.iter().map(|tool| tool.name).collect();
+    let all = ["react", "ask", "stay_silent", "send", "defer", "request_approval", "schedule", "search_history"];
+    assert_eq!(names, all);
+    assert!(tools[5].description.contains("Returns the decision"), "{}", tools[5].description);
+}
