@@ -32,6 +32,7 @@ use crate::{
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
+    own_tools::OwnTools,
     platforms::{ChannelNotice, RouteMaterials},
     problems::Problems,
     reload::Reload,
@@ -181,6 +182,7 @@ pub struct Gateway {
     /// `None` if no log lines are kept.
     lines: Option<LineWriter>,
     alerts: Arc<LiveAlerts>,
+    own_tools: OwnTools,
     upkeep: DropGuard,
 }
 
@@ -254,8 +256,12 @@ impl Gateway {
         let mut options = OpenOptions::new(database.clone());
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
+        let own_tools = OwnTools::served(url_of(address), &config);
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
-            Ok(materials) => start(&materials, &store).await.map(|started| (started, materials.started_at)),
+            Ok(mut materials) => {
+                materials.own_tools = own_tools.clone();
+                start(&materials, &store).await.map(|started| (started, materials.started_at))
+            }
             Err(error) => Err(error.into()),
         };
         let ((mut parts, engine, loops), started_at) = match started {
@@ -343,6 +349,7 @@ impl Gateway {
             address: url_of(own_address),
             notes,
             alerts,
+            own_tools,
             upkeep,
         })
     }
@@ -356,8 +363,8 @@ impl Gateway {
     }
 
     /// What changes while it runs.
-    pub(crate) fn live(&self) -> (Engine, Arc<LiveAlerts>) {
-        (self.engine.clone(), Arc::clone(&self.alerts))
+    pub(crate) fn live(&self) -> (Engine, Arc<LiveAlerts>, OwnTools) {
+        (self.engine.clone(), Arc::clone(&self.alerts), self.own_tools.clone())
     }
 
     pub(crate) const fn notes(&self) -> &Notes {

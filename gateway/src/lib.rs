@@ -46,6 +46,7 @@ mod logging;
 mod materials;
 mod metrics;
 mod open_files;
+mod own_tools;
 mod platforms;
 mod problems;
 #[cfg(test)]

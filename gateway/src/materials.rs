@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     built_agent::BuiltAgent,
     client,
+    own_tools::OwnTools,
     secrets::{self, GeneratedToken},
 };
 
@@ -71,6 +72,8 @@ pub(crate) struct Materials<'a> {
     pub(crate) guesses: Arc<Guesses>,
     /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, BuiltAgent>,
+    /// What agents call that ask for it.
+    pub(crate) own_tools: OwnTools,
     /// The runtimes of all agents, as they are at the moment: empty while they are built at the start.
     pub(crate) runtimes: Arc<Runtimes>,
     /// The generated tokens that were given out.
@@ -96,6 +99,7 @@ impl<'a> Materials<'a> {
             stop_waiting,
             guesses: Arc::default(),
             agents,
+            own_tools: OwnTools::default(),
             runtimes: Arc::default(),
             generated: Mutex::default(),
         })

@@ -197,6 +197,9 @@ impl Wiring<'_> {
             parts.notices.extend(built.notices);
             parts.front_page = parts.front_page.or(built.front_page);
         }
+        if let Some(routes) = self.0.own_tools.routes(self.0) {
+            parts.routes.push(Box::new(move |_| routes));
+        }
         for (name, BuiltAgent { runtime, routes, run }) in agents {
             parts.loops.extend(run.map(|run| (Arc::clone(&name), run)));
             if let Some(routes) = routes {

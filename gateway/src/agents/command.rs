@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rejoinder_agents::{CommandSection, Supervisor};
 use rejoinder_config::{Agent, AgentKind};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::AgentName;
 use reqwest::Client;
 
 use super::factory::{AgentFactory, role, section};
@@ -13,6 +13,7 @@ use crate::{
     built_agent::BuiltAgent,
     console::finding::Finding,
     materials::{Materials, WiringError},
+    own_tools::Caller,
 };
 
 pub(super) struct Command;
@@ -23,15 +24,14 @@ impl AgentFactory for Command {
         AgentKind::of::<CommandSection>()
     }
 
-    fn build(&self, name: &AgentName, agent: &Agent, _: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
         let wrong = |reason: String| WiringError::Agent { name: Arc::clone(name), reason };
         let supervisor =
             Supervisor::own().map_err(|error| wrong(format!("this program cannot start itself: {error}")))?;
-        let agent =
-            rejoinder_agents::Command::new(Arc::clone(name), section::<CommandSection>(agent).clone(), supervisor)
-                .map_err(|error| wrong(error.to_string()))?;
-        let agent: Arc<dyn AgentRuntime> = Arc::new(agent);
-        Ok(agent.into())
+        let section = section::<CommandSection>(agent);
+        let command = rejoinder_agents::Command::new(Arc::clone(name), section.clone(), supervisor)
+            .map_err(|error| wrong(error.to_string()))?;
+        Ok(materials.own_tools.given_to(name, Arc::new(command), section.mcp, Caller::Here)?.into())
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rejoinder_agents::HttpSection;
 use rejoinder_config::{Agent, AgentKind};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::AgentName;
 use reqwest::Client;
 
 use super::factory::{AgentFactory, role, section};
@@ -14,6 +14,7 @@ use crate::{
     client::{CHECK_TIMEOUT, is_readable_on_the_way},
     console::finding::Finding,
     materials::{Materials, WiringError},
+    own_tools::Caller,
 };
 
 pub(super) struct Http;
@@ -25,10 +26,9 @@ impl AgentFactory for Http {
     }
 
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
-        let section = section::<HttpSection>(agent).clone();
-        let agent: Arc<dyn AgentRuntime> =
-            Arc::new(rejoinder_agents::Http::new(Arc::clone(name), section, materials.http.clone()));
-        Ok(agent.into())
+        let section = section::<HttpSection>(agent);
+        let http = rejoinder_agents::Http::new(Arc::clone(name), section.clone(), materials.http.clone());
+        Ok(materials.own_tools.given_to(name, Arc::new(http), section.mcp, Caller::At(&section.url))?.into())
     }
 
     fn counts_requests(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rejoinder_agents::{PullSection, PullSettings};
 use rejoinder_config::{Agent, AgentKind, TokenValue};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::AgentName;
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
@@ -14,6 +14,7 @@ use crate::{
     built_agent::BuiltAgent,
     console::finding::Finding,
     materials::{Materials, WiringError},
+    own_tools::Caller,
 };
 
 pub(super) struct Pull;
@@ -41,7 +42,7 @@ impl AgentFactory for Pull {
             stop_waiting: materials.stop_waiting.clone(),
         }));
         let routes = Some(agent.routes());
-        let runtime: Arc<dyn AgentRuntime> = agent;
+        let runtime = materials.own_tools.given_to(name, agent, section.mcp, Caller::Anywhere)?;
         Ok(BuiltAgent { routes, ..runtime.into() })
     }
 

@@ -21,6 +21,7 @@ use crate::{
     alerts::{LiveAlerts, Means},
     logging,
     materials::{Materials, TokenMode, WiringError},
+    own_tools::OwnTools,
     reload::{ReloadRequests, ReloadResult, Reloaded},
     wiring,
 };
@@ -121,11 +122,11 @@ impl Reloader {
         }
     }
 
-    pub(super) fn start(mut self, (engine, alerts): (Engine, Arc<LiveAlerts>)) {
+    pub(super) fn start(mut self, (engine, alerts, own_tools): (Engine, Arc<LiveAlerts>, OwnTools)) {
         tokio::spawn(async move {
             while let Some(caller) = self.next().await {
                 notify::reloading();
-                let result = self.read_again(&engine, &alerts).await;
+                let result = self.read_again(&engine, &alerts, &own_tools).await;
                 notify::reloaded();
                 match &result {
                     Ok(reloaded) => {
@@ -157,7 +158,7 @@ impl Reloader {
         }
     }
 
-    async fn read_again(&mut self, engine: &Engine, alerts: &LiveAlerts) -> ReloadResult {
+    async fn read_again(&mut self, engine: &Engine, alerts: &LiveAlerts, own_tools: &OwnTools) -> ReloadResult {
         let loaded = self.global.load();
         let Loaded { config, source, .. } = loaded.map_err(|failure| format!("{failure}"))?;
         if source.to_string() != self.source {
@@ -175,8 +176,11 @@ impl Reloader {
         }
         // The engine goes on masking the secrets of the start: with another one, agents and alerts wait for the next start.
         let same_secrets = self.secrets == secrets(&config);
-        let agents =
-            if same_secrets { self.changed_agents(&config, &after["agents"], engine) } else { Ok(HashMap::new()) };
+        let agents = if same_secrets {
+            self.changed_agents(&config, &after["agents"], engine, own_tools)
+        } else {
+            Ok(HashMap::new())
+        };
         let agents = agents.map_err(|error| error.to_string())?;
         let means = Means::of(&config.alerts).map_err(|error| format!("the alerts cannot be changed: {error}"))?;
         let level = config.log.level;
@@ -222,10 +226,12 @@ impl Reloader {
         config: &Config,
         sections: &Value,
         engine: &Engine,
+        own_tools: &OwnTools,
     ) -> Result<HashMap<AgentName, Arc<dyn AgentRuntime>>, WiringError> {
         let (clock, none): (SharedClock, _) = (Arc::new(SystemClock), HashMap::new());
         let mut materials = Materials::new(config, &self.data_dir, TokenMode::CheckOnly, &clock, &none)?;
         materials.runtimes = Arc::clone(engine.runtimes());
+        materials.own_tools = own_tools.clone();
         let is_changed = |name: &String| self.built["agents"][name] != sections[name];
         let changed =
             config.agents.iter().filter(|(name, agent)| is_changed(name) || agent.members.iter().any(is_changed));

@@ -43,6 +43,8 @@ pub struct CommandSection {
     /// How many turns it works on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether it may call the tools of its runs over the Model Context Protocol.
+    pub mcp: bool,
 }
 
 impl Default for CommandSection {
@@ -57,6 +59,7 @@ impl Default for CommandSection {
             max_output: Size::mib(16),
             history_messages: 40,
             max_concurrent: 8,
+            mcp: false,
         }
     }
 }

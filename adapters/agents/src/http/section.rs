@@ -38,6 +38,8 @@ pub struct HttpSection {
     /// How many turns it works on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether it may call the tools of its runs over the Model Context Protocol.
+    pub mcp: bool,
 }
 
 impl Default for HttpSection {
@@ -50,6 +52,7 @@ impl Default for HttpSection {
             timeout: None,
             history_messages: 40,
             max_concurrent: 32,
+            mcp: false,
         }
     }
 }

@@ -30,6 +30,8 @@ pub struct PullSection {
     /// How many turns are offered or worked on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether it may call the tools of its runs over the Model Context Protocol.
+    pub mcp: bool,
 }
 
 /// A worker, or several that share a token.
@@ -63,6 +65,7 @@ impl Default for PullSection {
             max_leases: 3,
             history_messages: 40,
             max_concurrent: 32,
+            mcp: false,
         }
     }
 }

@@ -1,0 +1,102 @@
+//! The tools of runs, and where agents reach them.
+
+use std::sync::Arc;
+
+use axum::Router;
+use rejoinder_config::Config;
+use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_mcp::{PATH, RouteSettings, Runs, WithTools};
+use url::{Host, Url};
+
+use super::Caller;
+use crate::materials::{Materials, WiringError};
+
+/// The tools of a gateway; none of one that is not served.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnTools(Option<Served>);
+
+#[derive(Clone, Debug)]
+struct Served {
+    /// Without a trailing slash.
+    local_url: String,
+    public_url: Option<Url>,
+    runs: Arc<Runs>,
+}
+
+impl OwnTools {
+    /// Those of a gateway that is served at `local_url`.
+    pub(crate) fn served(local_url: String, config: &Config) -> Self {
+        Self(Some(Served { local_url, public_url: config.server.public_url.clone(), runs: Arc::default() }))
+    }
+
+    /// `agent`, whose runs have tools if its section wants them.
+    #[expect(clippy::unnecessary_wraps, reason = "a build without tools refuses")]
+    pub(crate) fn given_to(
+        &self,
+        _: &AgentName,
+        agent: Arc<dyn AgentRuntime>,
+        is_wanted: bool,
+        caller: Caller<'_>,
+    ) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+        let Some(served) = self.0.as_ref().filter(|_| is_wanted) else { return Ok(agent) };
+        let url = [served.base_url(caller), PATH].concat();
+        Ok(Arc::new(WithTools::new(agent, Arc::clone(&served.runs), &url)))
+    }
+
+    pub(crate) fn routes(&self, materials: &Materials<'_>) -> Option<Router> {
+        let served = self.0.as_ref()?;
+        Some(rejoinder_mcp::routes(RouteSettings {
+            runs: Arc::clone(&served.runs),
+            guesses: Arc::clone(&materials.guesses),
+            body_timeout: materials.config.server.request_timeout,
+            origins: served.public_url.iter().map(|url| url.origin().ascii_serialization()).collect(),
+            stop_waiting: materials.stop_waiting.clone(),
+        }))
+    }
+}
+
+impl Served {
+    /// The gateway's URL for an agent, without a trailing slash: the local one if it is on this machine.
+    fn base_url(&self, caller: Caller<'_>) -> &str {
+        let is_here = match caller {
+            Caller::Here => true,
+            Caller::At(url) => is_loopback(url),
+            Caller::Anywhere => false,
+        };
+        let public = self.public_url.as_ref().filter(|_| !is_here);
+        public.map_or(&*self.local_url, |url| url.as_str().trim_end_matches('/'))
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(public_url: Option<&str>) -> Served {
+        let public_url = public_url.map(|url| url.parse().unwrap());
+        Served { local_url: "http://127.0.0.1:7420".to_owned(), public_url, runs: Arc::default() }
+    }
+
+    #[test]
+    fn only_agents_elsewhere_go_through_the_proxy() {
+        let url = |url: &str| url.parse::<Url>().unwrap();
+        let (local, public) = (served(None), served(Some("https://chat.example.org/")));
+
+        assert_eq!(local.base_url(Caller::Anywhere), "http://127.0.0.1:7420");
+        assert_eq!(public.base_url(Caller::Anywhere), "https://chat.example.org");
+        assert_eq!(public.base_url(Caller::At(&url("https://agent.example.org/turns"))), "https://chat.example.org");
+        let here = ["http://localhost:8080", "http://127.0.0.2/x", "http://[::1]:1"].map(url);
+        for caller in here.iter().map(Caller::At).chain([Caller::Here]) {
+            assert_eq!(public.base_url(caller), "http://127.0.0.1:7420", "{caller:?}");
+        }
+    }
+}
