@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 /// The checked crates, each with the workspace crates that it may depend on (`*`: any). Dev-dependencies are not checked.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("rejoinder-guard", &[]),
     ("rejoinder-core", &["rejoinder-guard"]),
     ("rejoinder-config", &["rejoinder-core", "rejoinder-guard"]),
@@ -31,6 +31,7 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("rejoinder-store", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-agents", &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"]),
     ("rejoinder-acp", &["rejoinder-agents", "rejoinder-config", "rejoinder-core", "rejoinder-guard"]),
+    ("rejoinder-mcp", &["rejoinder-agents", "rejoinder-core", "rejoinder-kit"]),
     ("rejoinder-terminal", &["rejoinder-config", "rejoinder-core"]),
     ("rejoinder", &["*"]),
     ("xtask", &[]),
