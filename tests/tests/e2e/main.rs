@@ -17,6 +17,7 @@ mod hooks;
 mod keeping;
 mod kinds;
 mod logs;
+mod mcp;
 mod metrics;
 mod operate;
 mod pages;
