@@ -39,6 +39,7 @@ mod piece;
 pub mod prompt;
 mod pull;
 pub mod report;
+pub mod response;
 mod section;
 mod supervise;
 pub mod tail;

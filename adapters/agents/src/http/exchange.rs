@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::Http;
 use crate::{
-    model::{chain, error_body},
+    response::{chain, error_body},
     wire::{Body, Format, Said, WireTurn, short_error},
 };
 

@@ -2,7 +2,6 @@
 
 use std::{pin::pin, time::Duration};
 
-use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::StreamExt;
 use rejoinder_config::Secret;
 use rejoinder_core::{AgentError, AgentTurn, TraceHeaders};
@@ -10,7 +9,6 @@ use reqwest::{
     Response, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
-use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
@@ -20,22 +18,10 @@ use super::{
 };
 use crate::{
     prompt::files::essence,
-    report::{MAX_ANSWER, Report},
+    report::Report,
+    response::{EventsError, MAX_EVENT, MIN_HIDDEN, chain, error_body, error_detail, events, read_body, too_large},
     section::ModelSettings,
 };
-
-/// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and
-/// is cut, and for JSON's escapes.
-const MAX_EVENT: usize = 4 * MAX_ANSWER;
-
-/// How much of an error's body is read, in bytes, and for how long.
-const MAX_ERROR_BODY: usize = 16 * 1024;
-const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
-
-const MAX_DETAIL: usize = 300;
-
-/// The least length of a header's value that errors do not contain: `1` or `true` is no secret.
-const MIN_HIDDEN: usize = 8;
 
 /// The longest `Retry-After` that is waited for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -199,13 +185,7 @@ impl<P: Protocol> Model<P> {
         answer: &mut P::Answer,
         report: &mut Report<'_>,
     ) -> Result<(), ExchangeError> {
-        let mut framing = Framing::default();
-        let bytes = response.bytes_stream().map(move |chunk| {
-            let chunk = chunk.map_err(|error| ExchangeError::Cut(chain(error)))?;
-            let skip = framing.skip_mark(&chunk)?;
-            Ok::<_, ExchangeError>(chunk.slice(skip..))
-        });
-        let mut events = pin!(bytes.eventsource());
+        let mut events = pin!(events(response));
 
         let ModelSettings { first_token_timeout: first, idle_timeout: idle, .. } = self.protocol.settings();
         let mut patience = (sent + first, first);
@@ -218,11 +198,8 @@ impl<P: Protocol> Model<P> {
                 Err(_) => return Err(ExchangeError::Stalled(format!("no data for {:?}", patience.1))),
                 Ok(None) if answer.is_empty() => return Ok(()),
                 Ok(None) => return Err(ExchangeError::Cut("the stream has no end marker".to_owned())),
-                Ok(Some(Err(EventStreamError::Transport(error)))) => return Err(error),
-                Ok(Some(Err(EventStreamError::Utf8(_)))) => return Err(ExchangeError::Broken("not UTF-8".to_owned())),
-                Ok(Some(Err(EventStreamError::Parser(_)))) => {
-                    return Err(ExchangeError::Broken("not an event stream".to_owned()));
-                }
+                Ok(Some(Err(EventsError::Cut(why)))) => return Err(ExchangeError::Cut(why)),
+                Ok(Some(Err(EventsError::Broken(why)))) => return Err(ExchangeError::Broken(why)),
             };
             let update = answer.event(&event.data)?;
             if update.progress {
@@ -250,7 +227,7 @@ impl<P: Protocol> Model<P> {
         let body = match timeout_at(sent + first, read_body(&mut response, MAX_EVENT + 1)).await {
             Err(_) => return Err(ExchangeError::Stalled(format!("no answer for {first:?}"))),
             Ok(Err(error)) => return Err(ExchangeError::Cut(chain(error))),
-            Ok(Ok(body)) if body.len() > MAX_EVENT => return Err(TooLarge.into()),
+            Ok(Ok(body)) if body.len() > MAX_EVENT => return Err(ExchangeError::Broken(too_large())),
             Ok(Ok(body)) => String::from_utf8(body).map_err(|_| ExchangeError::Broken("not UTF-8".to_owned()))?,
         };
         if body.trim().is_empty() {
@@ -291,137 +268,11 @@ fn media_type(headers: &HeaderMap) -> String {
     essence(headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default())
 }
 
-/// The beginning of an error's body, as far as it arrives soon.
-pub(crate) async fn error_body(response: &mut Response) -> Vec<u8> {
-    let body = timeout(ERROR_TIMEOUT, read_body(response, MAX_ERROR_BODY)).await;
-    body.ok().and_then(Result::ok).unwrap_or_default()
-}
-
-/// An error message of a server or a library, for people: one line, short, without the API key and other secrets.
-pub(crate) fn error_detail<'s>(message: &str, secrets: impl IntoIterator<Item = &'s SecretString>) -> String {
-    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let secrets =
-        secrets.into_iter().map(|secret| one_line(secret.expose_secret())).filter(|secret| !secret.is_empty());
-    let message = secrets.fold(one_line(message), |message, secret| {
-        let message = message.replace(&secret, "[key]");
-        // A server may name the key without its scheme, as that in `Bearer sk-…`.
-        match secret.rsplit_once(' ') {
-            Some((_, key)) if key.len() >= MIN_HIDDEN => message.replace(key, "[key]"),
-            _ => message,
-        }
-    });
-    match message.char_indices().nth(MAX_DETAIL) {
-        _ if message.is_empty() => "(no message)".to_owned(),
-        Some((end, _)) => format!("{}…", &message[..end]),
-        None => message,
-    }
-}
-
-/// Reads a body until it has `most` bytes or more, or ends.
-pub(crate) async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        body.extend_from_slice(&chunk);
-        if body.len() >= most {
-            break;
-        }
-    }
-    Ok(body)
-}
-
-/// An error with its causes, without the URL, which may contain a password.
-pub(crate) fn chain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let causes = std::iter::successors(std::error::Error::source(&error), |&cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
-/// An event or an unstreamed answer exceeds [`MAX_EVENT`].
-#[derive(Debug, PartialEq, Eq)]
-struct TooLarge;
-
-impl From<TooLarge> for ExchangeError {
-    fn from(_: TooLarge) -> Self {
-        Self::Broken(format!("more than {MAX_EVENT} bytes in one event or answer"))
-    }
-}
-
-/// Watches the bytes of a stream, to limit the size of events and to strip a byte order mark, which the parser cannot
-/// handle.
-#[derive(Debug, Default)]
-struct Framing {
-    mark: usize,
-    event: usize,
-    at_line_start: bool,
-}
-
-impl Framing {
-    const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
-
-    /// Reads a chunk, and returns how many bytes of it to skip.
-    fn skip_mark(&mut self, chunk: &[u8]) -> Result<usize, TooLarge> {
-        let mut skip = 0;
-        for &byte in chunk {
-            if self.mark < Self::MARK.len() {
-                if byte == Self::MARK[self.mark] {
-                    self.mark += 1;
-                    skip += 1;
-                    continue;
-                }
-                self.mark = Self::MARK.len();
-            }
-            match byte {
-                b'\n' if self.at_line_start => self.event = 0,
-                b'\n' => self.at_line_start = true,
-                b'\r' => {}
-                _ => self.at_line_start = false,
-            }
-            self.event += 1;
-            if self.event > MAX_EVENT {
-                return Err(TooLarge);
-            }
-        }
-        Ok(skip)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
 
     use super::*;
-
-    #[test]
-    fn a_byte_order_mark_is_taken_off_wherever_it_is_cut() {
-        assert_eq!(Framing::default().skip_mark(b"\xEF\xBB\xBFdata"), Ok(3));
-        assert_eq!(Framing::default().skip_mark(b"data"), Ok(0));
-        let mut cut = Framing::default();
-        assert_eq!(
-            (cut.skip_mark(b"\xEF"), cut.skip_mark(b"\xBB\xBFd"), cut.skip_mark(b"\xEF")),
-            (Ok(1), Ok(2), Ok(0))
-        );
-    }
-
-    #[test]
-    fn an_event_without_an_end_is_too_large_and_many_small_ones_are_not() {
-        let mut endless = Framing::default();
-        let line = [vec![b'x'; 1023], vec![b'\n']].concat();
-        assert!((0..=MAX_EVENT / 1024).any(|_| endless.skip_mark(&line).is_err()));
-        let ended = [vec![b'x'; MAX_EVENT + 1], b"\n\n".to_vec()].concat();
-        assert_eq!(Framing::default().skip_mark(&ended), Err(TooLarge), "its end is in the same chunk");
-        let mut small = Framing::default();
-        let event = [vec![b'x'; 1020], b"\r\n\r\n".to_vec()].concat();
-        assert!((0..4096).all(|_| small.skip_mark(&event).is_ok()));
-    }
-
-    #[rstest]
-    #[case("no access for sk-123456789 here", "no access for [key] here")]
-    #[case("no access for Bearer\tsk-123456789", "no access for [key]")]
-    #[case("Basic authentication is off", "Basic authentication is off")]
-    fn a_secret_is_hidden_with_and_without_its_scheme(#[case] message: &str, #[case] shown: &str) {
-        let secrets = [SecretString::from("Bearer  sk-123456789"), SecretString::from("Basic off")];
-        assert_eq!(error_detail(message, &secrets), shown);
-    }
 
     #[rstest]
     #[case(503, None, Some(500))]

@@ -5,11 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use super::{
-    exchange::{chain, read_body},
-    protocol::Protocol,
-    server::headers,
-};
+use super::{protocol::Protocol, server::headers};
+use crate::response::{chain, read_body};
 
 /// The largest list of models that is read, in bytes.
 const MAX_LIST: usize = 1024 * 1024;

@@ -33,7 +33,6 @@ pub(crate) use self::request::Request;
 pub(crate) use self::{
     answer::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage, error_message},
     dialect::Dialect,
-    exchange::{chain, error_body, error_detail, read_body},
     listed::list,
     protocol::Protocol,
     request::write_elements,

@@ -10,7 +10,10 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::{key::bearer, stream::ChatAnswer};
-use crate::model::{Answer, AnswerError, chain, error_detail, error_message, read_body};
+use crate::{
+    model::{Answer, AnswerError, error_message},
+    response::{chain, error_detail, read_body},
+};
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 
