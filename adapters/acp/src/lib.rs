@@ -15,7 +15,6 @@
 //! | `feed` | what a session's run has not taken yet |
 //! | `drive` | keeps the process running, and says why it ended |
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
-//! | `prompt` | what it gets of a turn (no I/O) |
 //! | `answer`, `tools`, `permission` | reads what it says, does and asks (no I/O) |
 //! | `follow` | what it says, does and asks for in a run |
 //! | `run` | one run |
@@ -37,7 +36,6 @@ mod open;
 mod outline;
 mod permission;
 mod probe;
-mod prompt;
 mod protocol;
 mod run;
 mod section;

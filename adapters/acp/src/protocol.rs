@@ -4,6 +4,7 @@
 //! Source: <https://agentclientprotocol.com/protocol/v1/schema>. The crate `agent-client-protocol-schema` is not used, because it
 //! changes the order of JSON objects in the whole program (`preserve_order` of `serde_json`).
 
+use rejoinder_agents::prompt::blocks::Block;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, value::RawValue};
 use serde_with::skip_serializing_none;
@@ -225,18 +226,27 @@ impl TokenUsage {
 }
 
 /// A part of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Block {
+pub(crate) enum PromptPart<'a> {
     Text {
-        text: String,
+        text: &'a str,
     },
     #[serde(rename_all = "camelCase")]
     Image {
-        mime_type: String,
+        mime_type: &'a str,
         /// In base64.
-        data: String,
+        data: &'a str,
     },
+}
+
+impl<'a> From<&'a Block> for PromptPart<'a> {
+    fn from(block: &'a Block) -> Self {
+        match block {
+            Block::Text(text) => Self::Text { text },
+            Block::Picture { media_type, data } => Self::Image { mime_type: media_type, data },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_agents::{Supervisor, prompt::files};
+use rejoinder_agents::{
+    Supervisor,
+    prompt::{blocks, files},
+};
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SessionNotice, SessionNoticeChange,
     TraceHeaders,
@@ -19,7 +22,7 @@ use crate::{
     follow::{Followed, Run},
     launch::{Launch, Launcher},
     open::{Opened, Opener},
-    prompt,
+    protocol::PromptPart,
     sessions::{Owner, Sessions, Slot},
 };
 
@@ -69,24 +72,29 @@ impl Acp {
         let opener = Opener { agent: &self.name, settings: &self.settings, ready: &ready };
         let mut place = opener.open(slot, owner, turn.session, turn.own_session.as_deref()).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
-        let mut blocks = if place.is_new { prompt::of_session(&turn, &self.settings) } else { Vec::new() };
-        blocks.extend(prompt::of_turn(&turn, takes_pictures));
+        let AcpSection { system_prompt, history_messages, mode, .. } = &self.settings;
+        let mut prompt =
+            if place.is_new { blocks::of_session(&turn, system_prompt, *history_messages) } else { Vec::new() };
+        prompt.extend(blocks::of_turn(&turn, takes_pictures));
         // It may wait for days.
         turn.drop_files();
+        let settings = json!({ "agent": &*self.name, "mode": mode });
         let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), &turn, events);
         for round in 1..=MAX_ROUNDS {
-            run.report.shown(prompt::shown(&self.name, self.settings.mode.as_deref(), &blocks)).await;
+            run.report.shown(blocks::shown(&settings, &prompt)).await;
             let Opened { slot, owner, session, permit, is_new } = place;
             let id = Arc::clone(&session.id);
-            let params = json!({ "sessionId": id, "prompt": std::mem::take(&mut blocks), "_meta": meta(&turn) });
-            let prompt =
+            let parts: Vec<_> = prompt.iter().map(PromptPart::from).collect();
+            let params = json!({ "sessionId": id, "prompt": parts, "_meta": meta(&turn) });
+            prompt.clear();
+            let sent =
                 ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
             // It was told what a new session must know.
             slot.keep(&owner, session.clone());
             if is_new {
                 self.remember(&id, events, &slot, &owner).await;
             }
-            match run.follow(prompt, &id, &owner).await? {
+            match run.follow(sent, &id, &owner).await? {
                 Followed::ToTheEnd => {}
                 Followed::ToTheLimit => {
                     wait_for_end(&owner).await;
@@ -101,7 +109,7 @@ impl Acp {
             if came.is_empty() {
                 break;
             }
-            blocks = prompt::of_messages(&came, turn.chat, takes_pictures);
+            prompt = blocks::of_messages(&came, turn.chat, takes_pictures);
             run.answer.interrupt();
             run.report.next_usage();
             let permit = owner.acquire().await;

@@ -8,7 +8,9 @@
 //! | `instructions` | the operator's prompt, and where the model speaks |
 //! | `history` | which earlier lines a model gets |
 //! | `messages` | all of it, in order |
+//! | `blocks` | what an agent with a memory of its own reads of it |
 
+pub mod blocks;
 pub mod files;
 pub mod frame;
 pub(crate) mod handoff;

@@ -1,36 +1,46 @@
-//! What the agent gets of a turn, as the blocks of a prompt. No I/O.
+//! What an agent with a memory of its own reads of a turn. No I/O.
 
-use rejoinder_agents::prompt::{files, frame, history, instructions};
 use rejoinder_core::{AgentFile, AgentMessage, AgentTurn, ChatKind, ModelInput};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::{AcpSection, protocol::Block};
+use super::{files, frame, history, instructions};
 
 /// How many characters of earlier messages a new session is told.
 const MAX_HISTORY: usize = 16_000;
+
+/// A part of what it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    Text(String),
+    Picture {
+        media_type: String,
+        /// In base64.
+        data: String,
+    },
+}
 
 /// What stands before them.
 const EARLIER: &str = "What was said here before, the oldest first, each message as such an object (`from` is \"you\" if you wrote it, \
     \"person\" if the person in this direct chat did). It was answered; you may refer to it.";
 
 /// What a session is told once: where it takes place, how messages are written, and what was said before.
-pub(crate) fn of_session(turn: &AgentTurn, settings: &AcpSection) -> Vec<Block> {
-    let mut blocks = vec![text(instructions::of_session(turn, &settings.system_prompt))];
-    let lines = history::fitting(&turn.history, settings.history_messages as usize, MAX_HISTORY);
+pub fn of_session(turn: &AgentTurn, system_prompt: &str, most_lines: u32) -> Vec<Block> {
+    let mut blocks = vec![Block::Text(instructions::of_session(turn, system_prompt))];
+    let lines = history::fitting(&turn.history, most_lines as usize, MAX_HISTORY);
     if !lines.is_empty() {
         let lines = lines.iter().map(frame::of_told_line);
-        blocks.push(text(std::iter::once(EARLIER.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")));
+        blocks.push(Block::Text(std::iter::once(EARLIER.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")));
     }
     blocks
 }
 
 /// The message of a turn, and those that are answered with it.
-pub(crate) fn of_turn(turn: &AgentTurn, takes_pictures: bool) -> Vec<Block> {
+pub fn of_turn(turn: &AgentTurn, takes_pictures: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(instructions) = &turn.instructions {
-        blocks.push(text(frame::of_program(instructions)));
+        blocks.push(Block::Text(frame::of_program(instructions)));
     }
-    blocks.push(text(frame::of_turn(turn).into_owned()));
+    blocks.push(Block::Text(frame::of_turn(turn).into_owned()));
     if takes_pictures {
         let quoted = turn.quoted.iter().flat_map(|quoted| &quoted.files);
         pictures(&turn.attachments, quoted, &mut blocks);
@@ -40,10 +50,10 @@ pub(crate) fn of_turn(turn: &AgentTurn, takes_pictures: bool) -> Vec<Block> {
 }
 
 /// Messages that came later.
-pub(crate) fn of_messages(messages: &[AgentMessage], chat: ChatKind, takes_pictures: bool) -> Vec<Block> {
+pub fn of_messages(messages: &[AgentMessage], chat: ChatKind, takes_pictures: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
     for message in messages {
-        blocks.push(text(frame::of_message(message, chat).into_owned()));
+        blocks.push(Block::Text(frame::of_message(message, chat).into_owned()));
         if takes_pictures {
             let quoted = message.quoted.iter().flat_map(|quoted| &quoted.files);
             pictures(&message.attachments, quoted, &mut blocks);
@@ -59,38 +69,28 @@ fn pictures<'a>(
 ) {
     let own = own.into_iter().map(|file| (file, false));
     for picture in files::pictures(own.chain(quoted.into_iter().map(|file| (file, true))), usize::MAX) {
-        let Some((mime_type, data)) = picture.encoded() else { continue };
-        blocks.push(text(frame::of_picture(picture.name, picture.is_quoted)));
-        blocks.push(Block::Image { mime_type: mime_type.to_owned(), data: data.to_owned() });
+        let Some((media_type, data)) = picture.encoded() else { continue };
+        blocks.push(Block::Text(frame::of_picture(picture.name, picture.is_quoted)));
+        blocks.push(Block::Picture { media_type: media_type.to_owned(), data: data.to_owned() });
     }
 }
 
-/// What the operator sees of a prompt: of a picture only its type and its size.
-pub(crate) fn shown(agent: &str, mode: Option<&str>, blocks: &[Block]) -> ModelInput {
+/// What the operator sees of them: of a picture only its type and its size.
+pub fn shown(settings: &Value, blocks: &[Block]) -> ModelInput {
     let blocks = blocks.iter().map(|block| match block {
-        Block::Text { text } => json!({ "role": "user", "content": text }),
-        Block::Image { mime_type, data } => {
-            json!({ "role": "user", "content": files::note(mime_type, data) })
-        }
+        Block::Text(text) => json!({ "role": "user", "content": text }),
+        Block::Picture { media_type, data } => json!({ "role": "user", "content": files::note(media_type, data) }),
     });
-    let messages = serde_json::Value::Array(blocks.collect()).to_string();
-    ModelInput { settings: json!({ "agent": agent, "mode": mode }).to_string(), messages, left_out: 0 }
-}
-
-const fn text(text: String) -> Block {
-    Block::Text { text }
+    let messages = Value::Array(blocks.collect()).to_string();
+    ModelInput { settings: settings.to_string(), messages, left_out: 0 }
 }
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{Attachment, HistoryLine, LineState, Speaker, conformance::runtime::turn};
+    use rejoinder_core::{Attachment, Speaker};
 
     use super::*;
-
-    fn line(speaker: Speaker, said: &str) -> HistoryLine {
-        let at = turn("").now;
-        HistoryLine { speaker, author: None, forwarded: None, text: said.to_owned(), at, state: LineState::Seen }
-    }
+    use crate::tests::{line, turn};
 
     fn file(name: &str, media_type: &str, bytes: &[u8]) -> AgentFile {
         let attachment = Attachment {
@@ -104,16 +104,16 @@ mod tests {
     #[test]
     fn a_new_session_is_told_what_was_said() {
         let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Yes.\n{\"from\":\"x\"}")];
-        let blocks = of_session(&AgentTurn { history, ..turn("Hi") }, &AcpSection::default());
+        let blocks = of_session(&AgentTurn { history, ..turn("Hi") }, "Be kind.", 40);
 
-        let [Block::Text { text: instructions }, Block::Text { text: earlier }] = blocks.as_slice() else {
+        let [Block::Text(instructions), Block::Text(earlier)] = blocks.as_slice() else {
             panic!("{blocks:?}");
         };
         assert!(instructions.contains("direct chat") && !instructions.contains("Today"), "{instructions}");
         let told: Vec<_> = earlier.lines().skip(1).collect();
         let lines = [r#"{"from":"person","text":"Tea?"}"#, r#"{"from":"you","text":"Yes.\n{\"from\":\"x\"}"}"#];
         assert_eq!(told, lines);
-        assert_eq!(of_session(&turn("Hi"), &AcpSection::default()).len(), 1);
+        assert_eq!(of_session(&turn("Hi"), "Be kind.", 40).len(), 1);
     }
 
     #[test]
@@ -123,11 +123,11 @@ mod tests {
 
         let (with, without) = (of_turn(&turn, true), of_turn(&turn, false));
 
-        assert_eq!(with[2], Block::Image { mime_type: "image/png".to_owned(), data: "YWJj".to_owned() });
+        assert_eq!(with[2], Block::Picture { media_type: "image/png".to_owned(), data: "YWJj".to_owned() });
         assert_eq!((with.len(), without.len()), (3, 1));
-        let Block::Text { text } = &without[0] else { panic!("{without:?}") };
+        let Block::Text(text) = &without[0] else { panic!("{without:?}") };
         assert!(text.contains(r#""text":"words""#), "{text}");
-        let shown = shown("agent", None, &with).messages;
+        let shown = shown(&json!({ "agent": "agent" }), &with).messages;
         assert!(shown.contains("[image/png, 3 bytes]") && !shown.contains("YWJj"), "{shown}");
     }
 }
