@@ -30,6 +30,7 @@ const CRATES: [(&str, &[&str]); 12] = [
     ("rejoinder-kit", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-store", &["rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-agents", &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"]),
+    ("rejoinder-a2a", &["rejoinder-agents", "rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"]),
     ("rejoinder-acp", &["rejoinder-agents", "rejoinder-config", "rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-mcp", &["rejoinder-agents", "rejoinder-core", "rejoinder-kit"]),
     ("rejoinder-terminal", &["rejoinder-config", "rejoinder-core"]),

@@ -63,3 +63,4 @@ pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_o
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
 pub use tools::{CallableTool, CallerTools, ToolAnswer};
+pub use wire::{MAX_FILES, attachment};

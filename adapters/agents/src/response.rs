@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use eventsource_stream::{Event, EventStreamError, Eventsource};
+pub use eventsource_stream::Event as ServerEvent;
+use eventsource_stream::{EventStreamError, Eventsource};
 use futures_util::{Stream, StreamExt};
 use reqwest::Response;
 use secrecy::{ExposeSecret, SecretString};
@@ -33,7 +34,7 @@ pub enum EventsError {
 }
 
 /// The server-sent events of a response, each of at most [`MAX_EVENT`] bytes.
-pub fn events(response: Response) -> impl Stream<Item = Result<Event, EventsError>> + Send {
+pub fn events(response: Response) -> impl Stream<Item = Result<ServerEvent, EventsError>> + Send {
     let mut framing = Framing::default();
     let bytes = response.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(|error| EventsError::Cut(chain(error)))?;

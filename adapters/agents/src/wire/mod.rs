@@ -23,6 +23,7 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
+pub use self::ends::{MAX_FILES, attachment};
 pub(crate) use self::{
     body::{Body, Format},
     checked::CheckedObject,

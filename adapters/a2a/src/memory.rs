@@ -1,0 +1,205 @@
+//! Which context and task of the agent belongs to which session of ours.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use quick_cache::sync::Cache;
+use rejoinder_core::{AgentTurn, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// How many sessions are kept. Of others, what is stored counts.
+const MOST: usize = 10_000;
+
+/// The most bytes of one of the agent's ids. Two of them are stored.
+pub(crate) const MAX_ID: usize = 1_000;
+
+/// What is stored as the agent's own id of a session.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub(crate) context: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<TaskMemory>,
+}
+
+/// The latest task of a context.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+pub(crate) struct TaskMemory {
+    pub(crate) id: String,
+    /// The turn for which it was begun.
+    pub(crate) turn: String,
+    /// How many messages it was given.
+    pub(crate) messages: usize,
+    /// Whether it waits for the next message of the session.
+    pub(crate) waits: bool,
+}
+
+impl Memory {
+    pub(crate) fn encode(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers are JSON")
+    }
+
+    fn decode(stored: &str) -> Option<Self> {
+        serde_json::from_str(stored).ok()
+    }
+
+    /// The task that waits for the next message.
+    pub(crate) fn waiting(&self) -> Option<&str> {
+        self.task.as_ref().filter(|task| task.waits).map(|task| &*task.id)
+    }
+
+    /// The task that an earlier run of this turn has begun with the same messages.
+    pub(crate) fn begun_for(&self, turn: &AgentTurn) -> Option<&TaskMemory> {
+        let task = self.task.as_ref().filter(|task| !task.waits)?;
+        (task.turn == turn.turn.to_string() && task.messages == messages(turn)).then_some(task)
+    }
+}
+
+/// How many messages a turn has.
+pub(crate) fn messages(turn: &AgentTurn) -> usize {
+    1 + turn.more.len()
+}
+
+/// What is known of a session.
+#[derive(Debug)]
+enum Known {
+    /// Nothing since the gateway began: what is stored counts.
+    Stored,
+    Memory(Memory),
+    /// Nothing is to be used any more, whatever is stored.
+    Gone,
+}
+
+struct State {
+    /// Counts how often something was removed from the session.
+    epoch: u64,
+    known: Known,
+}
+
+/// What belongs to one of our sessions.
+pub(crate) struct Slot(Mutex<State>);
+
+/// What a run begins with.
+pub(crate) struct Begin {
+    pub(crate) epoch: u64,
+    pub(crate) memory: Option<Memory>,
+    /// Whether an earlier process of the gateway has stored it.
+    pub(crate) is_stored: bool,
+}
+
+impl Slot {
+    /// `stored` is the agent's own id of the session.
+    pub(crate) fn begin(&self, stored: Option<&str>) -> Begin {
+        let State { epoch, known } = &*self.0.lock();
+        let (memory, is_stored) = match known {
+            Known::Stored => (stored.and_then(Memory::decode), true),
+            Known::Memory(memory) => (Some(memory.clone()), false),
+            Known::Gone => (None, false),
+        };
+        Begin { epoch: *epoch, memory, is_stored }
+    }
+
+    /// Whether nothing was removed since `epoch`.
+    pub(crate) fn is_current(&self, epoch: u64) -> bool {
+        self.0.lock().epoch == epoch
+    }
+
+    /// Keeps the memory. Returns `false` if something was removed since `epoch`.
+    pub(crate) fn keep(&self, epoch: u64, memory: Memory) -> bool {
+        let mut state = self.0.lock();
+        let is_current = state.epoch == epoch;
+        if is_current {
+            state.known = Known::Memory(memory);
+        }
+        is_current
+    }
+
+    /// The agent does not know the context or the task any more. A run that goes on keeps its own.
+    pub(crate) fn forget(&self, epoch: u64) {
+        let mut state = self.0.lock();
+        if state.epoch == epoch {
+            state.known = Known::Gone;
+        }
+    }
+
+    fn remove(&self) {
+        let mut state = self.0.lock();
+        state.epoch += 1;
+        state.known = Known::Gone;
+    }
+}
+
+/// The sessions of this process.
+pub(crate) struct Sessions(Cache<SessionId, Arc<Slot>>);
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self(Cache::new(MOST))
+    }
+}
+
+impl Sessions {
+    /// What belongs to this session. All runs of it get the same.
+    pub(crate) fn of(&self, session: SessionId) -> Arc<Slot> {
+        let slot = || Ok(Arc::new(Slot(Mutex::new(State { epoch: 0, known: Known::Stored }))));
+        let Ok(slot) = self.0.get_or_insert_with(&session, slot).map_err(|never: std::convert::Infallible| never);
+        slot
+    }
+
+    /// Nothing of the session is used any more.
+    pub(crate) fn remove(&self, session: SessionId) {
+        self.of(session).remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{AgentTurn, conformance::runtime::turn};
+
+    use super::*;
+
+    fn memory(turn: &AgentTurn, waits: bool) -> Memory {
+        let task = TaskMemory { id: "t1".to_owned(), turn: turn.turn.to_string(), messages: 1, waits };
+        Memory { context: "c1".to_owned(), task: Some(task) }
+    }
+
+    #[test]
+    fn what_was_stored_counts_until_something_is_known() {
+        let (sessions, turn) = (Sessions::default(), turn("Hi"));
+        let slot = sessions.of(turn.session);
+        let stored = memory(&turn, true);
+
+        let begin = slot.begin(Some(&stored.encode()));
+        assert_eq!((begin.memory.as_ref(), begin.is_stored), (Some(&stored), true));
+        assert_eq!(slot.begin(Some("")).memory, None);
+
+        assert!(slot.keep(begin.epoch, memory(&turn, false)));
+        let begin = slot.begin(Some(&stored.encode()));
+        assert_eq!((begin.memory, begin.is_stored), (Some(memory(&turn, false)), false));
+    }
+
+    /// A notice may come while a run goes on.
+    #[test]
+    fn a_context_from_which_something_was_removed_is_not_kept_by_the_run_before() {
+        let (sessions, turn) = (Sessions::default(), turn("Hi"));
+        let slot = sessions.of(turn.session);
+        let before = slot.begin(None).epoch;
+
+        sessions.remove(turn.session);
+
+        assert!(!slot.keep(before, memory(&turn, false)) && !slot.is_current(before));
+        let after = slot.begin(Some(&memory(&turn, true).encode()));
+        assert_eq!(after.memory, None, "what is stored may be that of before");
+        assert!(slot.keep(after.epoch, memory(&turn, false)));
+    }
+
+    #[test]
+    fn a_task_goes_on_for_its_turn_or_for_the_next_one() {
+        let turn = turn("Hi");
+        let (waits, works) = (memory(&turn, true), memory(&turn, false));
+
+        assert_eq!((waits.waiting(), works.waiting()), (Some("t1"), None));
+        assert!(works.begun_for(&turn).is_some() && waits.begun_for(&turn).is_none());
+        let other = rejoinder_core::conformance::runtime::turn("Hi");
+        assert!(works.begun_for(&other).is_none());
+    }
+}

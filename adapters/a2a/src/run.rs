@@ -1,0 +1,420 @@
+//! One run: a message, the task that the agent makes of it, and the outcome.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use rejoinder_agents::{
+    prompt::{blocks, files},
+    redacted_url,
+    report::Report,
+};
+use rejoinder_core::{
+    AgentError, AgentName, AgentRuntime, AgentTurn, Backoff, Outcome, Reply, RunEvents, SessionNotice,
+    SessionNoticeChange, is_blank,
+};
+use serde_json::json;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use crate::{
+    A2aSection,
+    answer::{Answer, DraftChange},
+    card::Endpoint,
+    connection::{CallError, Connection, EventStream},
+    memory::{Begin, MAX_ID, Memory, Sessions, Slot, TaskMemory, messages},
+    message,
+    protocol::{Event, INVALID_PARAMS, Method, RpcError, State, Status, TASK_NOT_FOUND, Task, UNSUPPORTED_OPERATION},
+    task::RunTask,
+};
+
+/// How often in a row the state of a task may not be told.
+const MAX_FAILURES: usize = 5;
+
+/// An agent with the Agent2Agent protocol.
+pub struct A2a {
+    name: AgentName,
+    settings: A2aSection,
+    connection: Arc<Connection>,
+    sessions: Sessions,
+}
+
+impl fmt::Debug for A2a {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("A2a").field("name", &self.name).field("at", &self.describe()).finish_non_exhaustive()
+    }
+}
+
+impl A2a {
+    /// Sends nothing yet. `http` must follow no redirects and have no timeout for whole requests: an answer may take minutes.
+    ///
+    /// # Errors
+    /// Says which header cannot be sent.
+    pub fn new(name: AgentName, settings: A2aSection, http: reqwest::Client) -> Result<Self, String> {
+        let connection = Arc::new(Connection::new(&settings, http)?);
+        Ok(Self { name, settings, connection, sessions: Sessions::default() })
+    }
+
+    async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        // The turn has what was said until now: a context of it is not kept if something is removed while the card is read.
+        let slot = self.sessions.of(turn.session);
+        let Begin { epoch, memory, is_stored } = slot.begin(turn.own_session.as_deref());
+        let endpoint = self.connection.endpoint().await?;
+        let mut run = Run::new(self, turn, events, (slot, epoch), endpoint);
+        // Only after a crash: in this process, an earlier run of the turn has canceled its task.
+        if is_stored && let Some(begun) = memory.as_ref().and_then(|memory| memory.begun_for(turn)) {
+            let begun = begun.id.clone();
+            run.memory.clone_from(&memory);
+            if let Some(outcome) = run.resume(&begun).await? {
+                return Ok(outcome);
+            }
+        }
+        let is_known = memory.is_some();
+        match run.ask(memory).await {
+            // A server that was started again may have lost what it knew.
+            Err(RunError::Call(CallError::Rpc(error))) if is_known && is_lost(&error) && !run.has_begun => {
+                debug!(agent = &*self.name, code = error.code, "an agent does not go on in a context, another one is begun");
+                run.slot.forget(run.epoch);
+                Ok(run.ask(None).await?)
+            }
+            ended => Ok(ended?),
+        }
+    }
+}
+
+/// Whether a message is refused because of the context or the task in which it is sent.
+const fn is_lost(error: &RpcError) -> bool {
+    matches!(error.code, TASK_NOT_FOUND | UNSUPPORTED_OPERATION | INVALID_PARAMS)
+}
+
+#[async_trait]
+impl AgentRuntime for A2a {
+    fn describe(&self) -> String {
+        format!("a2a at {}", redacted_url(&self.settings.url))
+    }
+
+    fn history(&self) -> usize {
+        if self.settings.introduction { self.settings.history_messages as usize } else { 0 }
+    }
+
+    fn reads(&self, media_type: &str) -> Option<usize> {
+        files::largest(media_type)
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        true
+    }
+
+    fn forgets_turns(&self) -> bool {
+        false
+    }
+
+    /// The context of a session that is deleted, or from which a turn is taken, is not used any more: the next turn begins another one,
+    /// with what is left of the transcript. The protocol has no way to delete one.
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        match notice.change {
+            SessionNoticeChange::Deleted | SessionNoticeChange::TurnRemoved(_) => self.sessions.remove(notice.session),
+            SessionNoticeChange::Left => {}
+        }
+        Ok(())
+    }
+
+    async fn probe(&self) -> Option<Result<(), AgentError>> {
+        Some(self.connection.read_card().await.map(drop))
+    }
+
+    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        tokio::select! {
+            biased;
+            outcome = self.answer(&turn, &events) => outcome,
+            // The task, which is gone, is canceled.
+            () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
+        }
+    }
+}
+
+/// Why a message has no answer.
+enum RunError {
+    Call(CallError),
+    Agent(AgentError),
+}
+
+impl From<CallError> for RunError {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+impl From<AgentError> for RunError {
+    fn from(error: AgentError) -> Self {
+        Self::Agent(error)
+    }
+}
+
+impl From<RunError> for AgentError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Call(error) => error.into(),
+            RunError::Agent(error) => error,
+        }
+    }
+}
+
+/// What a run has heard of the agent so far.
+struct Run<'a> {
+    a2a: &'a A2a,
+    turn: &'a AgentTurn,
+    events: &'a RunEvents,
+    slot: Arc<Slot>,
+    /// The slot's when the run began.
+    epoch: u64,
+    endpoint: Arc<Endpoint>,
+    memory: Option<Memory>,
+    task: RunTask,
+    report: Report<'a>,
+    answer: Answer,
+    /// Whether the agent has answered anything.
+    has_begun: bool,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        a2a: &'a A2a,
+        turn: &'a AgentTurn,
+        events: &'a RunEvents,
+        (slot, epoch): (Arc<Slot>, u64),
+        endpoint: Arc<Endpoint>,
+    ) -> Self {
+        let task = RunTask::new(Arc::clone(&a2a.connection), Arc::clone(&endpoint));
+        let (report, answer) = (Report::to(events), Answer::default());
+        Self { a2a, turn, events, slot, epoch, endpoint, memory: None, task, report, answer, has_begun: false }
+    }
+
+    /// Sends the message of the turn, and follows what the agent makes of it. `memory`: where it goes on.
+    async fn ask(&mut self, memory: Option<Memory>) -> Result<Outcome, RunError> {
+        let A2a { name, settings, connection, .. } = self.a2a;
+        let blocks = message::blocks(self.turn, settings, &self.endpoint, memory.as_ref());
+        let input = json!({ "agent": &**name, "at": redacted_url(&self.endpoint.url) });
+        self.report.shown(blocks::shown(&input, &blocks)).await;
+        let params = message::params(self.turn, &blocks, &self.endpoint, memory.as_ref());
+        self.memory = memory;
+        let (endpoint, trace) = (Arc::clone(&self.endpoint), self.turn.trace.as_ref());
+        if endpoint.streams {
+            let mut stream = connection.stream(&endpoint, Method::SendStreamingMessage, params, trace).await?;
+            if let Some(outcome) = self.read(&mut stream).await? {
+                return Ok(outcome);
+            }
+        } else if let Some(outcome) = self.take(connection.send_message(&endpoint, params, trace).await?).await? {
+            return Ok(outcome);
+        }
+        match self.task.id() {
+            Some(id) => Ok(self.follow(id.to_owned()).await?),
+            None => Err(CallError::Broken("it ended before it had answered".to_owned()).into()),
+        }
+    }
+
+    /// Reads the stream to the outcome. `None`: it ended before.
+    async fn read(&mut self, stream: &mut EventStream<'_>) -> Result<Option<Outcome>, RunError> {
+        loop {
+            match stream.next().await {
+                Ok(Some(event)) => {
+                    if let Some(outcome) = self.take(event).await? {
+                        return Ok(Some(outcome));
+                    }
+                }
+                Ok(None) => return Ok(None),
+                // The agent goes on with a task that it has named.
+                Err(error) if error.is_passing() && self.task.id().is_some() => {
+                    debug!(agent = &*self.a2a.name, ?error, "the stream of a task broke");
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Follows the task that an earlier run of the turn has begun. `None`: there is nothing to follow.
+    async fn resume(&mut self, id: &str) -> Result<Option<Outcome>, AgentError> {
+        match self.a2a.connection.about_task::<Task>(&self.endpoint, Method::GetTask, id).await {
+            Ok(task) if matches!(task.status.state, State::Failed | State::Canceled | State::Rejected) => Ok(None),
+            Ok(task) => match self.take_task(task).await? {
+                Some(outcome) => Ok(Some(outcome)),
+                None => self.follow(id.to_owned()).await.map(Some),
+            },
+            Err(CallError::Rpc(error)) => {
+                debug!(agent = &*self.a2a.name, code = error.code, "an agent does not know a task any more");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Follows a task without the stream in which it began: by its state, and by another stream if the agent has one.
+    async fn follow(&mut self, id: String) -> Result<Outcome, AgentError> {
+        let connection = &self.a2a.connection;
+        let (endpoint, mut backoff, mut failures) = (Arc::clone(&self.endpoint), Backoff::default(), 0);
+        let mut subscribes = endpoint.streams;
+        loop {
+            match connection.about_task::<Task>(&endpoint, Method::GetTask, &id).await {
+                Ok(task) => {
+                    failures = 0;
+                    if let Some(outcome) = self.take_task(task).await? {
+                        return Ok(outcome);
+                    }
+                }
+                Err(error) if error.is_passing() && failures < MAX_FAILURES => failures += 1,
+                Err(error) => return Err(error.into()),
+            }
+            if subscribes && failures == 0 {
+                match connection.stream(&endpoint, Method::SubscribeToTask, json!({ "id": id }), None).await {
+                    Ok(mut stream) => self.show(&mut stream).await?,
+                    Err(error) if error.is_passing() => {}
+                    Err(_) => subscribes = false,
+                }
+            }
+            sleep(backoff.pause_unreachable()).await;
+        }
+    }
+
+    /// Shows what a stream says of the task, until it ends or the task does. The outcome is what the state of the task says: such a
+    /// stream may repeat what was said before.
+    async fn show(&mut self, stream: &mut EventStream<'_>) -> Result<(), AgentError> {
+        loop {
+            let event = match stream.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(()),
+                Err(error) if error.is_passing() => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let state = |status: &Status| status.state;
+            let states = [event.task.as_ref().map(|task| state(&task.status)), event.status_update.as_ref().map(|update| state(&update.status))];
+            if states.into_iter().flatten().any(|state| state != State::Working) {
+                return Ok(());
+            }
+            self.take(event).await?;
+        }
+    }
+
+    /// Reads an event. Returns the outcome, if it ends the run.
+    async fn take(&mut self, event: Event) -> Result<Option<Outcome>, AgentError> {
+        self.has_begun = true;
+        if let Some(message) = event.message {
+            self.note("", message.context_id.as_deref().unwrap_or_default(), false).await?;
+            let words = self.answer.message(Some(message)).map_err(AgentError::Broken)?;
+            return Ok(Some(self.reply(&words).await));
+        }
+        if let Some(task) = event.task {
+            return self.take_task(task).await;
+        }
+        if let Some(update) = event.artifact_update {
+            if self.note(&update.task_id, &update.context_id, false).await? {
+                let append = update.append == Some(true);
+                let changes = self.answer.artifact(update.artifact, append).map_err(AgentError::Broken)?;
+                self.draft(changes).await;
+            }
+            return Ok(None);
+        }
+        let Some(update) = event.status_update else { return Ok(None) };
+        let waits = update.status.state == State::InputRequired;
+        if self.note(&update.task_id, &update.context_id, waits).await? { self.status(update.status).await } else { Ok(None) }
+    }
+
+    async fn take_task(&mut self, task: Task) -> Result<Option<Outcome>, AgentError> {
+        let waits = task.status.state == State::InputRequired;
+        if !self.note(&task.id, &task.context_id, waits).await? {
+            return Ok(None);
+        }
+        let changes = self.answer.artifacts(task.artifacts.unwrap_or_default()).map_err(AgentError::Broken)?;
+        self.draft(changes).await;
+        self.status(task.status).await
+    }
+
+    async fn status(&mut self, Status { state, message }: Status) -> Result<Option<Outcome>, AgentError> {
+        // What it says while it works is about its progress.
+        if state == State::Working {
+            return Ok(None);
+        }
+        let words = self.answer.message(message).map_err(AgentError::Broken)?;
+        let told = self.a2a.connection.told(&words);
+        let refused = |status: &str, message: String| Err(AgentError::Refused { status: status.to_owned(), message });
+        if state != State::AuthRequired {
+            self.task.ended();
+        }
+        match state {
+            State::Failed => refused("the task failed", told),
+            State::Rejected => refused("the task is rejected", told),
+            State::Canceled => refused("the task is canceled", told),
+            State::AuthRequired => {
+                refused("authorization required", format!("the agent needs an authorization that its operator must give: {told}"))
+            }
+            State::InputRequired if is_blank(&words) && !self.answer.has_shown() => {
+                Err(AgentError::Broken("the agent requires input, and does not say which".to_owned()))
+            }
+            State::InputRequired | State::Completed | State::Working => Ok(Some(self.reply(&words).await)),
+        }
+    }
+
+    async fn draft(&mut self, changes: Vec<DraftChange>) {
+        for change in changes {
+            match change {
+                DraftChange::Withdraw => self.report.withdraw().await,
+                DraftChange::Next { rest, gap } => {
+                    self.report.text(rest).await;
+                    self.report.next(gap);
+                }
+                DraftChange::Update(update) => self.report.update(update).await,
+            }
+        }
+    }
+
+    async fn reply(&mut self, words: &str) -> Outcome {
+        self.report.text(self.answer.end()).await;
+        let answer = std::mem::take(&mut self.answer);
+        let reply: Reply = answer.into_reply(words, &self.turn.cut_off);
+        Outcome::Reply(reply)
+    }
+
+    /// Remembers the context and the task of an event. Returns `false` if the event belongs to another task.
+    async fn note(&mut self, task: &str, context: &str, waits: bool) -> Result<bool, AgentError> {
+        if task.len() > MAX_ID || context.len() > MAX_ID {
+            return Err(AgentError::Broken(format!("an id of its task or context has more than {MAX_ID} bytes")));
+        }
+        match self.task.id() {
+            Some(known) if !task.is_empty() && known != task => return Ok(false),
+            None if !task.is_empty() => self.task.named(task),
+            _ => {}
+        }
+        if context.is_empty() {
+            return Ok(true);
+        }
+        let task = self.task.id().map(|id| {
+            let (id, turn, messages) = (id.to_owned(), self.turn.turn.to_string(), messages(self.turn));
+            TaskMemory { id, turn, messages, waits }
+        });
+        let memory = Some(Memory { context: context.to_owned(), task });
+        if self.memory != memory {
+            self.memory.clone_from(&memory);
+            if let Some(memory) = memory {
+                self.remember(memory).await;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Stores the context, to go on in it after a restart of the gateway. An id of an earlier one is stored no more, also if this one is
+    /// not kept.
+    async fn remember(&self, memory: Memory) {
+        let own_session = memory.encode();
+        let stored = if self.slot.keep(self.epoch, memory) { self.events.remember(own_session).await } else { Ok(()) };
+        if let Err(error) = &stored {
+            debug!(agent = &*self.a2a.name, error, "the agent's context of a session is not stored");
+        }
+        // A turn of it may have been removed while it was stored.
+        if (stored.is_err() || !self.slot.is_current(self.epoch))
+            && self.events.remember("").await.is_err()
+            && let Err(error) = self.events.remember("").await
+        {
+            debug!(agent = &*self.a2a.name, error, "the agent's context of an earlier session is still stored");
+        }
+    }
+}
