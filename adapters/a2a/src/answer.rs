@@ -20,7 +20,10 @@ pub(crate) enum DraftChange {
     /// All text so far is withdrawn.
     Withdraw,
     /// The rest of an artifact, after which another one begins; `gap`: whether something was shown before.
-    Next { rest: String, gap: bool },
+    Next {
+        rest: String,
+        gap: bool,
+    },
     Update(AnswerUpdate),
 }
 
@@ -160,7 +163,8 @@ impl Answer {
 
     /// The whole answer: the artifacts, and what the agent said at the end if they do not say it. `cut_off` says that the rest is missing.
     pub(crate) fn into_reply(self, last: &str, cut_off: &str) -> Reply {
-        let mut texts: Vec<_> = self.artifacts.into_iter().map(|(_, text)| text).filter(|text| !is_blank(text)).collect();
+        let mut texts: Vec<_> =
+            self.artifacts.into_iter().map(|(_, text)| text).filter(|text| !is_blank(text)).collect();
         if !is_blank(last) && !texts.iter().any(|text| text.contains(last.trim())) {
             texts.push(last.to_owned());
         }
@@ -187,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    fn artifact(id: &str, parts: Value) -> Artifact {
+    fn artifact(id: &str, parts: &Value) -> Artifact {
         serde_json::from_value(json!({ "artifactId": id, "parts": parts })).expect("an artifact")
     }
 
@@ -214,7 +218,7 @@ mod tests {
     fn an_answer_is_its_artifacts(#[case] pieces: &[(&str, &str, bool)], #[case] whole: &str) {
         let (mut answer, mut seen) = (Answer::default(), String::new());
         for (id, text, append) in pieces {
-            apply(&mut seen, answer.artifact(artifact(id, json!([{ "text": text }])), *append).expect("good"));
+            apply(&mut seen, answer.artifact(artifact(id, &json!([{ "text": text }])), *append).expect("good"));
         }
         seen.push_str(&answer.end());
 
@@ -224,12 +228,12 @@ mod tests {
     #[test]
     fn the_state_of_a_task_takes_the_place_of_what_was_streamed() {
         let (mut answer, mut seen) = (Answer::default(), String::new());
-        apply(&mut seen, answer.artifact(artifact("a", json!([{ "text": "Hel" }])), false).expect("good"));
-        let same = answer.artifacts(vec![artifact("a", json!([{ "text": "Hel" }]))]).expect("good");
+        apply(&mut seen, answer.artifact(artifact("a", &json!([{ "text": "Hel" }])), false).expect("good"));
+        let same = answer.artifacts(vec![artifact("a", &json!([{ "text": "Hel" }]))]).expect("good");
         assert_eq!(same, []);
 
         let parts = json!([{ "text": "Hel" }, { "text": "lo." }]);
-        apply(&mut seen, answer.artifacts(vec![artifact("a", parts)]).expect("good"));
+        apply(&mut seen, answer.artifacts(vec![artifact("a", &parts)]).expect("good"));
 
         assert_eq!((seen.as_str(), answer.into_reply("", "").text.as_str()), ("Hello.", "Hello."));
     }
@@ -240,7 +244,7 @@ mod tests {
     #[case("Done.", "The report.\n\nDone.")]
     fn what_the_agent_says_at_the_end_is_said_once(#[case] last: &str, #[case] whole: &str) {
         let mut answer = Answer::default();
-        answer.artifact(artifact("a", json!([{ "text": "The report." }])), false).expect("good");
+        answer.artifact(artifact("a", &json!([{ "text": "The report." }])), false).expect("good");
         assert_eq!(answer.into_reply(last, "").text, whole);
     }
 
@@ -253,7 +257,7 @@ mod tests {
             { "later": "version" },
         ]);
         let mut answer = Answer::default();
-        answer.artifact(artifact("a", parts), false).expect("good");
+        answer.artifact(artifact("a", &parts), false).expect("good");
 
         let reply = answer.into_reply("", "");
         let urls: Vec<_> = reply.attachments.iter().map(|file| (&*file.name, &*file.url)).collect();
@@ -265,20 +269,20 @@ mod tests {
     #[case(json!([{ "raw": "no base64!", "mediaType": "text/plain" }]))]
     #[case(json!([{ "url": "file:///etc/passwd" }]))]
     fn a_file_that_cannot_be_sent_is_an_error(#[case] parts: Value) {
-        assert!(Answer::default().artifact(artifact("a", parts), false).is_err());
+        assert!(Answer::default().artifact(artifact("a", &parts), false).is_err());
     }
 
     #[test]
     fn an_answer_has_an_end() {
         let mut answer = Answer::default();
         for _ in 0..3 {
-            answer.artifact(artifact("a", json!([{ "text": "ä".repeat(MAX_ANSWER / 4 + 1) }])), true).expect("good");
+            answer.artifact(artifact("a", &json!([{ "text": "ä".repeat(MAX_ANSWER / 4 + 1) }])), true).expect("good");
         }
         for number in 0..2 * MAX_ARTIFACTS {
-            answer.artifact(artifact(&number.to_string(), json!([{ "text": "" }])), true).expect("good");
+            answer.artifact(artifact(&number.to_string(), &json!([{ "text": "" }])), true).expect("good");
         }
         for _ in 0..=MAX_FILES {
-            answer.artifact(artifact("a", json!([{ "url": "https://x.example/" }])), true).expect("good");
+            answer.artifact(artifact("a", &json!([{ "url": "https://x.example/" }])), true).expect("good");
         }
 
         assert_eq!(answer.artifacts.len(), 1);

@@ -25,7 +25,9 @@ impl Endpoint {
         if interfaces.is_empty() {
             return Err(match &card.protocol_version {
                 Some(version) => format!("it speaks version {} of A2A, and the gateway version 1", short(version)),
-                None => "its card names no interface (`supportedInterfaces`): is `url` that of an A2A agent?".to_owned(),
+                None => {
+                    "its card names no interface (`supportedInterfaces`): is `url` that of an A2A agent?".to_owned()
+                }
             });
         }
         let is_usable = |one: &&Interface| {

@@ -136,7 +136,8 @@ impl Connection {
 
     /// Reads the card again. Without one the agent is not asked at all.
     pub(crate) async fn read_card(&self) -> Result<(Card, Arc<Endpoint>), AgentError> {
-        let request = self.http.get(self.card_url.clone()).headers(self.headers.clone()).header(ACCEPT, "application/json");
+        let request =
+            self.http.get(self.card_url.clone()).headers(self.headers.clone()).header(ACCEPT, "application/json");
         let read = async {
             let response = self.send(request, BRIEF).await?;
             let body = self.body(response, MAX_CARD, BRIEF).await?;
@@ -155,13 +156,23 @@ impl Connection {
     }
 
     /// Sends a message, and waits until the response is there.
-    pub(crate) async fn send_message(&self, to: &Endpoint, params: Value, trace: Option<&TraceHeaders>) -> Result<Event, CallError> {
+    pub(crate) async fn send_message(
+        &self,
+        to: &Endpoint,
+        params: Value,
+        trace: Option<&TraceHeaders>,
+    ) -> Result<Event, CallError> {
         let request = self.post(to, Method::SendMessage, params, trace).header(ACCEPT, "application/json");
         self.result(request, self.response_timeout).await
     }
 
     /// Asks for the state of a task, or cancels it.
-    pub(crate) async fn about_task<T: DeserializeOwned>(&self, to: &Endpoint, method: Method, task: &str) -> Result<T, CallError> {
+    pub(crate) async fn about_task<T: DeserializeOwned>(
+        &self,
+        to: &Endpoint,
+        method: Method,
+        task: &str,
+    ) -> Result<T, CallError> {
         let mut params = json!({ "id": task });
         if method == Method::GetTask {
             params["historyLength"] = 0.into();
@@ -190,7 +201,9 @@ impl Connection {
                 self.parse::<Event>(&body)?;
                 Err(CallError::Broken("it answers with one object, though its card says that it streams".to_owned()))
             }
-            _ => Err(CallError::Broken("it answers with no event stream, though its card says that it streams".to_owned())),
+            _ => Err(CallError::Broken(
+                "it answers with no event stream, though its card says that it streams".to_owned(),
+            )),
         }
     }
 
@@ -242,7 +255,9 @@ impl Connection {
         match timeout(limit, read_body(&mut response, most + 1)).await {
             Err(_) => Err(CallError::Stalled(format!("the response has not ended within {limit:?}"))),
             Ok(Err(error)) => Err(CallError::Cut(self.told(&chain(error)))),
-            Ok(Ok(body)) if body.len() > most => Err(CallError::Broken(format!("a response has more than {most} bytes"))),
+            Ok(Ok(body)) if body.len() > most => {
+                Err(CallError::Broken(format!("a response has more than {most} bytes")))
+            }
             Ok(Ok(body)) => Ok(body),
         }
     }
@@ -254,7 +269,9 @@ impl Connection {
             }
             Ok(protocol::Response { result: Some(result), .. }) => Ok(result),
             Ok(_) => Err(CallError::Broken("a response has neither a `result` nor an `error`".to_owned())),
-            Err(error) => Err(CallError::Broken(format!("a message cannot be read: {}", self.told(&error.to_string())))),
+            Err(error) => {
+                Err(CallError::Broken(format!("a message cannot be read: {}", self.told(&error.to_string()))))
+            }
         }
     }
 

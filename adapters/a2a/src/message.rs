@@ -81,6 +81,9 @@ mod tests {
             "parts": [{ "raw": "YWJj", "mediaType": "image/png" }],
             "metadata": { "rejoinder": { "turn": id, "attempt": 1 } },
         });
-        assert_eq!(params, json!({ "message": message, "configuration": { "historyLength": 0, "returnImmediately": true } }));
+        assert_eq!(
+            params,
+            json!({ "message": message, "configuration": { "historyLength": 0, "returnImmediately": true } })
+        );
     }
 }

@@ -73,7 +73,11 @@ impl A2a {
         match run.ask(memory).await {
             // A server that was started again may have lost what it knew.
             Err(RunError::Call(CallError::Rpc(error))) if is_known && is_lost(&error) && !run.has_begun => {
-                debug!(agent = &*self.name, code = error.code, "an agent does not go on in a context, another one is begun");
+                debug!(
+                    agent = &*self.name,
+                    code = error.code,
+                    "an agent does not go on in a context, another one is begun"
+                );
                 run.slot.forget(run.epoch);
                 Ok(run.ask(None).await?)
             }
@@ -267,7 +271,11 @@ impl<'a> Run<'a> {
             }
             if subscribes && failures == 0 {
                 match connection.stream(&endpoint, Method::SubscribeToTask, json!({ "id": id }), None).await {
-                    Ok(mut stream) => self.show(&mut stream).await?,
+                    Ok(mut stream) => {
+                        if let Some(last) = self.show(&mut stream).await? {
+                            return self.conclude(&id, last).await;
+                        }
+                    }
                     Err(error) if error.is_passing() => {}
                     Err(_) => subscribes = false,
                 }
@@ -276,23 +284,33 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Shows what a stream says of the task, until it ends or the task does. The outcome is what the state of the task says: such a
-    /// stream may repeat what was said before.
-    async fn show(&mut self, stream: &mut EventStream<'_>) -> Result<(), AgentError> {
+    /// Shows what a stream says of the task. Returns the event that ends the task, if it comes.
+    async fn show(&mut self, stream: &mut EventStream<'_>) -> Result<Option<Event>, AgentError> {
         loop {
             let event = match stream.next().await {
                 Ok(Some(event)) => event,
-                Ok(None) => return Ok(()),
-                Err(error) if error.is_passing() => return Ok(()),
+                Ok(None) => return Ok(None),
+                Err(error) if error.is_passing() => return Ok(None),
                 Err(error) => return Err(error.into()),
             };
-            let state = |status: &Status| status.state;
-            let states = [event.task.as_ref().map(|task| state(&task.status)), event.status_update.as_ref().map(|update| state(&update.status))];
-            if states.into_iter().flatten().any(|state| state != State::Working) {
-                return Ok(());
+            let task = event.task.as_ref().map(|task| &task.status);
+            let statuses = [task, event.status_update.as_ref().map(|update| &update.status)];
+            if statuses.into_iter().flatten().any(|status| status.state != State::Working) {
+                return Ok(Some(event));
             }
             self.take(event).await?;
         }
+    }
+
+    /// The outcome of a task that such a stream has ended with this event. It may have repeated what was said before, so the state of the
+    /// task counts; but some servers do not bring that up to date once the first stream of the task is gone.
+    async fn conclude(&mut self, id: &str, last: Event) -> Result<Outcome, AgentError> {
+        let task = self.a2a.connection.about_task::<Task>(&self.endpoint, Method::GetTask, id).await;
+        let outcome = match task {
+            Ok(task) if task.status.state != State::Working => self.take_task(task).await?,
+            _ => self.take(last).await?,
+        };
+        outcome.ok_or_else(|| AgentError::Broken("it ended another task".to_owned()))
     }
 
     /// Reads an event. Returns the outcome, if it ends the run.
@@ -316,7 +334,11 @@ impl<'a> Run<'a> {
         }
         let Some(update) = event.status_update else { return Ok(None) };
         let waits = update.status.state == State::InputRequired;
-        if self.note(&update.task_id, &update.context_id, waits).await? { self.status(update.status).await } else { Ok(None) }
+        if self.note(&update.task_id, &update.context_id, waits).await? {
+            self.status(update.status).await
+        } else {
+            Ok(None)
+        }
     }
 
     async fn take_task(&mut self, task: Task) -> Result<Option<Outcome>, AgentError> {
@@ -344,9 +366,10 @@ impl<'a> Run<'a> {
             State::Failed => refused("the task failed", told),
             State::Rejected => refused("the task is rejected", told),
             State::Canceled => refused("the task is canceled", told),
-            State::AuthRequired => {
-                refused("authorization required", format!("the agent needs an authorization that its operator must give: {told}"))
-            }
+            State::AuthRequired => refused(
+                "authorization required",
+                format!("the agent needs an authorization that its operator must give: {told}"),
+            ),
             State::InputRequired if is_blank(&words) && !self.answer.has_shown() => {
                 Err(AgentError::Broken("the agent requires input, and does not say which".to_owned()))
             }

@@ -1,6 +1,6 @@
 //! `kind = "a2a"`: the configuration of an agent with the Agent2Agent protocol.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
@@ -11,8 +11,13 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 /// The headers of every request that the protocol sets, each with the key that sets it.
-const OWN_HEADERS: [(&str, Option<&str>); 5] =
-    [("accept", None), ("a2a-version", None), ("authorization", Some("token")), ("traceparent", None), ("tracestate", None)];
+const OWN_HEADERS: [(&str, Option<&str>); 5] = [
+    ("accept", None),
+    ("a2a-version", None),
+    ("authorization", Some("token")),
+    ("traceparent", None),
+    ("tracestate", None),
+];
 
 /// An agent behind a server with the Agent2Agent protocol.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -91,9 +96,8 @@ impl A2aSection {
     /// Where the agent's card is.
     pub(crate) fn card_url(&self) -> Url {
         let mut url = self.url.clone();
-        if !url.path().ends_with(".json")
-            && let Ok(mut path) = url.path_segments_mut()
-        {
+        let is_card = Path::new(url.path()).extension().is_some_and(|kind| kind.eq_ignore_ascii_case("json"));
+        if !is_card && let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend([".well-known", "agent-card.json"]);
         }
         url
@@ -125,7 +129,10 @@ mod tests {
         "url = \"http://x\"\ntoken = \"hunter2\"\nheaders = { Authorization = \"hunter2\" }",
         "agents.main.headers.Authorization` is set by the gateway itself: set `token`"
     )]
-    #[case::a_line_break("url = \"http://x\"\ntoken = \"hunter2\\n\"", "agents.main.token` contains a character that is not")]
+    #[case::a_line_break(
+        "url = \"http://x\"\ntoken = \"hunter2\\n\"",
+        "agents.main.token` contains a character that is not"
+    )]
     fn a_mistake_is_named(#[case] keys: &str, #[case] said: &str) {
         let machine = Machine::with_agent::<A2aSection>(&format!("[agents.main]\nkind = \"a2a\"\n{keys}"));
 

@@ -1,0 +1,173 @@
+//! Servers that break the protocol: each is an error that says what is wrong, in bounded time and memory.
+
+use std::time::{Duration, Instant};
+
+use rejoinder_a2a::A2aSection;
+use rejoinder_config::Secret;
+use rejoinder_core::{AgentRuntime, conformance::runtime::turn};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::server::{
+    Answer, Piece, Server, agent, card, event, raw, run, says, status_event, task, task_event, text_event,
+};
+
+/// A text of this many bytes.
+fn long(bytes: usize) -> String {
+    "x".repeat(bytes)
+}
+
+#[rstest]
+#[case::half_a_line(Answer::stream([raw("data: {\"jsonr")]), "it ended before it had answered")]
+#[case::no_json(Answer::stream([raw("data: {\"result\": [}\n\n")]), "cannot be read")]
+#[case::no_object(Answer::stream([raw("data: 7\n\n")]), "cannot be read")]
+#[case::another_type(Answer::stream([event(&json!({ "task": { "id": 7 } }))]), "cannot be read")]
+#[case::no_result(Answer::stream([raw("data: {\"jsonrpc\":\"2.0\"}\n\n")]), "neither a `result` nor an `error`")]
+#[case::no_utf8(Answer::stream([raw(b"data: \xff\xfe\n\n".to_vec())]), "not UTF-8")]
+#[case::nothing(Answer::stream([]), "it ended before it had answered")]
+#[case::empty_events(Answer::stream([event(&json!({})), event(&json!({}))]), "it ended before it had answered")]
+#[case::an_error_in_the_stream(
+    Answer::stream([raw("data: {\"error\":{\"code\":-32603,\"message\":\"out of memory\"}}\n\n")]),
+    "error -32603: out of memory"
+)]
+#[case::an_error_in_place_of_it(Answer::error(-32_601, "no such method"), "error -32601: no such method")]
+#[case::an_error_with_a_status(Answer::error(-32_603, "out of memory").with_status(500), "error -32603: out of memory")]
+#[case::another_status(Answer::of("text/plain", vec![raw("busy")]).with_status(503), "503 Service Unavailable: busy")]
+#[case::one_object(Answer::result(&json!({ "task": task("COMPLETED", None, Some("x")) })), "answers with one object")]
+#[case::a_page(Answer::of("text/html", vec![raw("<p>Hello")]), "no event stream")]
+#[case::a_redirect(Answer::of("text/plain", vec![]).with_status(307).with("location", "http://127.0.0.1:9/"), "not followed")]
+#[case::a_huge_event(Answer::stream([raw(long(5 << 20))]), "more than 4194304 bytes")]
+#[case::a_long_id(Answer::stream([event(&json!({ "task": { "id": long(1001), "contextId": "c" } }))]), "more than 1000 bytes")]
+#[case::a_bad_file(
+    Answer::stream([event(&json!({ "message": { "parts": [{ "raw": "no base64!" }] } }))]),
+    "a file of the agent cannot be sent"
+)]
+#[tokio::test]
+async fn rubbish_is_an_error_that_says_what_it_is(#[case] answer: Answer, #[case] said: &str) {
+    let server = Server::streaming(move |request| match request.method() {
+        "SendStreamingMessage" => answer.clone(),
+        _ => Answer::error(-32_001, "there is no such task"),
+    })
+    .await;
+
+    let finished = run(&agent(server.section()), turn("Hi")).await;
+
+    assert!(finished.error().contains(said), "{}", finished.error());
+}
+
+#[rstest]
+#[case::not_there(Answer::of("text/plain", vec![raw("nothing here")]).with_status(404), "404 Not Found: nothing here")]
+#[case::no_json(Answer::of("application/json", vec![raw("<html>")]), "its card cannot be read")]
+#[case::huge(Answer::of("application/json", vec![raw(long(256 * 1024 + 1))]), "more than 262144 bytes")]
+#[case::a_redirect(Answer::of("text/plain", vec![]).with_status(302).with("location", "http://127.0.0.1:9/"), "not followed")]
+#[case::another_host(Answer::json(&card("http://127.0.0.2/", true)), "http://127.0.0.2/, which is at another address")]
+#[case::nothing(Answer::json(&json!({})), "names no interface")]
+#[tokio::test]
+async fn a_card_that_cannot_be_used_stops_every_request(#[case] answer: Answer, #[case] said: &str) {
+    let server = Server::directed(move |request, _| {
+        assert_eq!(request.method(), "", "only the card is asked for");
+        answer.clone()
+    })
+    .await;
+    let agent = agent(server.section());
+
+    let error = run(&agent, turn("Hi")).await.error();
+
+    assert!(error.starts_with("the agent cannot be reached") && error.contains(said), "{error}");
+    assert!(agent.probe().await.is_some_and(|found| found.is_err()));
+}
+
+#[tokio::test]
+async fn the_secrets_are_sent_and_are_in_no_error() {
+    let server = Server::streaming(|request| {
+        let sent = |name| request.headers[name].to_str().expect("a text").to_owned();
+        Answer::error(-32_603, &format!("{} and {} are wrong", sent("authorization"), sent("x-tenant")))
+    })
+    .await;
+    let headers = [("X-Tenant".to_owned(), Secret::from("tenant-secret"))].into();
+    let section = A2aSection { token: Some("token-secret".into()), headers, ..server.section() };
+
+    let finished = run(&agent(section), turn("Hi")).await;
+
+    assert_eq!(finished.error(), "the agent failed: error -32603: Bearer [key] and [key] are wrong");
+    let card = &server.requests("")[0];
+    assert!(card.headers["authorization"] == "Bearer token-secret" && card.headers["a2a-version"] == "1.0", "{card:?}");
+}
+
+#[rstest]
+#[case::before_the_response(vec![Piece::Stall], true)]
+#[case::in_the_middle(vec![task_event("WORKING"), text_event("Let me"), Piece::Stall], false)]
+#[tokio::test]
+async fn a_server_that_hangs_is_left(#[case] pieces: Vec<Piece>, #[case] is_first: bool) {
+    let server = Server::streaming(move |request| match request.method() {
+        "SendStreamingMessage" => Answer::stream(pieces.clone()),
+        _ => Answer::result(&task("CANCELED", None, None)),
+    })
+    .await;
+    let idle_timeout = Duration::from_millis(200);
+    let began = Instant::now();
+
+    let finished = run(&agent(A2aSection { idle_timeout, ..server.section() }), turn("Hi")).await;
+
+    assert!(finished.error().contains("nothing came for 200ms (`idle_timeout`)"), "{}", finished.error());
+    assert!(began.elapsed() < Duration::from_secs(5));
+    if !is_first {
+        server.until("CancelTask").await;
+    }
+}
+
+/// Tokens of a flood are not all kept: an answer has an end, and says that the rest is missing.
+#[tokio::test]
+async fn a_flood_is_cut() {
+    let server = Server::streaming(|_| {
+        let texts = (0..40).map(|_| text_event(&long(64 * 1024)));
+        Answer::stream([task_event("WORKING")].into_iter().chain(texts).chain([status_event("COMPLETED", None)]))
+    })
+    .await;
+
+    let finished = run(&agent(server.section()), turn("Hi")).await;
+
+    let text = finished.text();
+    assert!(text.len() < 1_100_000 && text.ends_with("\n\nThe rest is missing."), "{}", text.len());
+}
+
+/// A later version may say more.
+#[tokio::test]
+async fn what_is_not_known_is_left_out() {
+    let server = Server::streaming(|_| {
+        let parts: Value = json!([{ "text": "Hi." }, { "hologram": "…" }, { "text": null, "url": null }]);
+        let artifact = json!({ "artifactId": "a", "parts": parts, "extensions": null });
+        let later = json!({ "artifactUpdate": { "taskId": "t1", "contextId": "c1", "artifact": artifact, "append": null } });
+        let other = json!({ "artifactUpdate": { "taskId": "t2", "contextId": "c1", "artifact": { "artifactId": "b", "parts": [{ "text": "no" }] } } });
+        Answer::stream([
+            raw(": a comment\n\n"),
+            task_event("PONDERING"),
+            event(&later),
+            event(&other),
+            event(&json!({ "telepathy": {} })),
+            status_event("COMPLETED", None),
+            raw("data: what comes after the end is not read\n\n"),
+        ])
+    })
+    .await;
+
+    assert_eq!(run(&agent(server.section()), turn("Hi")).await.text(), "Hi.");
+}
+
+/// The next turn of an agent that was broken works.
+#[tokio::test]
+async fn a_broken_agent_is_asked_again_by_the_next_turn() {
+    let mut calls = 0;
+    let server = Server::streaming(move |request| match request.method() {
+        "SendStreamingMessage" => {
+            calls += 1;
+            if calls == 1 { Answer::stream([Piece::Cut]) } else { says(&["Better."]) }
+        }
+        _ => Answer::error(-32_001, "there is no such task"),
+    })
+    .await;
+    let agent = agent(server.section());
+
+    assert!(run(&agent, turn("Hi")).await.outcome.is_err());
+    assert_eq!(run(&agent, turn("Hi")).await.text(), "Better.");
+}
