@@ -3,6 +3,8 @@
 //! To add one, write its runtime and its section in `adapters/agents`, or in a crate of its own beside it, implement
 //! [`AgentFactory`] in a file here, and list it in [`FACTORIES`]. What a kind may bring beside its runtime stands in `built_agent.rs`.
 
+#[cfg(feature = "a2a")]
+mod a2a;
 #[cfg(feature = "acp")]
 mod acp;
 mod cascade;
@@ -25,6 +27,8 @@ static FACTORIES: &[&dyn AgentFactory] = &[
     &model::ANTHROPIC,
     #[cfg(feature = "acp")]
     &acp::Acp,
+    #[cfg(feature = "a2a")]
+    &a2a::A2a,
     &command::Command,
     &http::Http,
     &pull::Pull,

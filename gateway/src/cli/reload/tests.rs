@@ -82,6 +82,9 @@ token = "another-token-of-these-tests"
 kind = "acp"
 command = ["opencode", "acp"]
 cwd = "/srv/agent"
+[agents.helper]
+kind = "a2a"
+url = "https://helper.example.org"
 [agents.both]
 kind = "cascade"
 members = ["main", "front-desk"]
@@ -111,7 +114,7 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 }
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 30] = [
+const DEPENDENT: [&str; 31] = [
     "server.public_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
@@ -128,6 +131,7 @@ const DEPENDENT: [&str; 30] = [
     "agents.script.kind",
     "agents.service.kind",
     "agents.coder.kind",
+    "agents.helper.kind",
     "agents.coder.env",
     "agents.script.env",
     "commands.weather.prompt",
