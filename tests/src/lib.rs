@@ -6,6 +6,7 @@
 //! `cargo xtask test` builds the binary, installs the counterparts and passes their locations in environment variables
 //! (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
 
+mod a2a;
 mod agent;
 mod browser;
 mod chat;
@@ -21,6 +22,7 @@ mod queries;
 mod terminal;
 mod wait;
 
+pub use a2a::A2aServer;
 pub use agent::{AgentKind, Call, ScriptedAgent};
 pub use browser::Browser;
 pub use chat::Chat;

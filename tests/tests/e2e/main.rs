@@ -1,5 +1,6 @@
 //! End to end: the real binary, real HTTP, a real model server.
 
+mod a2a;
 mod agents;
 mod api;
 mod bad_input;
