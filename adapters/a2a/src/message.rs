@@ -31,7 +31,8 @@ pub(crate) fn params(turn: &AgentTurn, blocks: &[Block], to: &Endpoint, memory: 
         }
     }
     let mut configuration = json!({ "historyLength": 0 });
-    if !to.streams {
+    // The state of a task that goes on may still be that of the question for a moment: its answer is waited for.
+    if !to.streams && memory.and_then(Memory::waiting).is_none() {
         configuration["returnImmediately"] = true.into();
     }
     json!({ "message": message, "configuration": configuration })
@@ -81,9 +82,17 @@ mod tests {
             "parts": [{ "raw": "YWJj", "mediaType": "image/png" }],
             "metadata": { "rejoinder": { "turn": id, "attempt": 1 } },
         });
-        assert_eq!(
-            params,
-            json!({ "message": message, "configuration": { "historyLength": 0, "returnImmediately": true } })
-        );
+        assert_eq!(params, json!({ "message": message, "configuration": { "historyLength": 0 } }));
+    }
+
+    #[test]
+    fn an_agent_that_does_not_stream_answers_at_once_unless_a_task_goes_on() {
+        let configuration = |streams, memory: Option<&Memory>| {
+            params(&turn("Hi"), &[], &endpoint(streams), memory)["configuration"]["returnImmediately"].clone()
+        };
+        let memory = Memory { context: "c1".to_owned(), task: None };
+
+        assert_eq!(configuration(false, Some(&memory)), true);
+        assert_eq!(configuration(true, Some(&memory)), Value::Null);
     }
 }

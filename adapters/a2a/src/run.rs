@@ -179,6 +179,8 @@ struct Run<'a> {
     answer: Answer,
     /// Whether the agent has answered anything.
     has_begun: bool,
+    /// Whether the message answers a question of a task.
+    goes_on: bool,
 }
 
 impl<'a> Run<'a> {
@@ -191,7 +193,20 @@ impl<'a> Run<'a> {
     ) -> Self {
         let task = RunTask::new(Arc::clone(&a2a.connection), Arc::clone(&endpoint));
         let (report, answer) = (Report::to(events), Answer::default());
-        Self { a2a, turn, events, slot, epoch, endpoint, memory: None, task, report, answer, has_begun: false }
+        Self {
+            a2a,
+            turn,
+            events,
+            slot,
+            epoch,
+            endpoint,
+            memory: None,
+            task,
+            report,
+            answer,
+            has_begun: false,
+            goes_on: false,
+        }
     }
 
     /// Sends the message of the turn, and follows what the agent makes of it. `memory`: where it goes on.
@@ -201,6 +216,7 @@ impl<'a> Run<'a> {
         let input = json!({ "agent": &**name, "at": redacted_url(&self.endpoint.url) });
         self.report.shown(blocks::shown(&input, &blocks)).await;
         let params = message::params(self.turn, &blocks, &self.endpoint, memory.as_ref());
+        self.goes_on = memory.as_ref().and_then(Memory::waiting).is_some();
         self.memory = memory;
         let (endpoint, trace) = (Arc::clone(&self.endpoint), self.turn.trace.as_ref());
         if endpoint.streams {
@@ -315,13 +331,18 @@ impl<'a> Run<'a> {
 
     /// Reads an event. Returns the outcome, if it ends the run.
     async fn take(&mut self, event: Event) -> Result<Option<Outcome>, AgentError> {
-        self.has_begun = true;
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
         if let Some(message) = event.message {
             self.note("", message.context_id.as_deref().unwrap_or_default(), false).await?;
             let words = self.answer.message(Some(message)).map_err(AgentError::Broken)?;
             return Ok(Some(self.reply(&words).await));
         }
         if let Some(task) = event.task {
+            // A stream may begin with the task as it was before the message, which answers its question.
+            if is_first && self.goes_on && self.endpoint.streams && task.status.state == State::InputRequired {
+                self.note(&task.id, &task.context_id, false).await?;
+                return Ok(None);
+            }
             return self.take_task(task).await;
         }
         if let Some(update) = event.artifact_update {

@@ -83,7 +83,12 @@ async fn a_task_that_needs_an_authorization_is_an_error_and_canceled() {
 async fn a_question_of_a_task_is_answered_by_the_next_message(#[values(false, true)] is_restarted: bool) {
     let server = Server::streaming(|request| match request.message().get("taskId") {
         None => Answer::stream([task_event("WORKING"), status_event("INPUT_REQUIRED", Some("Which day?"))]),
-        Some(_) => says(&["Booked."]),
+        Some(_) => Answer::stream([
+            event(&json!({ "task": task("INPUT_REQUIRED", Some("Which day?"), None) })),
+            status_event("WORKING", None),
+            text_event("Booked."),
+            status_event("COMPLETED", None),
+        ]),
     })
     .await;
     let (mut agent, asked) = (agent(server.section()), turn("Book a table"));
