@@ -75,11 +75,14 @@ class Executor {
       bus.publish(AgentEvent.message({ ...message(`direct: ${said}`), taskId: "" }));
       return bus.finished?.();
     }
-    if (!task) {
-      state.begun += 1;
-      const submitted = { state: TaskState.TASK_STATE_SUBMITTED, timestamp: new Date().toISOString(), message: undefined };
-      bus.publish(AgentEvent.task({ id: taskId, contextId, status: submitted, artifacts: [], history: [userMessage], metadata: {} }));
-    }
+    state.begun += task ? 0 : 1;
+    const submitted = { state: TaskState.TASK_STATE_SUBMITTED, timestamp: new Date().toISOString(), message: undefined };
+    // The SDK requires a task or a message first, also if the task goes on.
+    bus.publish(
+      AgentEvent.task(
+        task ?? { id: taskId, contextId, status: submitted, artifacts: [], history: [userMessage], metadata: {} },
+      ),
+    );
     status(TaskState.TASK_STATE_WORKING, "working");
     if (said.includes("book")) {
       status(TaskState.TASK_STATE_INPUT_REQUIRED, "Which day?");

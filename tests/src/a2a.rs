@@ -27,7 +27,7 @@ impl A2aServer {
         assert!(installed.join("node_modules/@a2a-js/sdk").exists(), "@a2a-js/sdk is missing: run `cargo xtask test`");
         let process = Command::new("node")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("a2a/agent.mjs"))
-            .args([&port.to_string(), if streams { "streams" } else { "whole" }])
+            .args([&*port.to_string(), if streams { "streams" } else { "whole" }])
             .env("REJOINDER_COUNTERPARTS", installed)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -77,7 +77,7 @@ async fn a_task_is_followed_after_a_crash_and_answered_once(#[values(true, false
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn stop_cancels_the_task(#[values(true, false)] streams: bool) {
     let agent = A2aServer::start(streams).await;
-    let gateway = gateway(&agent).await;
+    let gateway = Gateway::builder().config("[channels.webchat.main]\n").config(&agent.section()).start().await;
     let mut chat = Chat::open(&gateway.url(), "a-conversation-of-tests").await;
 
     chat.says("one", "slow").await;
