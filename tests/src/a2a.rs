@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{agent::counterparts, eventually, free_port};
+use crate::{eventually, free_port, model_server::counterparts};
 
 /// The agent of `tests/a2a/agent.mjs`, whose comment says what it answers.
 #[derive(Debug)]

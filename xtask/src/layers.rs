@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 /// The checked crates, each with the workspace crates that it may depend on (`*`: any). Dev-dependencies are not checked.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
     ("rejoinder-guard", &[]),
     ("rejoinder-core", &["rejoinder-guard"]),
     ("rejoinder-config", &["rejoinder-core", "rejoinder-guard"]),
