@@ -11,10 +11,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
+use rejoinder_core::json_error;
 use rejoinder_kit::{Guesses, Peer, Problem, bearer, read_body, uncached};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -84,7 +86,10 @@ impl Door {
         if parts.method != Method::POST {
             return Ok(Body::empty());
         }
-        read_body(&parts.headers, body, MAX_BODY, self.body_timeout, |_| Ok(())).await.map(Body::from)
+        let body = read_body(&parts.headers, body, MAX_BODY, self.body_timeout, |_| Ok(())).await?;
+        // The server would answer that its type is not supported.
+        serde_json::from_slice::<&RawValue>(&body).map_err(|error| not_json(&error))?;
+        Ok(body.into())
     }
 
     /// Nobody waits after wrong tokens: they are too long to be guessed, and an agent that calls after the end of its run must not hold
@@ -100,6 +105,11 @@ impl Door {
             unauthorized("this token is of no turn that runs: each run has its own, which ends with it")
         })
     }
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "not-json", "Bad request: the body is not JSON", json_error(error))
+        .at(error.line(), error.column())
 }
 
 fn unauthorized(detail: &'static str) -> Problem {

@@ -12,11 +12,7 @@ use rejoinder_core::{
     conformance::runtime::turn,
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::oneshot,
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -178,7 +174,8 @@ async fn the_generation_without_sessions_is_spoken_as_well() {
 async fn a_token_ends_with_its_run() {
     let run = Run::begin().await;
     let list = || json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
-    let (first, second) = (run.request().body(list().into()).unwrap(), run.request().body(list().into()).unwrap());
+    let (first, second) =
+        (run.request().body(Body::from(list())).unwrap(), run.request().body(Body::from(list())).unwrap());
     let router = run.router.clone();
     assert_eq!(router.clone().oneshot(first).await.unwrap().status(), StatusCode::OK);
 
@@ -194,7 +191,7 @@ async fn a_token_ends_with_its_run() {
 #[tokio::test]
 async fn a_run_that_is_dropped_leaves_no_token() {
     let run = Run::begin().await;
-    let request = run.request().body("{}".into()).unwrap();
+    let request = run.request().body(Body::from("{}")).unwrap();
 
     run.ended.abort();
     let _ = run.ended.await;
@@ -237,7 +234,7 @@ async fn rubbish_is_refused() {
 #[tokio::test]
 async fn only_so_many_calls_of_a_run_wait() {
     let runs: Arc<Runs> = Arc::default();
-    let (open, token, arriving) = runs.open(Vec::new());
+    let (open, token, mut arriving) = runs.open(Vec::new());
     let run = runs.of(token.as_bytes()).expect("it is open");
     let calls: Vec<_> = (0..8)
         .map(|_| {
@@ -245,20 +242,15 @@ async fn only_so_many_calls_of_a_run_wait() {
             tokio::spawn(async move { run.call("react".to_owned(), "{}".to_owned()).await })
         })
         .collect();
-    let refused = async {
-        loop {
-            // The spawned calls may not have begun.
-            let Ok(answer) = timeout(Duration::from_millis(5), run.call("react".to_owned(), "{}".to_owned())).await
-            else {
-                sleep(Duration::from_millis(1)).await;
-                continue;
-            };
-            break answer;
-        }
-    };
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(arriving.recv().await.expect("it is open"));
+    }
 
-    assert!(refused.await.text.contains("8 calls are not answered yet"));
-    drop((open, arriving));
+    let refused = run.call("react".to_owned(), "{}".to_owned()).await;
+
+    assert!(refused.text.contains("8 calls are not answered yet"), "{refused:?}");
+    drop((open, held));
     for call in calls {
         assert_eq!(call.await.unwrap().text, "error: the turn has ended");
     }

@@ -1,5 +1,7 @@
-use rejoinder_core::store::FoundLine;
-use rejoinder_core::{ApprovalState, ChannelId, ConversationRef, Reply, RunEvent, SendResult, Speaker, TurnId};
+use rejoinder_core::{
+    ApprovalState, ChannelId, ConversationId, ConversationRef, Reply, RunEvent, SendResult, Speaker, TurnId,
+    store::FoundLine,
+};
 use rstest::rstest;
 use tokio::sync::mpsc;
 
@@ -73,7 +75,7 @@ fn lines() -> Vec<FoundLine> {
     vec![FoundLine {
         position: 1,
         turn: TurnId::new(now),
-        conversation_id: 1.into(),
+        conversation_id: ConversationId::new(now),
         conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
         at: now,
         speaker: Speaker::Person,
