@@ -32,11 +32,11 @@ struct Question<'a> {
 
 /// How far the agent's work on a prompt was followed. Where it is not the end, the prompt is cancelled.
 pub(crate) enum Followed {
-    ToTheEnd,
+    Ended,
     /// The answer has as much text as it may have.
-    ToTheLimit,
+    Full,
     /// Somebody must approve this.
-    ToAnApproval(ApprovalRequest),
+    NeedsApproval(ApprovalRequest),
 }
 
 /// What a run has heard of the agent so far.
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
             (Err(error), Some(question)) => {
                 let (agent, why) = (self.agent, error.summary());
                 debug!(agent, turn_id = %self.turn.turn, why, "a prompt waits no longer for a decision");
-                Ok(Followed::ToAnApproval(question.request))
+                Ok(Followed::NeedsApproval(question.request))
             }
             (ended, _) => ended,
         }
@@ -123,9 +123,10 @@ impl<'a> Run<'a> {
             };
             match event {
                 Event::Update(Update::AgentMessageChunk(chunk)) => {
+                    let was_cut = self.answer.is_cut;
                     self.chunk(chunk).await;
-                    if self.answer.is_cut {
-                        return Ok(Followed::ToTheLimit);
+                    if self.answer.is_cut && !was_cut {
+                        return Ok(Followed::Full);
                     }
                 }
                 Event::Update(Update::ToolCall(call) | Update::ChangedToolCall(call)) => {
@@ -146,7 +147,7 @@ impl<'a> Run<'a> {
                         "the agent sends faster than its answer is taken: more than {MOST_WAITING} bytes wait"
                     )));
                 }
-                Event::Ended(Ok(end)) => return self.ended(prompt, end).await.map(|()| Followed::ToTheEnd),
+                Event::Ended(Ok(end)) => return self.ended(prompt, end).await.map(|()| Followed::Ended),
                 Event::Ended(Err(error)) => return Err(self.failed(session, error)),
             }
         }

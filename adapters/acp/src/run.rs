@@ -95,12 +95,12 @@ impl Acp {
                 self.remember(&id, events, &slot, &owner).await;
             }
             match run.follow(sent, &id, &owner).await? {
-                Followed::ToTheEnd => {}
-                Followed::ToTheLimit => {
+                Followed::Ended => {}
+                Followed::Full => {
                     wait_for_end(&owner).await;
                     break;
                 }
-                Followed::ToAnApproval(request) => {
+                Followed::NeedsApproval(request) => {
                     wait_for_end(&owner).await;
                     return Ok(Outcome::Approval(request));
                 }

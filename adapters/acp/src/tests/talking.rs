@@ -432,7 +432,10 @@ async fn an_answer_that_is_too_long_fails_only_its_own_prompt() {
 #[tokio::test]
 async fn a_run_that_takes_nothing_holds_up_no_other_one() {
     let waits = CancellationToken::new();
-    let (small, large) = (vec![says("x"); 200], vec![says(&"x".repeat(1 << 20)); 20]);
+    // Text would end the run at its limit.
+    let thought = json!({ "type": "text", "text": "x".repeat(1 << 20) });
+    let thought = Act::Updates(json!({ "sessionUpdate": "agent_thought_chunk", "content": thought }));
+    let (small, large) = (vec![says("x"); 200], vec![thought; 20]);
     let double = floods([small, large, vec![Act::Releases(waits.clone())]].concat(), &waits);
     let (acp, (events, mut reported)) = (double.runtime(), RunEvents::channel());
     let slow = acp.run(turn("flood"), events, CancellationToken::new());

@@ -160,7 +160,7 @@ impl Kind {
             Self::Http => format!("url = \"http://{address}/turns\""),
             Self::Pull => format!("token = \"{TOKEN}\""),
             Self::Command => format!("command = {:?}", program()),
-            Self::Acp => format!("command = [{:?}, \"acp\"]", std::env::current_exe()?),
+            Self::Acp => format!("command = {:?}", [std::env::current_exe()?.display().to_string(), "acp".to_owned()]),
         };
         Ok(format!("[agents.bench]\nkind = \"{}\"\n{keys}\n", self.name()))
     }
