@@ -227,8 +227,8 @@ async fn rubbish_is_refused() {
     assert!(unknown["error"]["message"].as_str().unwrap().contains("there are react, ask"), "{unknown}");
     let wrong = run.call("ask", json!({"question": 1})).await;
     assert_eq!(wrong["isError"], true);
-    let get = Request::get(PATH).header("authorization", format!("Bearer {}", run.access.token)).body(Body::empty());
-    assert_eq!(run.send(get.unwrap()).await.0, StatusCode::METHOD_NOT_ALLOWED);
+    let get = run.request().method("GET").body(Body::empty()).unwrap();
+    assert_eq!(run.send(get).await.0, StatusCode::METHOD_NOT_ALLOWED);
 }
 
 #[tokio::test]
