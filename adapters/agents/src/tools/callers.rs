@@ -116,6 +116,9 @@ impl CallerTools {
 
     /// Waits until the approval that the agent asked for is decided; for ever if there is none. To be passed to
     /// [`decided`](Self::decided).
+    ///
+    /// # Errors
+    /// Says why nobody was asked.
     pub async fn decision(&mut self) -> Decision {
         match &mut self.asking {
             Some(asking) => (&mut asking.decision).await,
