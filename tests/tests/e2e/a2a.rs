@@ -80,9 +80,9 @@ async fn stop_cancels_the_task(#[values(true, false)] streams: bool) {
     let gateway = Gateway::builder().config("[channels.webchat.main]\n").config(&agent.section()).start().await;
     let mut chat = Chat::open(&gateway.url(), "a-conversation-of-tests").await;
 
-    chat.says("one", "slow").await;
+    chat.says("message-1", "slow").await;
     eventually("the agent works", async || (agent.begun().await == 1).then_some(())).await;
-    chat.says("two", "/stop").await;
+    chat.says("message-2", "/stop").await;
 
     eventually("the task is canceled", async || (agent.canceled().await == 1).then_some(())).await;
 }
