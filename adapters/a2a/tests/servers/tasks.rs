@@ -264,12 +264,12 @@ async fn an_agent_that_does_not_stream_is_asked_for_the_state() {
 #[tokio::test]
 async fn a_task_is_followed_after_a_crash(#[case] states: &'static [&'static str], #[case] messages: usize) {
     let mut asked = 0;
-    let server = Server::whole(move |request| match request.method() {
-        "SendMessage" => Answer::result(&json!({ "task": task("COMPLETED", None, Some("Done.")) })),
-        _ => {
-            asked += 1;
-            Answer::result(&task(states[asked - 1], None, Some("Done.")))
+    let server = Server::whole(move |request| {
+        if request.method() == "SendMessage" {
+            return Answer::result(&json!({ "task": task("COMPLETED", None, Some("Done.")) }));
         }
+        asked += 1;
+        Answer::result(&task(states[asked - 1], None, Some("Done.")))
     })
     .await;
     let turn = turn("Hi");
