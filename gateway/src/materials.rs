@@ -8,7 +8,7 @@ use std::{
 };
 
 use rejoinder_config::{Config, Secret, Token, TokenValue};
-use rejoinder_core::{AgentName, ChannelId, Masker, Runtimes, SharedClock, Timestamp};
+use rejoinder_core::{AgentName, AgentRuntime, ChannelId, Masker, Runtimes, SharedClock, Timestamp};
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     built_agent::BuiltAgent,
     client,
-    own_tools::OwnTools,
+    own_tools::{Caller, OwnTools},
     secrets::{self, GeneratedToken},
 };
 
@@ -81,6 +81,18 @@ pub(crate) struct Materials<'a> {
 }
 
 impl<'a> Materials<'a> {
+    /// `agent`, whose runs have the gateway's tools if its section wants them.
+    pub(crate) fn with_tools(
+        &self,
+        name: &AgentName,
+        agent: Arc<dyn AgentRuntime>,
+        is_wanted: bool,
+        caller: Caller<'_>,
+    ) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+        let given = self.own_tools.given_to(agent, is_wanted, caller);
+        given.map_err(|reason| WiringError::Agent { name: Arc::clone(name), reason })
+    }
+
     pub(crate) fn new(
         config: &'a Config,
         data_dir: &'a Path,

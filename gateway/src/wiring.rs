@@ -197,7 +197,7 @@ impl Wiring<'_> {
             parts.notices.extend(built.notices);
             parts.front_page = parts.front_page.or(built.front_page);
         }
-        if let Some(routes) = self.0.own_tools.routes(self.0) {
+        if let Some(routes) = self.0.own_tools.routes(self.0.config, &self.0.guesses, &self.0.stop_waiting) {
             parts.routes.push(Box::new(move |_| routes));
         }
         for (name, BuiltAgent { runtime, routes, run }) in agents {

@@ -28,6 +28,7 @@
 
 mod added;
 mod anthropic;
+mod approval;
 mod cascade;
 mod command;
 mod detect;

@@ -7,7 +7,7 @@ use rejoinder_guard::{ApprovalRequest, Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::FoundLine;
+use super::store::list::FoundLine;
 use crate::model::{
     AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SearchQuery, SessionNotice,
     ToolUse, Usage,

@@ -31,7 +31,7 @@ impl AgentFactory for Command {
         let section = section::<CommandSection>(agent);
         let command = rejoinder_agents::Command::new(Arc::clone(name), section.clone(), supervisor)
             .map_err(|error| wrong(error.to_string()))?;
-        Ok(materials.own_tools.given_to(name, Arc::new(command), section.mcp, Caller::Here)?.into())
+        Ok(materials.with_tools(name, Arc::new(command), section.mcp, Caller::Here)?.into())
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {

@@ -28,7 +28,7 @@ impl AgentFactory for Http {
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
         let section = section::<HttpSection>(agent);
         let http = rejoinder_agents::Http::new(Arc::clone(name), section.clone(), materials.http.clone());
-        Ok(materials.own_tools.given_to(name, Arc::new(http), section.mcp, Caller::At(&section.url))?.into())
+        Ok(materials.with_tools(name, Arc::new(http), section.mcp, Caller::At(&section.url))?.into())
     }
 
     fn counts_requests(&self) -> bool {

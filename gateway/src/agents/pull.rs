@@ -42,7 +42,7 @@ impl AgentFactory for Pull {
             stop_waiting: materials.stop_waiting.clone(),
         }));
         let routes = Some(agent.routes());
-        let runtime = materials.own_tools.given_to(name, agent, section.mcp, Caller::Anywhere)?;
+        let runtime = materials.with_tools(name, agent, section.mcp, Caller::Anywhere)?;
         Ok(BuiltAgent { routes, ..runtime.into() })
     }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use rejoinder_config::Config;
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::AgentRuntime;
+use rejoinder_kit::Guesses;
+use tokio_util::sync::CancellationToken;
 
-use super::Caller;
-use crate::materials::{Materials, WiringError};
+use super::caller::Caller;
 
 /// No tools.
 #[derive(Clone, Debug, Default)]
@@ -21,20 +22,17 @@ impl OwnTools {
     /// `agent`, unless its section wants tools.
     pub(crate) fn given_to(
         &self,
-        name: &AgentName,
         agent: Arc<dyn AgentRuntime>,
         is_wanted: bool,
         _: Caller<'_>,
-    ) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+    ) -> Result<Arc<dyn AgentRuntime>, String> {
         if !is_wanted {
             return Ok(agent);
         }
-        let reason =
-            "`mcp` must be false: this build has no Model Context Protocol (its feature `mcp` is off)".to_owned();
-        Err(WiringError::Agent { name: Arc::clone(name), reason })
+        Err("`mcp` must be false: this build has no Model Context Protocol (its feature `mcp` is off)".to_owned())
     }
 
-    pub(crate) const fn routes(&self, _: &Materials<'_>) -> Option<Router> {
+    pub(crate) const fn routes(&self, _: &Config, _: &Arc<Guesses>, _: &CancellationToken) -> Option<Router> {
         None
     }
 }

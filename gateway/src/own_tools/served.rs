@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use rejoinder_config::Config;
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::AgentRuntime;
+use rejoinder_kit::Guesses;
 use rejoinder_mcp::{PATH, RouteSettings, Runs, WithTools};
+use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
-use super::Caller;
-use crate::materials::{Materials, WiringError};
+use super::caller::Caller;
 
 /// The tools of a gateway; none of one that is not served.
 #[derive(Clone, Debug, Default)]
@@ -33,24 +34,23 @@ impl OwnTools {
     #[expect(clippy::unnecessary_wraps, reason = "a build without tools refuses")]
     pub(crate) fn given_to(
         &self,
-        _: &AgentName,
         agent: Arc<dyn AgentRuntime>,
         is_wanted: bool,
         caller: Caller<'_>,
-    ) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+    ) -> Result<Arc<dyn AgentRuntime>, String> {
         let Some(served) = self.0.as_ref().filter(|_| is_wanted) else { return Ok(agent) };
         let url = [served.base_url(caller), PATH].concat();
         Ok(Arc::new(WithTools::new(agent, Arc::clone(&served.runs), &url)))
     }
 
-    pub(crate) fn routes(&self, materials: &Materials<'_>) -> Option<Router> {
+    pub(crate) fn routes(&self, config: &Config, guesses: &Arc<Guesses>, stop: &CancellationToken) -> Option<Router> {
         let served = self.0.as_ref()?;
         Some(rejoinder_mcp::routes(RouteSettings {
             runs: Arc::clone(&served.runs),
-            guesses: Arc::clone(&materials.guesses),
-            body_timeout: materials.config.server.request_timeout,
+            guesses: Arc::clone(guesses),
+            body_timeout: config.server.request_timeout,
             origins: served.public_url.iter().map(|url| url.origin().ascii_serialization()).collect(),
-            stop_waiting: materials.stop_waiting.clone(),
+            stop_waiting: stop.clone(),
         }))
     }
 }

@@ -20,7 +20,7 @@ use super::{
     offer::offered_to_callers,
     run::{MAX_TOOL_NAME, RunState},
 };
-use crate::wire;
+use crate::approval::Approval;
 
 /// The tools of which a run has one call.
 const DECISIVE: [&str; 6] = [REACT, ASK, DEFER, STAY_SILENT, REQUEST_APPROVAL, SEND];
@@ -130,7 +130,7 @@ impl CallerTools {
     pub async fn decided(&mut self, decision: Decision) {
         let Some(Asking { request, arguments, waiting, .. }) = self.asking.take() else { return };
         let answer = ToolAnswer::from(match decision {
-            Ok(approval) => wire::approval_json(&approval),
+            Ok(approval) => serde_json::to_string(&Approval::from(&approval)).expect("texts serialise to JSON"),
             Err(why) => format!("error: nobody was asked: {why}"),
         });
         for waiting in waiting {

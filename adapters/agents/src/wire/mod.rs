@@ -29,5 +29,5 @@ pub(crate) use self::{
     checked::CheckedObject,
     ends::short_error,
     said::{MAX_OBJECT, Said},
-    turn::{MAX_FILE, WireTurn, approval_json},
+    turn::{MAX_FILE, WireTurn},
 };

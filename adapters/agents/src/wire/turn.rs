@@ -2,13 +2,14 @@
 
 use base64::{display::Base64Display, engine::general_purpose::STANDARD};
 use rejoinder_core::{
-    AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred,
-    HistoryLine, LineState, ModelInput, Sender, SenderKind, Speaker, Surface,
+    AgentFile, AgentMessage, AgentQuote, AgentTurn, Author, ChatKind, Deferred, HistoryLine, LineState, ModelInput,
+    Sender, SenderKind, Speaker, Surface,
 };
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
 use crate::{
+    approval::Approval,
     prompt::handoff::HandedOver,
     tools::{can_react, rfc3339},
 };
@@ -177,16 +178,6 @@ struct MayDefer {
     seconds: u64,
 }
 
-#[skip_serializing_none]
-#[derive(Serialize)]
-struct Approval<'a> {
-    action: &'a str,
-    /// `approved`, `declined` or `expired`.
-    decision: &'static str,
-    by: Option<&'a str>,
-    note: Option<&'a str>,
-}
-
 impl<'a> WireTurn<'a> {
     pub(crate) fn of(turn: &'a AgentTurn) -> Self {
         let tools = turn.tools.as_ref();
@@ -242,7 +233,7 @@ impl<'a> WireTurn<'a> {
                 approval: turn.may_ask_approval,
                 react: turn.capabilities.allowed_reactions.as_deref().filter(|_| can_react(turn)),
             },
-            approvals: turn.approvals.iter().map(approval).collect(),
+            approvals: turn.approvals.iter().map(Approval::from).collect(),
             instructions: turn.instructions.as_deref(),
             model: turn.model.as_deref(),
             surface: match &turn.surface {
@@ -325,19 +316,4 @@ fn quoted(quoted: &AgentQuote, has_data: bool) -> Quoted<'_> {
 
 fn deferral(deferred: &Deferred) -> Deferral<'_> {
     Deferral { note: deferred.note.as_deref(), at: rfc3339(deferred.at), due: rfc3339(deferred.due) }
-}
-
-/// An approval as an agent reads it, as in the turn.
-pub(crate) fn approval_json(approval: &AgentApproval) -> String {
-    serde_json::to_string(&self::approval(approval)).expect("texts serialise to JSON")
-}
-
-fn approval(approval: &AgentApproval) -> Approval<'_> {
-    let AgentApproval { action, state, by, note } = approval;
-    let decision = match state {
-        ApprovalState::Approved => "approved",
-        ApprovalState::Declined => "declined",
-        ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "expired",
-    };
-    Approval { action, decision, by: by.as_deref(), note: note.as_deref() }
 }

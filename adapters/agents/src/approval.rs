@@ -1,0 +1,27 @@
+//! An approval as JSON, as an agent reads it.
+
+use rejoinder_core::{AgentApproval, ApprovalState};
+use serde::Serialize;
+use serde_with::skip_serializing_none;
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+pub(crate) struct Approval<'a> {
+    action: &'a str,
+    /// `approved`, `declined` or `expired`.
+    decision: &'static str,
+    by: Option<&'a str>,
+    note: Option<&'a str>,
+}
+
+impl<'a> From<&'a AgentApproval> for Approval<'a> {
+    fn from(approval: &'a AgentApproval) -> Self {
+        let AgentApproval { action, state, by, note } = approval;
+        let decision = match state {
+            ApprovalState::Approved => "approved",
+            ApprovalState::Declined => "declined",
+            ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "expired",
+        };
+        Self { action, decision, by: by.as_deref(), note: note.as_deref() }
+    }
+}
