@@ -47,16 +47,25 @@ impl A2aServer {
     }
 
     /// The number of tasks that it has begun.
+    ///
+    /// # Panics
+    /// If it does not respond.
     pub async fn begun(&self) -> u64 {
         self.state().await["begun"].as_u64().expect("a number")
     }
 
     /// The number of tasks that were canceled.
+    ///
+    /// # Panics
+    /// If it does not respond.
     pub async fn canceled(&self) -> u64 {
         self.state().await["canceled"].as_u64().expect("a number")
     }
 
     /// The contexts of all messages.
+    ///
+    /// # Panics
+    /// If it does not respond.
     pub async fn contexts(&self) -> Vec<Value> {
         self.state().await["contexts"].as_array().expect("a list").clone()
     }

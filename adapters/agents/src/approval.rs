@@ -25,3 +25,9 @@ impl<'a> From<&'a AgentApproval> for Approval<'a> {
         Self { action, decision, by: by.as_deref(), note: note.as_deref() }
     }
 }
+
+impl Approval<'_> {
+    pub(crate) fn json(&self) -> String {
+        serde_json::to_string(self).expect("texts serialise to JSON")
+    }
+}

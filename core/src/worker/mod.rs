@@ -49,7 +49,7 @@ use crate::{
     },
     merges::{self, Merges},
     model::{
-        AgentMessage, AgentName, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent, Support,
+        AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent, Support,
         TurnRecord, Usage,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
@@ -257,21 +257,28 @@ impl Worker {
         is_told_to_be || quiet_until(&turn.event, people, &settings, self.clock.now()).is_some()
     }
 
-    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
-        let RunTokens { stop, go_on, show } = tokens;
+    /// What a run is given, or why it does not begin.
+    async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<PreparedRun, RunResult> {
         let spent = match self.budgets.spent(run, &self.inputs.agents).await {
             Ok(Spent::Members(members)) => members,
-            Ok(Spent::Agent(why)) => return RunResult::Spent(why).into(),
-            Err(error) => return RunResult::Unread(unread("what the agent has used of the day", &error)).into(),
+            Ok(Spent::Agent(why)) => return Err(RunResult::Spent(why)),
+            Err(error) => return Err(RunResult::Unread(unread("what the agent has used of the day", &error))),
         };
-        let prepared = match self.inputs.prepare(turn, run).await {
+        let prepared = self.inputs.prepare(turn, run).await.map_err(|error| match error {
+            PrepareError::Unreadable => RunResult::Unreadable,
+            PrepareError::Unread(why) => RunResult::Unread(why),
+            PrepareError::Failed(error) => RunResult::Returned(Err(error)),
+        })?;
+        Ok(PreparedRun { input: AgentTurn { spent, ..prepared.input }, ..prepared })
+    }
+
+    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
+        let RunTokens { stop, go_on, show } = tokens;
+        let PreparedRun { runtime, input, memory } = match self.prepare(turn, run).await {
             Ok(prepared) => prepared,
-            Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
-            Err(PrepareError::Unread(why)) => return RunResult::Unread(why).into(),
-            Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
+            Err(result) => return result.into(),
         };
-        let PreparedRun { runtime, mut input, memory } = prepared;
-        input.spent.clone_from(&spent);
+        let spent = input.spent.clone();
         let mut working = self.working(run);
         let mut deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);

@@ -130,7 +130,7 @@ impl CallerTools {
     pub async fn decided(&mut self, decision: Decision) {
         let Some(Asking { request, arguments, waiting, .. }) = self.asking.take() else { return };
         let answer = ToolAnswer::from(match decision {
-            Ok(approval) => serde_json::to_string(&Approval::from(&approval)).expect("texts serialise to JSON"),
+            Ok(approval) => Approval::from(&approval).json(),
             Err(why) => format!("error: nobody was asked: {why}"),
         });
         for waiting in waiting {
