@@ -376,7 +376,7 @@ async fn a_copy_is_kept_while_its_run_waits_for_an_approval() {
     ada(&gateway, "one").await;
     let words = Words { session: PromptSession::Copy, ..Words::default() };
     gateway.engine().schedules().add(reflection(PROMPT, words), &operator("a test")).await.expect("it is made");
-    gateway.advance(DAY * 2 - secs(60)).await;
+    gateway.advance((DAY * 2).saturating_sub(secs(60))).await;
     let [approval] = &gateway.store.approvals(ApprovalFilter::Latest, 10).await.expect("readable")[..] else {
         panic!("one waits")
     };
