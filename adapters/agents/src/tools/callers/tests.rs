@@ -84,10 +84,12 @@ fn lines() -> Vec<FoundLine> {
     }]
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a run ends so")]
 fn said(text: &str) -> Result<Outcome, AgentError> {
     Ok(Outcome::Reply(Reply::text(text)))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a decision is one")]
 fn approved() -> Decision {
     let (state, by) = (ApprovalState::Approved, Some("Bo".to_owned()));
     Ok(AgentApproval { action: "pay the rent".to_owned(), state, by, note: None })
