@@ -18,6 +18,8 @@
 //! A run that goes on past its deadline keeps its permit only while no turn waits for one: the oldest of them ends for a turn
 //! that waits. So nobody waits behind a run whose person has had their word.
 //!
+//! A run that goes on after an approval gets a permit before all turns that wait.
+//!
 //! A new conversation overtakes nobody's first turn, and every turn is overtaken by a bounded number of others.
 //!
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
