@@ -1,9 +1,12 @@
 //! Slots, the right to run turns: one per conversation, within the bounds of the gateway and of each agent.
 
+mod late;
+mod permits;
+mod run;
 mod suspension;
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,9 +15,14 @@ use std::{
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use self::suspension::Suspension;
+use self::{
+    late::LateRuns,
+    permits::Permits,
+    run::{HeldRun, RunKey},
+};
+pub(crate) use self::{permits::Permit, run::RunTokens};
 use crate::{
-    model::{AgentName, ChannelId, ConversationId, TurnId},
+    model::{AgentName, ConversationId, TurnId},
     ports::{SharedClock, WaitingTurn},
 };
 
@@ -28,63 +36,8 @@ pub(crate) struct Slots {
 
 struct State {
     held: HashMap<ConversationId, Held>,
-    /// Runs without a slot, which go on past their deadline or wait, or have waited, for an approval: the turns behind them do not
-    /// wait for them. The next run of a turn may begin while the one before ends.
-    late: HashMap<RunKey, LateHeld>,
-    /// Of these the ones that may go on once they have a permit again, in order.
-    resuming: VecDeque<RunKey>,
-    /// The permits of the gateway that are left.
-    free: usize,
-    agents: HashMap<AgentName, AgentPermits>,
-    channels: HashMap<ChannelId, ChannelPermits>,
-    /// How many permits were given so far.
-    given: u64,
-}
-
-/// A turn, and the number of its run.
-type RunKey = (TurnId, u32);
-
-struct AgentPermits {
-    free: usize,
-    /// 0: every conversation whose next turn is for this agent holds a slot. Otherwise the scheduler must look for
-    /// rows, and no new turn may run before those that wait. It counts up, so that the scheduler notices rows that
-    /// came during its round.
-    behind: u64,
-}
-
-#[derive(Default)]
-struct ChannelPermits {
-    running: usize,
-    last: u64,
-}
-
-#[derive(Clone)]
-struct HeldRun {
-    turn: TurnId,
-    /// The run's number within the turn.
-    number: u32,
-    /// When it began, in the clock's uptime.
-    began: Duration,
-    tokens: RunTokens,
-    /// Cancelled when the run leaves its slot: it goes on past its deadline, or waits for an approval.
-    late: CancellationToken,
-    suspension: Suspension,
-}
-
-impl HeldRun {
-    fn is(&self, run: RunKey) -> bool {
-        (self.turn, self.number) == run
-    }
-}
-
-/// What tells a run to stop, and that it may go on.
-#[derive(Clone)]
-pub(crate) struct RunTokens {
-    pub(crate) stop: CancellationToken,
-    /// Told when the approval that it waits for is decided or closed.
-    pub(crate) go_on: Arc<Notify>,
-    /// Ends its drafts and its typing notice: also when the ladder has answered for it and it goes on.
-    pub(crate) show: CancellationToken,
+    late: LateRuns,
+    permits: Permits,
 }
 
 struct Held {
@@ -94,37 +47,6 @@ struct Held {
     /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
     /// against the bounds.
     permit: Option<Permit>,
-}
-
-/// A run without a slot.
-struct LateHeld {
-    run: HeldRun,
-    permit: LatePermit,
-}
-
-enum LatePermit {
-    Held(Permit),
-    /// It is suspended, or waits for another permit to go on.
-    GivenBack(Permit),
-    /// A turn that waited was given it.
-    Taken,
-}
-
-impl LateHeld {
-    /// Its permit, which the next turn may have: its person has had their word.
-    fn overdue_permit(&self) -> Option<&Permit> {
-        match &self.permit {
-            LatePermit::Held(permit) if self.run.tokens.show.is_cancelled() => Some(permit),
-            _ => None,
-        }
-    }
-}
-
-/// The right to run one turn of an agent.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Permit {
-    pub(crate) agent: AgentName,
-    pub(crate) channel: ChannelId,
 }
 
 /// A conversation's slot. It is given back with [`release`](Self::release) or [`leave_to`](Self::leave_to); if it is
@@ -195,17 +117,8 @@ impl Slots {
         stopping: CancellationToken,
         clock: SharedClock,
     ) -> Self {
-        // Not 0: the scheduler first looks for rows of an earlier process.
-        let agents = agents.into_iter().map(|(agent, free)| (agent, AgentPermits { free, behind: 1 }));
-        let state = State {
-            held: HashMap::new(),
-            late: HashMap::new(),
-            resuming: VecDeque::new(),
-            free: total,
-            agents: agents.collect(),
-            channels: HashMap::new(),
-            given: 0,
-        };
+        let permits = Permits::new(total, agents);
+        let state = State { held: HashMap::new(), late: LateRuns::default(), permits };
         Self { state: Mutex::new(state), wake: Notify::new(), stopping, clock }
     }
 
@@ -222,7 +135,7 @@ impl Slots {
         permit: &Permit,
     ) -> Option<Slot> {
         let mut state = self.state();
-        if !state.may_take(&permit.agent) {
+        if !state.permits.may_take(&permit.agent) {
             return None;
         }
         self.take(&mut state, conversation, turn, Some(permit))
@@ -236,7 +149,7 @@ impl Slots {
         agent: &AgentName,
     ) -> Option<Slot> {
         let mut state = self.state();
-        if !state.may_take(agent) {
+        if !state.permits.may_take(agent) {
             return None;
         }
         self.take(&mut state, conversation, turn, None)
@@ -253,7 +166,7 @@ impl Slots {
             return None;
         }
         if let Some(permit) = permit {
-            state.give(permit);
+            state.permits.give(permit);
         }
         let run = self.run(turn, 1);
         let (tokens, late) = (run.tokens.clone(), run.late.clone());
@@ -270,10 +183,7 @@ impl Slots {
     }
 
     fn run(&self, turn: TurnId, number: u32) -> HeldRun {
-        let began = self.clock.uptime();
-        let stop = CancellationToken::new();
-        let tokens = RunTokens { show: stop.child_token(), stop, go_on: Arc::default() };
-        HeldRun { turn, number, began, tokens, late: CancellationToken::new(), suspension: Suspension::default() }
+        HeldRun::new((turn, number), self.clock.uptime())
     }
 
     /// Notes that a row of `conversation` waits for a run of `agent`: the holder of its slot runs it, or the scheduler
@@ -284,20 +194,20 @@ impl Slots {
             held.more.insert(agent.clone());
             return;
         }
-        state.fall_behind(agent);
+        state.permits.fall_behind(agent);
         self.pass_on(&mut state);
     }
 
     /// Notes that rows of any agent may wait which no holder of a slot knows of.
     pub(crate) fn fall_behind(&self) {
         let mut state = self.state();
-        state.agents.values_mut().for_each(|agent| agent.behind += 1);
+        state.permits.all_fall_behind();
         self.pass_on(&mut state);
     }
 
     /// Gives permits that are free to runs that may go on, and wakes the scheduler if turns wait that may run.
     fn pass_on(&self, state: &mut State) {
-        state.let_resume();
+        state.late.let_resume(&mut state.permits);
         if state.needs_round() {
             self.wake.notify_one();
         }
@@ -312,13 +222,12 @@ impl Slots {
 
     pub(crate) fn begin_round(&self) -> Round {
         let state = self.state();
-        let behind = state.agents.iter().filter(|(_, permits)| permits.behind != 0);
         let limit = |candidates: usize| u32::try_from(candidates).unwrap_or(u32::MAX);
         Round {
-            agents: behind.map(|(agent, permits)| (agent.clone(), permits.behind)).collect(),
-            enough: state.free + 1,
-            few: limit(state.free * 2 + 1),
-            limit: limit(state.held.len() + state.free + 1),
+            agents: state.permits.behind().map(|(agent, mark)| (agent.clone(), mark)).collect(),
+            enough: state.permits.free() + 1,
+            few: limit(state.permits.free() * 2 + 1),
+            limit: limit(state.held.len() + state.permits.free() + 1),
         }
     }
 
@@ -370,24 +279,15 @@ impl Slots {
             }
             None => true,
         });
-        let before = state.late_run_before_resuming();
-        before.or_else(|| candidates.iter().find_map(|candidate| state.late_run_before(&candidate.agent)))
+        let before = state.late.before_resuming(&state.permits);
+        before.or_else(|| candidates.iter().find_map(|candidate| state.late.before(&candidate.agent, &state.permits)))
     }
 
     /// Stops the late run of `turn`, and takes its permit back at once: who waits does not wait for its end.
     pub(crate) fn end_late_run(&self, turn: TurnId) {
         let mut state = self.state();
-        let mut permits = Vec::new();
-        for (_, late) in state.late.iter_mut().filter(|((of, _), _)| *of == turn) {
-            if let Some(permit) = late.overdue_permit().cloned() {
-                late.run.tokens.stop.cancel();
-                late.permit = LatePermit::Taken;
-                permits.push(permit);
-            }
-        }
-        for permit in &permits {
-            state.take_back(permit);
-        }
+        let State { late, permits, .. } = &mut *state;
+        late.end(turn, permits);
         self.pass_on(&mut state);
     }
 
@@ -395,11 +295,8 @@ impl Slots {
     pub(crate) fn end_round(&self, round: &Round, waiting: &HashSet<AgentName>) {
         let mut state = self.state();
         for (agent, mark) in &round.agents {
-            if let Some(permits) = state.agents.get_mut(agent)
-                && permits.behind == *mark
-                && !waiting.contains(agent)
-            {
-                permits.behind = 0;
+            if !waiting.contains(agent) {
+                state.permits.catch_up(agent, *mark);
             }
         }
     }
@@ -427,7 +324,8 @@ impl Slots {
             found.suspension.begin(now);
             found.late.cancel();
         }
-        state.give_back_if_suspended((turn, run));
+        let State { late, permits, .. } = &mut *state;
+        late.give_back_if_suspended((turn, run), permits);
         self.pass_on(&mut state);
     }
 
@@ -438,8 +336,7 @@ impl Slots {
         let Some(found) = state.find_mut(conversation, key) else { return };
         found.suspension.end(now);
         let go_on = Arc::clone(&found.tokens.go_on);
-        if state.late.get(&key).is_some_and(|late| matches!(late.permit, LatePermit::GivenBack(_))) {
-            state.resuming.push_back(key);
+        if state.late.resumes_later(key) {
             self.pass_on(&mut state);
         } else {
             go_on.notify_one();
@@ -450,7 +347,7 @@ impl Slots {
     /// is the next turn's.
     pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         let mut state = self.state();
-        if state.held.get(&conversation).is_some_and(|held| held.run.is((turn, run))) {
+        if state.held.get(&conversation).is_some_and(|held| held.run.key() == (turn, run)) {
             state.take_back_from(conversation);
         }
         self.pass_on(&mut state);
@@ -463,8 +360,7 @@ impl Slots {
     /// How long the run of `turn` has taken, if one is in flight, without the time for which it waited for approvals.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();
-        let ran = |run: &HeldRun| uptime.saturating_sub(run.began).saturating_sub(run.suspension.time(uptime));
-        self.state().latest(conversation, turn).map(ran)
+        self.state().latest(conversation, turn).map(|run| run.ran(uptime))
     }
 }
 
@@ -472,132 +368,34 @@ impl State {
     /// The run of `turn` that goes on without a slot, or holds the one of `conversation`: what has left it stays there until the next
     /// run begins.
     fn find(&self, conversation: ConversationId, run: RunKey) -> Option<&HeldRun> {
-        let late = self.late.get(&run).map(|late| &late.run);
-        late.or_else(|| self.held.get(&conversation).map(|held| &held.run).filter(|held| held.is(run)))
+        self.late
+            .get(run)
+            .or_else(|| self.held.get(&conversation).map(|held| &held.run).filter(|held| held.key() == run))
     }
 
     fn find_mut(&mut self, conversation: ConversationId, run: RunKey) -> Option<&mut HeldRun> {
-        let late = self.late.get_mut(&run).map(|late| &mut late.run);
-        late.or_else(|| self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|held| held.is(run)))
+        self.late
+            .get_mut(run)
+            .or_else(|| self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|held| held.key() == run))
     }
 
     /// The latest run of `turn` that is in flight.
     fn latest(&self, conversation: ConversationId, turn: TurnId) -> Option<&HeldRun> {
         let held = self.held.get(&conversation).map(|held| &held.run).filter(|run| run.turn == turn);
-        let late = self.late.values().map(|late| &late.run).filter(|run| run.turn == turn);
-        held.into_iter().chain(late).max_by_key(|run| run.number)
-    }
-
-    /// Whether turns wait that may run now. New turns do not run before them.
-    fn is_someone_next(&self) -> bool {
-        self.free > 0 && self.agents.values().any(|agent| agent.behind > 0 && agent.free > 0)
+        held.into_iter().chain(self.late.of(turn)).max_by_key(|run| run.number)
     }
 
     /// Whether turns wait that may run now, or in the place of a late run.
     fn needs_round(&self) -> bool {
-        let is_late_run_before =
-            |(agent, permits): (&AgentName, &AgentPermits)| permits.behind > 0 && self.late_run_before(agent).is_some();
-        self.is_someone_next()
-            || self.agents.iter().any(is_late_run_before)
-            || self.late_run_before_resuming().is_some()
-    }
-
-    /// The oldest late run whose permit a run lacks that may go on.
-    fn late_run_before_resuming(&self) -> Option<TurnId> {
-        self.resuming.iter().find_map(|run| self.late_run_before(&self.given_back(run)?.agent))
-    }
-
-    /// What a run gave back that is suspended, or waits to go on.
-    fn given_back(&self, run: &RunKey) -> Option<&Permit> {
-        match &self.late.get(run)?.permit {
-            LatePermit::GivenBack(permit) => Some(permit),
-            LatePermit::Held(_) | LatePermit::Taken => None,
-        }
-    }
-
-    /// Gives permits to runs that may go on, as far as there are any.
-    fn let_resume(&mut self) {
-        for _ in 0..self.resuming.len() {
-            let Some(run) = self.resuming.pop_front() else { return };
-            let Some(permit) = self.given_back(&run).cloned() else { continue };
-            if !self.has_permit(&permit.agent) {
-                self.resuming.push_back(run);
-                continue;
-            }
-            self.give(&permit);
-            if let Some(late) = self.late.get_mut(&run) {
-                late.permit = LatePermit::Held(permit);
-                late.run.tokens.go_on.notify_one();
-            }
-        }
-    }
-
-    /// Takes the permit of a late run back that is suspended.
-    fn give_back_if_suspended(&mut self, run: RunKey) {
-        let Some(late) = self.late.get_mut(&run).filter(|late| late.run.suspension.is_on()) else { return };
-        if let LatePermit::Held(permit) = &late.permit {
-            let permit = permit.clone();
-            late.permit = LatePermit::GivenBack(permit.clone());
-            self.take_back(&permit);
-        }
-    }
-
-    /// The oldest late run whose permit a turn of `agent` lacks.
-    fn late_run_before(&self, agent: &AgentName) -> Option<TurnId> {
-        let permits = self.agents.get(agent).filter(|_| !self.has_permit(agent))?;
-        let frees =
-            |late: &LateHeld| late.overdue_permit().is_some_and(|permit| permits.free > 0 || permit.agent == *agent);
-        let late = self.late.iter().filter(|(_, late)| frees(late));
-        late.min_by_key(|(run, late)| (late.run.began, **run)).map(|((turn, _), _)| *turn)
-    }
-
-    fn has_permit(&self, agent: &AgentName) -> bool {
-        self.free > 0 && self.agents.get(agent).is_some_and(|agent| agent.free > 0)
-    }
-
-    /// Whether a new turn of `agent` may run now.
-    fn may_take(&self, agent: &AgentName) -> bool {
-        self.has_permit(agent) && !self.is_someone_next()
-    }
-
-    /// Whether a turn waits that could run with a permit of `agent`.
-    fn is_contended(&self, agent: &AgentName) -> bool {
-        let waits = |(name, permits): (&AgentName, &AgentPermits)| {
-            permits.behind > 0 && (name == agent || (self.free == 0 && permits.free > 0))
-        };
-        self.agents.iter().any(waits)
-    }
-
-    fn fall_behind(&mut self, agent: &AgentName) {
-        if let Some(permits) = self.agents.get_mut(agent) {
-            permits.behind += 1;
-        }
-    }
-
-    fn give(&mut self, permit: &Permit) {
-        self.free -= 1;
-        if let Some(agent) = self.agents.get_mut(&permit.agent) {
-            agent.free -= 1;
-        }
-        self.given += 1;
-        let channel = self.channels.entry(permit.channel.clone()).or_default();
-        channel.running += 1;
-        channel.last = self.given;
-    }
-
-    fn take_back(&mut self, permit: &Permit) {
-        self.free += 1;
-        if let Some(agent) = self.agents.get_mut(&permit.agent) {
-            agent.free += 1;
-        }
-        if let Some(channel) = self.channels.get_mut(&permit.channel) {
-            channel.running -= 1;
-        }
+        let Self { late, permits, .. } = self;
+        permits.is_someone_next()
+            || permits.behind().any(|(agent, _)| late.before(agent, permits).is_some())
+            || late.before_resuming(permits).is_some()
     }
 
     fn take_back_from(&mut self, conversation: ConversationId) {
         if let Some(permit) = self.held.get_mut(&conversation).and_then(|held| held.permit.take()) {
-            self.take_back(&permit);
+            self.permits.take_back(&permit);
         }
     }
 
@@ -606,14 +404,14 @@ impl State {
         let is_all_owed = candidates.iter().all(|candidate| candidate.waiting.owed);
         let owed = candidates
             .iter()
-            .filter(|candidate| !is_all_owed && candidate.waiting.owed && self.has_permit(&candidate.agent));
+            .filter(|candidate| !is_all_owed && candidate.waiting.owed && self.permits.has_one_for(&candidate.agent));
         let first_owed = owed.map(|candidate| candidate.waiting.rank).min();
         let mut before: Option<(&WaitingConversation, Option<(usize, u64)>)> = None;
         let keys = candidates.iter().enumerate().filter_map(|(index, candidate)| {
             // Most lines are of the same agent and channel as the one before.
             let share = match before {
                 Some((other, share)) if other.is_like(candidate) => share,
-                _ => self.has_permit(&candidate.agent).then(|| self.share(&candidate.waiting.channel)),
+                _ => self.permits.has_one_for(&candidate.agent).then(|| self.permits.share(&candidate.waiting.channel)),
             };
             before = Some((candidate, share));
             let waiting = &candidate.waiting;
@@ -621,11 +419,6 @@ impl State {
             share.map(|share| ((yields, share, waiting.position, waiting.rank), index))
         });
         keys.min().map(|(_, index)| index)
-    }
-
-    /// How many permits a channel has, and when it was given the last one.
-    fn share(&self, channel: &ChannelId) -> (usize, u64) {
-        self.channels.get(channel).map_or((0, 0), |channel| (channel.running, channel.last))
     }
 }
 
@@ -650,10 +443,9 @@ impl Slot {
         let mut state = self.slots.state();
         let held = state.held.get_mut(&self.conversation)?;
         let (run, permit) = (held.run.clone(), held.permit.take());
-        let key = (run.turn, run.number);
-        let permit = permit.map_or(LatePermit::Taken, LatePermit::Held);
-        state.late.insert(key, LateHeld { run, permit });
-        state.give_back_if_suspended(key);
+        let key = run.key();
+        let State { late, permits, .. } = &mut *state;
+        late.add(run, permit, permits);
         self.slots.pass_on(&mut state);
         Some(LateRun { slots: Arc::clone(&self.slots), run: key })
     }
@@ -705,13 +497,13 @@ impl Slot {
     pub(crate) fn acquire(&mut self, permit: &Permit) -> bool {
         let mut state = self.slots.state();
         let current = state.held.get_mut(&self.conversation).and_then(|held| held.permit.take());
-        let keeps = current.as_ref() == Some(permit) && (self.is_fresh || !state.is_contended(&permit.agent));
+        let keeps = current.as_ref() == Some(permit) && (self.is_fresh || !state.permits.is_contended(&permit.agent));
         if !keeps && let Some(current) = current {
-            state.take_back(&current);
+            state.permits.take_back(&current);
         }
-        let takes = !keeps && state.may_take(&permit.agent);
+        let takes = !keeps && state.permits.may_take(&permit.agent);
         if takes {
-            state.give(permit);
+            state.permits.give(permit);
         }
         if (keeps || takes)
             && let Some(held) = state.held.get_mut(&self.conversation)
@@ -743,10 +535,8 @@ pub(crate) struct LateRun {
 impl Drop for LateRun {
     fn drop(&mut self) {
         let mut state = self.slots.state();
-        if let Some(LateHeld { permit: LatePermit::Held(permit), .. }) = state.late.remove(&self.run) {
-            state.take_back(&permit);
-        }
-        state.resuming.retain(|run| *run != self.run);
+        let State { late, permits, .. } = &mut *state;
+        late.remove(self.run, permits);
         self.slots.pass_on(&mut state);
     }
 }
@@ -756,15 +546,15 @@ impl Drop for Slot {
         let mut state = self.slots.state();
         let Some(Held { more, permit, .. }) = state.held.remove(&self.conversation) else { return };
         if let Some(permit) = permit {
-            state.take_back(&permit);
+            state.permits.take_back(&permit);
         }
         match &self.left {
-            Left::Unknown => state.agents.values_mut().for_each(|agent| agent.behind += 1),
+            Left::Unknown => state.permits.all_fall_behind(),
             Left::Nothing => {}
-            Left::For(agent) => state.fall_behind(agent),
+            Left::For(agent) => state.permits.fall_behind(agent),
         }
         for agent in &more {
-            state.fall_behind(agent);
+            state.permits.fall_behind(agent);
         }
         self.slots.pass_on(&mut state);
     }

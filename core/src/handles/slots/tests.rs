@@ -2,7 +2,7 @@ use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 
 use super::*;
-use crate::ports::SystemClock;
+use crate::{model::ChannelId, ports::SystemClock};
 
 fn main() -> AgentName {
     AgentName::from("main")
@@ -87,7 +87,7 @@ fn a_row_that_its_holder_leaves_is_looked_for_again() {
 
     slot.release();
 
-    assert!(slots.state().is_someone_next());
+    assert!(slots.state().permits.is_someone_next());
     let (another, turn) = ids();
     assert!(slots.try_take(another, turn, &permit()).is_none(), "a new turn would overtake it");
     assert!(slots.take_next(&mut vec![candidate(conversation, older)]).is_some());
@@ -120,7 +120,7 @@ fn a_slot_that_is_dropped_leaves_rows() {
 
     drop(slots.try_take(conversation, turn, &permit()));
 
-    assert!(slots.state().is_someone_next());
+    assert!(slots.state().permits.is_someone_next());
 }
 
 /// A late run of another agent is in nobody's way while the gateway has permits.
