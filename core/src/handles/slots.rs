@@ -1,8 +1,8 @@
 //! Slots, the right to run turns: one per conversation, within the bounds of the gateway and of each agent.
 
 mod late;
-mod permits;
-mod run;
+pub(crate) mod permits;
+pub(crate) mod run;
 mod suspension;
 
 use std::{
@@ -17,10 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     late::LateRuns,
-    permits::Permits,
-    run::{HeldRun, RunKey},
+    permits::{Permit, Permits},
+    run::{HeldRun, RunKey, RunTokens},
 };
-pub(crate) use self::{permits::Permit, run::RunTokens};
 use crate::{
     model::{AgentName, ConversationId, TurnId},
     ports::{SharedClock, WaitingTurn},

@@ -40,7 +40,7 @@ use tracing::{debug, error, warn};
 use crate::{
     base::{lifecycle::Lifecycle, pauses, recent_turns::RecentTurns},
     events::{Run, TurnEvents},
-    handles::slots::{self, Permit, Slot, Slots, WaitingConversation},
+    handles::slots::{self, Slot, Slots, WaitingConversation, permits::Permit},
     ledger::{
         Ledger,
         trigger::{Decided, Trigger},

@@ -42,7 +42,7 @@ use self::{
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},
     events::Run,
-    handles::slots::RunTokens,
+    handles::slots::run::RunTokens,
     ledger::{
         Ledger,
         trigger::{DecidedAtOnce, Trigger},
