@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
-use rejoinder_agents::response::{self, EventsError, MAX_EVENT, chain, error_body, error_detail, read_body};
+use rejoinder_agents::response::{self, EventsError, MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body};
 use rejoinder_core::{AgentError, TraceHeaders};
 use rejoinder_kit::secret_headers;
 use reqwest::{
@@ -32,9 +32,6 @@ const MAX_CARD: usize = 256 * 1024;
 
 /// How long a card, the state of a task, and its cancellation are waited for.
 const BRIEF: Duration = Duration::from_secs(10);
-
-/// The least length of a secret that errors do not contain: `1` or `true` is none.
-const MIN_HIDDEN: usize = 8;
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +116,7 @@ impl Connection {
         let headers = secret_headers(token.chain(added).chain([("a2a-version", VERSION)]));
         let headers = headers.map_err(|name| format!("the header {name} cannot be sent"))?;
         let secrets = settings.token.iter().chain(settings.headers.values()).map(|secret| secret.get().clone());
-        let secrets = secrets.filter(|secret| secret.expose_secret().len() >= MIN_HIDDEN).collect();
+        let secrets = secrets.filter(|secret| is_hidden(secret.expose_secret())).collect();
         let A2aSection { response_timeout, idle_timeout, .. } = *settings;
         let (card_url, endpoint) = (settings.card_url(), Mutex::default());
         Ok(Self { http, card_url, headers, secrets, response_timeout, idle_timeout, endpoint })

@@ -21,8 +21,8 @@ const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
 const MAX_DETAIL: usize = 300;
 
-/// The least length of a header's value that errors do not contain: `1` or `true` is no secret.
-pub(crate) const MIN_HIDDEN: usize = 8;
+/// The least length of a secret that errors do not contain.
+const MIN_HIDDEN: usize = 8;
 
 /// Why a stream has no next event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub enum EventsError {
     Cut(String),
     /// It is no stream of events, or one of them is too large.
     Broken(String),
+}
+
+/// Whether a header's value is to be hidden: `1` or `true` is no secret.
+pub const fn is_hidden(value: &str) -> bool {
+    value.len() >= MIN_HIDDEN
 }
 
 /// The server-sent events of a response, each of at most [`MAX_EVENT`] bytes.
@@ -65,7 +70,7 @@ pub fn error_detail<'s>(message: &str, secrets: impl IntoIterator<Item = &'s Sec
         let message = message.replace(&secret, "[key]");
         // A server may name the key without its scheme, as that in `Bearer sk-…`.
         match secret.rsplit_once(' ') {
-            Some((_, key)) if key.len() >= MIN_HIDDEN => message.replace(key, "[key]"),
+            Some((_, key)) if is_hidden(key) => message.replace(key, "[key]"),
             _ => message,
         }
     });

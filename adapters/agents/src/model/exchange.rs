@@ -19,7 +19,7 @@ use super::{
 use crate::{
     prompt::files::essence,
     report::Report,
-    response::{EventsError, MAX_EVENT, MIN_HIDDEN, chain, error_body, error_detail, events, read_body, too_large},
+    response::{EventsError, MAX_EVENT, chain, error_body, error_detail, events, is_hidden, read_body, too_large},
     section::ModelSettings,
 };
 
@@ -254,7 +254,7 @@ impl<P: Protocol> Model<P> {
 
     fn error_detail(&self, message: &str) -> String {
         let ModelSettings { api_key, headers, .. } = self.protocol.settings();
-        let headers = headers.values().filter(|value| value.expose().len() >= MIN_HIDDEN);
+        let headers = headers.values().filter(|value| is_hidden(value.expose()));
         error_detail(message, api_key.into_iter().chain(headers).map(Secret::get))
     }
 
