@@ -63,5 +63,5 @@ pub use piece::PieceName;
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
-pub use tools::{CallableTool, CallerTools, ToolAnswer};
+pub use tools::{CallerTools, Tool, ToolAnswer};
 pub use wire::{MAX_FILES, attachment};

@@ -1,13 +1,14 @@
 //! The runs in flight, by their tokens.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     fmt,
     sync::{Arc, LazyLock},
 };
 
 use parking_lot::Mutex;
-use rejoinder_agents::{CallableTool, ToolAnswer};
+use rejoinder_agents::{Tool, ToolAnswer};
 use rejoinder_kit::token_digest;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -31,7 +32,7 @@ pub(crate) struct ToolCall {
 pub(crate) struct RunHandle(Arc<Inner>);
 
 struct Inner {
-    tools: Vec<CallableTool>,
+    tools: Vec<Cow<'static, Tool>>,
     calls: mpsc::Sender<ToolCall>,
     /// A permit for each call.
     room: Semaphore,
@@ -45,7 +46,10 @@ pub(crate) struct OpenRun {
 
 impl Runs {
     /// Opens a run with these tools. Returns its token, and where its calls arrive.
-    pub(crate) fn open(self: &Arc<Self>, tools: Vec<CallableTool>) -> (OpenRun, Arc<str>, mpsc::Receiver<ToolCall>) {
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        tools: Vec<Cow<'static, Tool>>,
+    ) -> (OpenRun, Arc<str>, mpsc::Receiver<ToolCall>) {
         let token: Arc<str> = hex::encode(rand::random::<[u8; 32]>()).into();
         let digest = token_digest(token.as_bytes());
         let (calls, arriving) = mpsc::channel(MOST_CALLS);
@@ -73,7 +77,7 @@ impl Drop for OpenRun {
 }
 
 impl RunHandle {
-    pub(crate) fn tools(&self) -> &[CallableTool] {
+    pub(crate) fn tools(&self) -> &[Cow<'static, Tool>] {
         &self.0.tools
     }
 

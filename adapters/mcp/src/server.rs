@@ -3,12 +3,13 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::http::request::Parts;
-use rejoinder_agents::{CallableTool, ToolAnswer};
+use rejoinder_agents::{Tool, ToolAnswer};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
-        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
+        self, CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        JsonObject, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
+        ServerConfig,
     },
     service::RequestContext,
 };
@@ -40,7 +41,7 @@ impl ServerHandler for ToolServer {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = run_of(&context)?.tools().iter().map(described).collect();
+        let tools = run_of(&context)?.tools().iter().map(|tool| described(tool)).collect();
         let mut listed = ListToolsResult::with_all_items(tools);
         // They are those of one run.
         listed.cache_scope = Some(CacheScope::Private);
@@ -88,9 +89,9 @@ fn run_of(context: &RequestContext<RoleServer>) -> Result<RunHandle, ErrorData> 
     run.cloned().ok_or_else(|| ErrorData::internal_error("the request has no run", None))
 }
 
-fn described(tool: &CallableTool) -> Tool {
+fn described(tool: &Tool) -> model::Tool {
     let schema: JsonObject = serde_json::from_str(tool.parameters.get()).expect("a schema is an object");
-    Tool::new(tool.name, tool.description, Arc::new(schema))
+    model::Tool::new(tool.name, tool.description, Arc::new(schema))
 }
 
 fn result(ToolAnswer { text, is_error }: ToolAnswer) -> CallToolResult {

@@ -6,33 +6,23 @@
 #[cfg(test)]
 mod tests;
 
-use std::{future::pending, mem::take};
+use std::{borrow::Cow, future::pending, mem::take};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_core::{
     AgentApproval, AgentError, AgentTurn, ApprovalRequest, Outcome, RunEvents, Timestamp, ToolUse, is_blank,
 };
-use serde_json::value::RawValue;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     call::{ASK, Call, DEFER, REACT, REQUEST_APPROVAL, SEND, STAY_SILENT, ToolCall},
-    offer::offered_to_callers,
+    offer::{Tool, offered_to_callers},
     run::{MAX_TOOL_NAME, RunState},
 };
 use crate::approval::Approval;
 
 /// The tools of which a run has one call.
 const DECISIVE: [&str; 6] = [REACT, ASK, DEFER, STAY_SILENT, REQUEST_APPROVAL, SEND];
-
-/// A tool that an agent may call.
-#[derive(Clone, Debug)]
-pub struct CallableTool {
-    pub name: &'static str,
-    pub description: &'static str,
-    /// The JSON schema of its arguments: an object.
-    pub parameters: Box<RawValue>,
-}
 
 /// The result of a call, for the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,11 +80,8 @@ impl CallerTools {
     }
 
     /// What the agent may call.
-    pub fn offered(&self) -> Vec<CallableTool> {
-        let tools = offered_to_callers(&self.turn).into_iter().map(std::borrow::Cow::into_owned);
-        tools
-            .map(|tool| CallableTool { name: tool.name, description: tool.description, parameters: tool.parameters })
-            .collect()
+    pub fn offered(&self) -> Vec<Cow<'static, Tool>> {
+        offered_to_callers(&self.turn)
     }
 
     /// Carries out a call, with its arguments as JSON. The result is sent to `answer`, that of `request_approval` once it is

@@ -24,10 +24,13 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use self::callers::{CallableTool, CallerTools, ToolAnswer};
 pub(crate) use self::{
     call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
     chosen::Choice,
-    offer::{Tool, offered},
+    offer::offered,
     run::{MAX_TOOL_NAME, RunState},
+};
+pub use self::{
+    callers::{CallerTools, ToolAnswer},
+    offer::Tool,
 };

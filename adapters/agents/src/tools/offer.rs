@@ -13,11 +13,13 @@ use super::{
 
 /// A tool, as every protocol describes one.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Tool {
-    pub(crate) name: &'static str,
-    pub(crate) description: &'static str,
-    /// The JSON schema of its arguments.
-    pub(crate) parameters: Box<RawValue>,
+pub struct Tool {
+    /// By which it is called.
+    pub name: &'static str,
+    /// For the agent.
+    pub description: &'static str,
+    /// The JSON schema of its arguments: an object.
+    pub parameters: Box<RawValue>,
 }
 
 /// The tools for a run of this turn.
