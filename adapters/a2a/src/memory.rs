@@ -1,14 +1,9 @@
 //! Which context and task of the agent belongs to which session of ours.
 
-use std::sync::Arc;
-
 use parking_lot::Mutex;
-use quick_cache::sync::Cache;
-use rejoinder_core::{AgentTurn, SessionId};
+use rejoinder_agents::sessions::SessionSlot;
+use rejoinder_core::AgentTurn;
 use serde::{Deserialize, Serialize};
-
-/// How many sessions are kept. Of others, what is stored counts.
-const MOST: usize = 10_000;
 
 /// The most bytes of one of the agent's ids. Two of them are stored.
 pub(crate) const MAX_ID: usize = 1_000;
@@ -60,15 +55,17 @@ pub(crate) fn messages(turn: &AgentTurn) -> usize {
 }
 
 /// What is known of a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Known {
     /// Nothing since the gateway began: what is stored counts.
+    #[default]
     Stored,
     Memory(Memory),
     /// Nothing is to be used any more, whatever is stored.
     Gone,
 }
 
+#[derive(Default)]
 struct State {
     /// Counts how often something was removed from the session.
     epoch: u64,
@@ -76,6 +73,7 @@ struct State {
 }
 
 /// What belongs to one of our sessions.
+#[derive(Default)]
 pub(crate) struct Slot(Mutex<State>);
 
 /// What a run begins with.
@@ -120,34 +118,13 @@ impl Slot {
             state.known = Known::Gone;
         }
     }
+}
 
+impl SessionSlot for Slot {
     fn remove(&self) {
         let mut state = self.0.lock();
         state.epoch += 1;
         state.known = Known::Gone;
-    }
-}
-
-/// The sessions of this process.
-pub(crate) struct Sessions(Cache<SessionId, Arc<Slot>>);
-
-impl Default for Sessions {
-    fn default() -> Self {
-        Self(Cache::new(MOST))
-    }
-}
-
-impl Sessions {
-    /// What belongs to this session. All runs of it get the same.
-    pub(crate) fn of(&self, session: SessionId) -> Arc<Slot> {
-        let slot = || Ok(Arc::new(Slot(Mutex::new(State { epoch: 0, known: Known::Stored }))));
-        let Ok(slot) = self.0.get_or_insert_with(&session, slot).map_err(|never: std::convert::Infallible| never);
-        slot
-    }
-
-    /// Nothing of the session is used any more.
-    pub(crate) fn remove(&self, session: SessionId) {
-        self.of(session).remove();
     }
 }
 
@@ -164,8 +141,7 @@ mod tests {
 
     #[test]
     fn what_was_stored_counts_until_something_is_known() {
-        let (sessions, turn) = (Sessions::default(), turn("Hi"));
-        let slot = sessions.of(turn.session);
+        let (slot, turn) = (Slot::default(), turn("Hi"));
         let stored = memory(&turn, true);
 
         let begin = slot.begin(Some(&stored.encode()));
@@ -180,11 +156,10 @@ mod tests {
     /// A notice may come while a run goes on.
     #[test]
     fn a_context_from_which_something_was_removed_is_not_kept_by_the_run_before() {
-        let (sessions, turn) = (Sessions::default(), turn("Hi"));
-        let slot = sessions.of(turn.session);
+        let (slot, turn) = (Slot::default(), turn("Hi"));
         let before = slot.begin(None).epoch;
 
-        sessions.remove(turn.session);
+        slot.remove();
 
         assert!(!slot.keep(before, memory(&turn, false)) && !slot.is_current(before));
         let after = slot.begin(Some(&memory(&turn, true).encode()));

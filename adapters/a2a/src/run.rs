@@ -7,10 +7,10 @@ use rejoinder_agents::{
     prompt::{blocks, files},
     redacted_url,
     report::Report,
+    sessions::Sessions,
 };
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Backoff, Outcome, Reply, RunEvents, SessionNotice,
-    SessionNoticeChange, is_blank,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Backoff, Outcome, Reply, RunEvents, SessionNotice, is_blank,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -22,7 +22,7 @@ use crate::{
     answer::{Answer, DraftChange},
     card::Endpoint,
     connection::{CallError, Connection, EventStream},
-    memory::{Begin, MAX_ID, Memory, Sessions, Slot, TaskMemory, messages},
+    memory::{Begin, MAX_ID, Memory, Slot, TaskMemory, messages},
     message,
     protocol::{Event, INVALID_PARAMS, Method, RpcError, State, Status, TASK_NOT_FOUND, Task, UNSUPPORTED_OPERATION},
     task::RunTask,
@@ -36,7 +36,7 @@ pub struct A2a {
     name: AgentName,
     settings: A2aSection,
     connection: Arc<Connection>,
-    sessions: Sessions,
+    sessions: Sessions<Slot>,
 }
 
 impl fmt::Debug for A2a {
@@ -116,10 +116,7 @@ impl AgentRuntime for A2a {
     /// The context of a session that is deleted, or from which a turn is taken, is not used any more: the next turn begins another one,
     /// with what is left of the transcript. The protocol has no way to delete one.
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
-        match notice.change {
-            SessionNoticeChange::Deleted | SessionNoticeChange::TurnRemoved(_) => self.sessions.remove(notice.session),
-            SessionNoticeChange::Left => {}
-        }
+        self.sessions.changed(&notice);
         Ok(())
     }
 

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use rejoinder_agents::{
     Supervisor,
     prompt::{blocks, files},
+    sessions::Sessions,
 };
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SessionNotice, SessionNoticeChange,
-    TraceHeaders,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SessionNotice, TraceHeaders,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ use crate::{
     launch::{Launch, Launcher},
     open::{Opened, Opener},
     protocol::PromptPart,
-    sessions::{Owner, Sessions, Slot},
+    sessions::{Owner, Slot},
 };
 
 /// How many prompts one run may have.
@@ -37,7 +37,7 @@ pub struct Acp {
     name: AgentName,
     settings: AcpSection,
     keeper: Keeper,
-    sessions: Sessions,
+    sessions: Sessions<Slot>,
 }
 
 impl fmt::Debug for Acp {
@@ -167,10 +167,7 @@ impl AgentRuntime for Acp {
     /// A session that is deleted, or from which a turn is taken, is not used any more: the next turn begins a new one, with what is left
     /// of the transcript.
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
-        match notice.change {
-            SessionNoticeChange::Deleted | SessionNoticeChange::TurnRemoved(_) => self.sessions.remove(notice.session),
-            SessionNoticeChange::Left => {}
-        }
+        self.sessions.changed(&notice);
         Ok(())
     }
 

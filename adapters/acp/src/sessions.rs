@@ -3,12 +3,8 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quick_cache::{DefaultHashBuilder, Lifecycle, UnitWeighter, sync::Cache};
-use rejoinder_core::SessionId;
+use rejoinder_agents::sessions::SessionSlot;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-
-/// How many are kept. Of one that is not, the stored id counts again.
-const MOST: usize = 10_000;
 
 /// A session of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,11 +83,20 @@ struct SlotState {
     known: Known,
 }
 
-impl Slot {
-    fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(SlotState { owner: Owner::new(), known: Known::Stored })))
+impl Default for Slot {
+    fn default() -> Self {
+        Self(Mutex::new(SlotState { owner: Owner::new(), known: Known::Stored }))
     }
+}
 
+impl SessionSlot for Slot {
+    /// A run that goes on in it has it for itself.
+    fn remove(&self) {
+        self.leave(&self.owner());
+    }
+}
+
+impl Slot {
     pub(crate) fn owner(&self) -> Arc<Owner> {
         Arc::clone(&self.0.lock().owner)
     }
@@ -133,77 +138,22 @@ impl Slot {
     }
 }
 
-/// Keeps a session of which a run goes on: a removal must reach it.
-#[derive(Clone)]
-struct KeepInUse;
-
-impl Lifecycle<SessionId, Arc<Slot>> for KeepInUse {
-    type RequestState = ();
-
-    fn is_pinned(&self, _: &SessionId, slot: &Arc<Slot>) -> bool {
-        Arc::strong_count(slot) > 1
-    }
-}
-
-/// The agent's sessions, kept until the gateway ends.
-pub(crate) struct Sessions(Cache<SessionId, Arc<Slot>, UnitWeighter, DefaultHashBuilder, KeepInUse>);
-
-impl Default for Sessions {
-    fn default() -> Self {
-        Self(Cache::with(MOST, MOST as u64, UnitWeighter, DefaultHashBuilder::default(), KeepInUse))
-    }
-}
-
-impl Sessions {
-    /// What belongs to this session. All runs of it get the same.
-    pub(crate) fn of(&self, session: SessionId) -> Arc<Slot> {
-        let Ok(slot) = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Slot::new()));
-        slot
-    }
-
-    /// Forgets which session of the agent it is. A run that goes on in it has it for itself.
-    pub(crate) fn remove(&self, session: SessionId) {
-        let slot = self.of(session);
-        slot.leave(&slot.owner());
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::conformance::runtime::turn;
-
     use super::*;
 
     /// A notice may come while a run opens the session.
     #[test]
     fn a_session_that_was_removed_is_not_kept_by_the_run_before() {
-        let (sessions, session) = (Sessions::default(), turn("").session);
+        let slot = Slot::default();
         let kept = AgentSession { id: "s1".into(), connection: 1 };
-        let slot = sessions.of(session);
         let owner = slot.owner();
 
-        sessions.remove(session);
+        slot.remove();
         slot.keep(&owner, kept.clone());
 
         assert_eq!((slot.known(&owner), slot.known(&slot.owner())), (None, Some(Known::Gone)));
         slot.keep(&slot.owner(), kept.clone());
-        assert_eq!(sessions.of(session).known(&slot.owner()), Some(Known::Session(kept)));
-    }
-    #[test]
-    fn a_removal_reaches_the_run_of_a_session_that_was_not_used_for_long() {
-        let (sessions, session) = (Sessions::default(), turn("").session);
-        let slot = sessions.of(session);
-        let owner = slot.owner();
-        for _ in 0..3 * MOST {
-            let other = turn("").session;
-            // One that is used again takes the place of an older one.
-            sessions.of(other);
-            sessions.of(other);
-        }
-
-        sessions.remove(session);
-
-        assert_eq!(slot.known(&owner), None);
-        assert!(sessions.0.len() <= MOST, "{} are kept", sessions.0.len());
+        assert_eq!(slot.known(&slot.owner()), Some(Known::Session(kept)));
     }
 }

@@ -42,6 +42,7 @@ mod pull;
 pub mod report;
 pub mod response;
 mod section;
+pub mod sessions;
 mod supervise;
 pub mod tail;
 #[cfg(test)]
