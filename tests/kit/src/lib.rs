@@ -1,8 +1,10 @@
-//! Helpers for tests of channels: a [`Gateway`] around one adapter (with a real core and a real database), an agent that
+//! Helpers for tests of channels and agents: a [`Gateway`] around one adapter (with a real core and a real database), an agent that
 //! obeys the [first word](obedient) of a turn, and a [`LeadingClock`].
 //!
 //! A test gives the gateway its adapter and a [`Setup`] with the platform's particulars, lets people of the platform's
 //! double write, and asserts what they see. [`Gateway::stop`] checks that nothing is owed.
+//!
+//! Servers with scripted responses have [`scripted_http`].
 //!
 //! The scripted agent and the clock that tests set are in `rejoinder_core::conformance`, because the core's tests use them
 //! too.
@@ -12,6 +14,7 @@
 mod agent;
 mod clock;
 mod gateway;
+pub mod scripted_http;
 mod settings;
 
 use std::time::Duration;

@@ -1,11 +1,7 @@
 //! A server with scripted answers, byte for byte, that records its requests.
 
 use std::{
-    io,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -15,21 +11,12 @@ use axum::{
     extract::State,
     http::{HeaderMap, Method, Response, Uri},
 };
-use futures_util::{StreamExt, stream};
 use rejoinder_a2a::{A2a, A2aSection};
 use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Attachment, Outcome, RunEvent, RunEvents};
+use rejoinder_testkit::scripted_http::{AtWork, response};
+pub(crate) use rejoinder_testkit::scripted_http::{Piece, raw};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-
-/// A piece of a response's body.
-#[derive(Clone, Debug)]
-pub(crate) enum Piece {
-    Bytes(Vec<u8>),
-    /// The connection breaks.
-    Cut,
-    /// Nothing more is sent, but the connection stays open.
-    Stall,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -68,10 +55,6 @@ impl Answer {
         self.headers.push((name, value.to_owned()));
         self
     }
-}
-
-pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Piece {
-    Piece::Bytes(bytes.into())
 }
 
 /// An event of a stream.
@@ -137,17 +120,8 @@ type Director = Box<dyn FnMut(&Received, &str) -> Answer + Send>;
 struct Script {
     director: Director,
     requests: Vec<Received>,
-    at_work: Arc<AtomicUsize>,
+    at_work: AtWork,
     own: String,
-}
-
-/// A request for as long as its answer is being sent, and somebody reads it.
-struct Work(Arc<AtomicUsize>);
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 pub(crate) struct Server {
@@ -188,7 +162,7 @@ impl Server {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/", listener.local_addr().expect("an address"));
         let script =
-            Script { director: Box::new(director), requests: Vec::new(), at_work: Arc::default(), own: url.clone() };
+            Script { director: Box::new(director), requests: Vec::new(), at_work: AtWork::default(), own: url.clone() };
         let script = Arc::new(Mutex::new(script));
         let app = Router::new().fallback(respond).with_state(Arc::clone(&script));
         let stop = CancellationToken::new();
@@ -208,7 +182,7 @@ impl Server {
     }
 
     pub(crate) fn at_work(&self) -> usize {
-        self.script.lock().expect("not poisoned").at_work.load(Ordering::SeqCst)
+        self.script.lock().expect("not poisoned").at_work.count()
     }
 
     /// Waits for a request with this method.
@@ -243,29 +217,10 @@ async fn respond(
         let own = script.own.clone();
         let answer = (script.director)(&request, &own);
         script.requests.push(request);
-        script.at_work.fetch_add(1, Ordering::SeqCst);
-        (answer, Work(Arc::clone(&script.at_work)))
+        (answer, script.at_work.begin())
     };
-    let mut response = Response::builder().status(answer.status);
-    for (name, value) in answer.headers {
-        response = response.header(name, value);
-    }
-    let pieces = stream::iter(answer.pieces).then(sent).map(move |piece| {
-        // The work ends with the stream.
-        let _ = &work;
-        piece
-    });
-    response.body(Body::from_stream(pieces)).expect("a response")
-}
-
-async fn sent(piece: Piece) -> io::Result<Bytes> {
-    // Lets the previous piece go out in its own packet.
-    tokio::task::yield_now().await;
-    match piece {
-        Piece::Bytes(bytes) => Ok(Bytes::from(bytes)),
-        Piece::Cut => Err(io::Error::other("cut")),
-        Piece::Stall => std::future::pending().await,
-    }
+    let headers = answer.headers.iter().map(|(name, value)| (*name, &**value));
+    response(answer.status, headers, answer.pieces, work)
 }
 
 pub(crate) fn client() -> reqwest::Client {

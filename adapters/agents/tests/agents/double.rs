@@ -2,12 +2,8 @@
 
 use std::{
     collections::VecDeque,
-    io,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -18,27 +14,17 @@ use axum::{
     http::{HeaderMap, Response, Uri},
     routing::{get, post},
 };
-use futures_util::{StreamExt, stream};
 use rejoinder_agents::{OpenAi, OpenAiSection};
 pub(crate) use rejoinder_core::conformance::runtime::turn;
 use rejoinder_core::{
     AgentError, AgentMessage, AgentRuntime, AgentTurn, ModelInput, Outcome, Reply, RunEvent, RunEvents, SendResult,
     ToolUse, Usage,
 };
+use rejoinder_testkit::scripted_http::{AtWork, response};
+pub(crate) use rejoinder_testkit::scripted_http::{Piece, raw};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
-
-/// A piece of a response's body.
-#[derive(Clone, Debug)]
-pub(crate) enum Piece {
-    /// Sent as one chunk.
-    Bytes(Vec<u8>),
-    /// The connection breaks.
-    Cut,
-    /// Nothing more is sent, but the connection stays open.
-    Stall,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -99,10 +85,6 @@ impl Answer {
     }
 }
 
-pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Piece {
-    Piece::Bytes(bytes.into())
-}
-
 pub(crate) fn event(data: &Value) -> Piece {
     raw(format!("data: {data}\n\n"))
 }
@@ -140,17 +122,7 @@ type Director = Box<dyn FnMut(&ReceivedRequest) -> Answer + Send>;
 struct Script {
     director: Director,
     requests: Vec<ReceivedRequest>,
-    /// How many requests have no whole answer yet.
-    at_work: Arc<AtomicUsize>,
-}
-
-/// A request for as long as its answer is being sent, and somebody reads it.
-struct Work(Arc<AtomicUsize>);
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
+    at_work: AtWork,
 }
 
 pub(crate) struct Server {
@@ -179,7 +151,7 @@ impl Server {
 
     /// Sends the answer that `director` chooses for each request.
     pub(crate) async fn directed(director: impl FnMut(&ReceivedRequest) -> Answer + Send + 'static) -> Self {
-        let (director, at_work) = (Box::new(director), Arc::default());
+        let (director, at_work) = (Box::new(director), AtWork::default());
         let script = Arc::new(Mutex::new(Script { director, requests: Vec::new(), at_work }));
         let app = Router::new()
             .route("/v1/chat/completions", post(respond))
@@ -210,7 +182,7 @@ impl Server {
 
     /// How many requests it works on.
     pub(crate) fn at_work(&self) -> usize {
-        self.script.lock().expect("not poisoned").at_work.load(Ordering::SeqCst)
+        self.script.lock().expect("not poisoned").at_work.count()
     }
 
     pub(crate) fn settings(&self) -> OpenAiSection {
@@ -246,29 +218,10 @@ async fn respond(
         let request = ReceivedRequest { from, path: uri.to_string(), headers, body, bytes };
         let answer = (script.director)(&request);
         script.requests.push(request);
-        script.at_work.fetch_add(1, Ordering::SeqCst);
-        (answer, Work(Arc::clone(&script.at_work)))
+        (answer, script.at_work.begin())
     };
-    let mut response = Response::builder().status(answer.status);
-    for (name, value) in answer.headers {
-        response = response.header(name, value);
-    }
-    let pieces = stream::iter(answer.pieces).then(sent).map(move |piece| {
-        // The work ends with the stream.
-        let _ = &work;
-        piece
-    });
-    response.body(Body::from_stream(pieces)).expect("a response")
-}
-
-async fn sent(piece: Piece) -> io::Result<Bytes> {
-    // Lets the previous piece go out in its own packet.
-    tokio::task::yield_now().await;
-    match piece {
-        Piece::Bytes(bytes) => Ok(Bytes::from(bytes)),
-        Piece::Cut => Err(io::Error::other("cut")),
-        Piece::Stall => std::future::pending().await,
-    }
+    let headers = answer.headers.iter().map(|(name, value)| (*name, *value));
+    response(answer.status, headers, answer.pieces, work)
 }
 
 pub(crate) fn client() -> reqwest::Client {
