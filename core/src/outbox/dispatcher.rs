@@ -359,6 +359,11 @@ impl Dispatcher {
             Err(_) => {}
         }
         self.attempts.end_until_stored(&begun, &result).await;
+        let is_outdated = matches!(result, Err(DeliveryError::NotSent { .. }))
+            && self.caller.health.has_returned_since(channel.channel(), begun.at);
+        if is_outdated {
+            self.lanes.hurry(channel.channel(), begun.delivery.conversation_id);
+        }
         crash_point!("draft_noted" if is_draft);
         Ok(if result.is_ok() { Sent::Delivered } else { Sent::NotDelivered })
     }

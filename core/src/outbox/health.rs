@@ -209,6 +209,12 @@ impl Health {
         is_back && (self.answering.contains_key(channel) || may_probe())
     }
 
+    /// Whether a channel has worked again since an attempt that began at `at`: its failure tells nothing of what is so now.
+    pub(crate) fn has_returned_since(&self, channel: &ChannelId, at: Timestamp) -> bool {
+        let is_later = |map: Option<Timestamp>| map.is_some_and(|returned| returned > at);
+        is_later(self.returned.get(channel).map(|at| *at)) || is_later(self.back_at.get(channel).and_then(|at| *at))
+    }
+
     /// Whether a channel has failed again since its platform answered a typing notice: it is not the platform that is down.
     pub(crate) fn fails_although_it_answers(&self, channel: &ChannelId) -> bool {
         self.failing.get(channel).is_some_and(|failing| match failing.looked {

@@ -222,6 +222,27 @@ async fn what_waits_is_sent_soon_after_the_platform_is_back() {
     gateway.at_rest().await;
 }
 
+/// An attempt began in an outage, and its failure is known only when another message has shown that the outage is over: it waits for
+/// no pause.
+#[tokio::test]
+async fn what_fails_as_late_as_the_platform_is_back_is_sent_at_once() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.set_down(true);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(4)).await;
+    let mut faults = vec![Fault::NotSentLate];
+    gateway.platform.choose_faults(move |_| faults.pop());
+    gateway.platform.set_down(false);
+    gateway.advance(secs(6)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty(), "the attempt goes on");
+
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
 /// U4. For so long that the next attempt is an hour away, nothing says whether a message arrived. When the platform answers typing
 /// notices again, all is sent.
 #[tokio::test]

@@ -28,6 +28,8 @@ pub enum Fault {
     Refuse,
     /// It certainly did not reach the platform.
     NotSent,
+    /// The same, and the adapter learns it once the platform has performed another delivery.
+    NotSentLate,
     /// The same, and the error repeats what was to be sent.
     Echo,
     /// The platform limits us.
@@ -89,6 +91,8 @@ pub struct Platform {
     state: Mutex<PlatformState>,
     held: watch::Sender<bool>,
     inbox_changed: Notify,
+    /// A delivery was performed.
+    performed: Notify,
 }
 
 #[derive(Default)]
@@ -122,7 +126,12 @@ impl std::fmt::Debug for Platform {
 
 impl Default for Platform {
     fn default() -> Self {
-        Self { state: Mutex::default(), held: watch::Sender::new(false), inbox_changed: Notify::new() }
+        Self {
+            state: Mutex::default(),
+            held: watch::Sender::new(false),
+            inbox_changed: Notify::new(),
+            performed: Notify::new(),
+        }
     }
 }
 
@@ -286,14 +295,21 @@ impl Platform {
         // This never fails: `self` holds the sender.
         let _ = held.wait_for(|held| !*held).await;
         match self.fault(delivery) {
-            None => self.perform(delivery, capabilities),
+            None => {
+                let receipt = self.perform(delivery, capabilities)?;
+                self.performed.notify_waiters();
+                Ok(receipt)
+            }
             Some(Fault::LoseResponse) => {
                 self.perform(delivery, capabilities)?;
                 Err(DeliveryError::Unknown("the connection was reset".to_owned()))
             }
             Some(Fault::LoseRequest) => Err(DeliveryError::Unknown("the connection was reset".to_owned())),
             Some(Fault::Refuse) => Err(DeliveryError::Refused("chat not found".to_owned())),
-            Some(Fault::NotSent) => {
+            Some(fault @ (Fault::NotSent | Fault::NotSentLate)) => {
+                if fault == Fault::NotSentLate {
+                    self.performed.notified().await;
+                }
                 Err(DeliveryError::NotSent { retry_after: None, detail: "connection refused".to_owned() })
             }
             Some(Fault::Echo) => {
