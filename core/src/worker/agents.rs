@@ -27,7 +27,7 @@ pub struct AgentHealth {
     /// The latest error, without what the agent said.
     pub error: Option<String>,
     /// How many runs it has now.
-    running: u32,
+    pub running: u32,
     /// When a run last ended.
     ended_at: Option<Timestamp>,
 }

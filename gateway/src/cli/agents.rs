@@ -71,7 +71,12 @@ async fn list(global: &Global) -> Result<Value, Failure> {
 fn lines(list: &Value) -> String {
     let row = |agent: &Value| {
         let state = match agent["up"].as_bool() {
-            Some(true) => "up".to_owned(),
+            Some(true) => {
+                let [running, waiting] = ["running", "waiting"].map(|key| agent[key].as_u64().unwrap_or_default());
+                let running = if running > 0 { format!(", {running} running") } else { String::new() };
+                let waiting = if waiting > 0 { format!(", {waiting} waiting") } else { String::new() };
+                format!("up{running}{waiting}")
+            }
             Some(false) => format!("down: {}", output::excerpt(&text(&agent["error"]), 100)),
             None => "not running".to_owned(),
         };
@@ -121,14 +126,15 @@ mod tests {
     #[test]
     fn agents_are_listed_with_their_state() {
         let list = json!({ "items": [
-            { "name": "main", "kind": "openai", "is_default": true, "description": "openai m at http://x", "up": true },
+            { "name": "main", "kind": "openai", "is_default": true, "description": "openai m at http://x", "up": true,
+              "running": 2, "waiting": 0 },
             { "name": "far", "kind": "openai", "is_default": false, "description": "openai n at http://y", "up": false,
               "error": "the agent failed: 503" },
             { "name": "new", "kind": "front-desk", "is_default": false, "description": "front-desk" },
         ] });
 
         let expected = "AGENT  KIND        DEFAULT  WHAT IT IS            STATE\n\
-             main   openai      yes      openai m at http://x  up\n\
+             main   openai      yes      openai m at http://x  up, 2 running\n\
              far    openai               openai n at http://y  down: the agent failed: 503\n\
              new    front-desk           front-desk            not running";
         assert_eq!(lines(&list), expected);

@@ -110,6 +110,8 @@ async fn a_worker_that_is_killed_leaves_its_turn_to_another_one() {
     })
     .await;
     let before = hook.result(&accepted.turn(), 2).await;
+    let agents = gateway.admin("agents").await;
+    assert_eq!((&agents["items"][0]["running"], &agents["items"][0]["waiting"]), (&json!(1), &json!(0)), "{agents}");
     first.kill();
 
     assert_eq!(before.state(), "accepted");

@@ -9,6 +9,8 @@ use super::{
 };
 use crate::{
     model::{
+        agent::AgentName,
+        agent_session::AgentSessionChange,
         conversation::{ChannelId, ConversationRef},
         delivery::Class,
         event::InboundEvent,
@@ -41,6 +43,23 @@ pub async fn a_list_is_newest_first_and_goes_on_at_its_cursor(subject: &mut impl
         assert_eq!(found, expected);
         (found, before) = (Vec::new(), None);
     }
+}
+
+/// What waits for an agent is counted, and the sessions that it remembers.
+pub async fn what_waits_for_an_agent_is_counted(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [mut settled, _, _] = turns(&*store, "a").await;
+    let delivery = settled.answer(&*store, "yes").await;
+    settled.settle(&*store, delivery).await;
+    let (agent, session): (AgentName, _) = ("main".into(), settled.session);
+    let (own_session, until) = (Some("s1".to_owned()), at(60));
+    let kept = AgentSessionChange::Kept { agent: agent.clone(), session, own_session, until };
+    done(&*store, Transition { agent_sessions: vec![kept], ..Transition::default() }).await;
+
+    let figures = store.agent_figures(at(0), 10).await.expect("readable");
+
+    let [figures] = &*figures else { panic!("one agent: {figures:?}") };
+    assert_eq!((&figures.agent, figures.waiting, figures.sessions), (&agent, 2, 1));
 }
 
 /// I2: a list is filtered by state, channel, conversation and time.

@@ -36,7 +36,7 @@ store_trait! {
         /// The latest sessions of a conversation, newest first.
         read fn sessions(conversation: ConversationId, limit: u32) -> Vec<SessionSummary>;
 
-        /// How the runs of each agent ended that started at `since` or later: at most `limit` runs, the latest.
+        /// How the runs of each agent ended that started at `since` or later: at most `limit` runs, the latest; and what waits for it now.
         read fn agent_figures(since: Timestamp, limit: u32) -> Vec<AgentFigures>;
 
         /// Everything that is stored about a turn.
@@ -236,7 +236,7 @@ pub struct DeadLetter {
     pub delivery: Option<DeliveryRecord>,
 }
 
-/// How an agent's runs ended within a time.
+/// How an agent's runs ended within a time, and what waits for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentFigures {
     pub agent: AgentName,
@@ -251,6 +251,10 @@ pub struct AgentFigures {
     pub usage: Usage,
     /// What the runs cost whose price has the currency of the latest one with a price.
     pub cost: Option<Cost>,
+    /// The number of turns that wait for a run of it now.
+    pub waiting: u64,
+    /// The number of sessions that it remembers by itself.
+    pub sessions: u64,
 }
 
 /// What is searched for in the lines of turns, newest first.

@@ -21,8 +21,8 @@ whole! {
 item! {
     /// One agent. The figures are those of the last 24 hours, and of 100,000 runs at most.
     pub(super) AgentItem of (agent: &AgentInfo, description: String, members: Vec<MemberHealth>, health: Option<&AgentHealth>, figures: Option<&AgentFigures>, budget: Option<&UsedBudget>) {
-        let AgentHealth { ok_at, failing_since, error, .. } = health.cloned().unwrap_or_default();
-        let AgentFigures { runs, failed, p50, p95, usage, cost, .. } = figures.cloned().unwrap_or_default();
+        let AgentHealth { ok_at, failing_since, error, running, .. } = health.cloned().unwrap_or_default();
+        let AgentFigures { runs, failed, p50, p95, usage, cost, waiting, sessions, .. } = figures.cloned().unwrap_or_default();
     } with {
         name: String = agent.name.to_string(),
         /// The `kind` of its section, for example `openai` or `pull`.
@@ -43,6 +43,12 @@ item! {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         #[schema(required = false)]
         members: Vec<MemberItem> = members.into_iter().map(MemberItem::of).collect(),
+        /// How many runs it has now.
+        running: u32 = running,
+        /// How many turns wait for a run of it now.
+        waiting: u64 = waiting,
+        /// How many sessions it remembers by itself.
+        sessions: u64 = sessions,
         runs: u64 = runs,
         /// How many of the runs failed.
         failed: u64 = failed,

@@ -172,6 +172,14 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
     }))
 }
 
+impl SqliteStore {
+    /// A number for each agent, from a statement of ours with the columns `agent` and `number`.
+    async fn by_agent(&self, sql: &'static str) -> Result<Vec<(String, u64)>, StoreError> {
+        let of = |row: &SqliteRow| Ok((row.value("agent")?, row.value("number")?));
+        all(&self.operator, sqlx::query(sql), of).await
+    }
+}
+
 #[async_trait]
 impl OperatorStore for SqliteStore {
     async fn agent_figures(&self, since: Timestamp, limit: u32) -> Result<Vec<AgentFigures>, StoreError> {
@@ -200,10 +208,22 @@ impl OperatorStore for SqliteStore {
             }
             times.push(row.value("took")?);
         }
+        let waiting = "
+            select agent, count(*) as number from obligations indexed by obligations_waiting
+            where work = 'waiting' and absent = 0 and agent <> '' group by agent";
+        for (agent, number) in self.by_agent(waiting).await? {
+            agents.entry(agent).or_default().0.waiting = number;
+        }
+        let sessions = "select agent, count(*) as number from agent_sessions group by agent";
+        for (agent, number) in self.by_agent(sessions).await? {
+            agents.entry(agent).or_default().0.sessions = number;
+        }
         let figures = agents.into_iter().map(|(agent, (figures, mut times))| {
             times.sort_unstable();
-            let quantile =
-                |percent: usize| Duration::from_millis(times[(times.len() * percent / 100).min(times.len() - 1)]);
+            let quantile = |percent: usize| {
+                let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+                times.get(index).map_or(Duration::ZERO, |took| Duration::from_millis(*took))
+            };
             AgentFigures { agent: agent.into(), p50: quantile(50), p95: quantile(95), ..figures }
         });
         Ok(figures.collect())
