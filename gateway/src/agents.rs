@@ -39,7 +39,7 @@ pub(crate) fn sections() -> Vec<AgentKind> {
     FACTORIES.iter().map(|factory| factory.section()).collect()
 }
 
-/// The OpenAPI descriptions of all kinds that have routes.
+/// The OpenAPI descriptions of all kinds that have routes or get requests that are described.
 pub(crate) fn openapi() -> impl Iterator<Item = OpenApi> {
     FACTORIES.iter().filter_map(|factory| factory.openapi())
 }

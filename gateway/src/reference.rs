@@ -122,6 +122,10 @@ fn http_api() -> String {
             }
         }
     }
+    text.push_str("\n# What services are asked\n");
+    for (name, methods) in api["webhooks"].as_object().into_iter().flatten() {
+        add_operation(&mut text, &api, name, &methods["post"]);
+    }
     text.push_str("\n# Shapes\n");
     let schemas = api["components"]["schemas"].as_object().into_iter().flatten();
     for (name, schema) in schemas.filter(|(_, schema)| schema["description"].is_string()) {

@@ -3,9 +3,11 @@
 use rejoinder_core::{AgentApproval, ApprovalState};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
+use utoipa::ToSchema;
 
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnApproval)]
 pub(crate) struct Approval<'a> {
     action: &'a str,
     /// `approved`, `declined` or `expired`.

@@ -57,7 +57,7 @@ pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
 pub use command::{Command, CommandSection, Memory, ProgramError, is_executable};
 pub use detect::{FoundServer, Origin, ServerCandidates, find_local, list_models};
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
-pub use http::{Http, HttpSection};
+pub use http::{Http, HttpSection, openapi as http_openapi};
 pub use model::{Model, ModelSection, ModelStatus, ModelsError, SettingsError, redacted_url};
 pub use openai::{OpenAi, OpenAiApi, OpenAiResponses, OpenAiSection, ResponsesSection, say_hello};
 pub use piece::PieceName;

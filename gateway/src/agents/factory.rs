@@ -22,7 +22,8 @@ pub(crate) trait AgentFactory: Sync {
     /// Builds an agent. Sends no request and starts no loop yet.
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError>;
 
-    /// The OpenAPI description of the routes of its agents, with their whole paths: `/agents/{name}/…`.
+    /// The OpenAPI description of the routes of its agents, with their whole paths: `/agents/{name}/…`; and of the requests that
+    /// they get, as webhooks.
     fn openapi(&self) -> Option<OpenApi> {
         None
     }

@@ -7,6 +7,7 @@ use rejoinder_agents::HttpSection;
 use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::AgentName;
 use reqwest::Client;
+use utoipa::openapi::OpenApi;
 
 use super::factory::{AgentFactory, role, section};
 use crate::{
@@ -29,6 +30,10 @@ impl AgentFactory for Http {
         let section = section::<HttpSection>(agent);
         let http = rejoinder_agents::Http::new(Arc::clone(name), section.clone(), materials.http.clone());
         Ok(materials.with_tools(name, Arc::new(http), section.mcp, Caller::At(&section.url))?.into())
+    }
+
+    fn openapi(&self) -> Option<OpenApi> {
+        Some(rejoinder_agents::http_openapi())
     }
 
     fn counts_requests(&self) -> bool {

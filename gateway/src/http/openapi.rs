@@ -26,6 +26,7 @@ use crate::platforms::{self, Platform};
         (name = "health", description = "Health, readiness and metrics"),
         (name = "hooks", description = "What callers of webhooks send and read"),
         (name = "completions", description = "The agents as models of an OpenAI-compatible API"),
+        (name = "services", description = "What the gateway asks an agent of the kind `http`"),
         (name = "workers", description = "What the workers of an agent of the kind `pull` use"),
         (name = "chat", description = "The chat page and its socket"),
         (name = "admin", description = "What operators see and do"),
@@ -59,7 +60,12 @@ pub(in crate::http) async fn document() -> Json<utoipa::openapi::OpenApi> {
 pub(crate) fn description() -> utoipa::openapi::OpenApi {
     let of_others = platforms::all().filter_map(Platform::openapi).chain(crate::agents::openapi());
     let own = Description::openapi().nest("/admin/api", admin::description());
-    of_others.fold(own, utoipa::openapi::OpenApi::merge_from)
+    of_others.fold(own, |mut all, mut other| {
+        if let Some(webhooks) = other.webhooks.take() {
+            all.webhooks.get_or_insert_default().merge(webhooks);
+        }
+        all.merge_from(other)
+    })
 }
 
 #[cfg(test)]
@@ -101,6 +107,7 @@ mod tests {
         ] {
             assert!(description["paths"][path].is_object(), "{path} is not described");
         }
+        assert!(description["webhooks"]["agent-turn"]["post"].is_object(), "what a service is asked is not described");
         let filters = description["paths"]["/admin/api/turns"]["get"]["parameters"].as_array().unwrap();
         let state = filters.iter().find(|filter| filter["name"] == "state").unwrap();
         let states = serde_json::json!(["open", "settled", "undeliverable", "overdue", "absent", "asked"]);

@@ -4,10 +4,12 @@
 //! | --- | --- |
 //! | `section` | the configuration |
 //! | `exchange` | the request and its response |
+//! | `openapi` | its OpenAPI description |
 //!
 //! A request is not sent again: the service may have acted on the first one.
 
 mod exchange;
+mod openapi;
 mod section;
 
 use std::fmt;
@@ -17,7 +19,7 @@ use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Ru
 use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
 
-pub use self::section::HttpSection;
+pub use self::{openapi::openapi, section::HttpSection};
 use crate::{
     model::{count_request, redacted_url},
     wire,

@@ -2,6 +2,7 @@
 
 use rejoinder_core::{Handoff, TriedRun};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Explains the `handoff` of a frame, for the instructions.
 pub(super) const LEGEND: &str = " `handoff` says that other agents had this message before you: the `cause` is why it was handed to you, and \
@@ -10,14 +11,16 @@ pub(super) const LEGEND: &str = " `handoff` says that other agents had this mess
     what an agent `said`.";
 
 /// The `handoff` of a frame.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnHandoff)]
 pub(crate) struct HandedOver<'a> {
     cause: &'static str,
     why: &'a str,
     tried: Vec<Tried<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnTried)]
 struct Tried<'a> {
     agent: &'a str,
     end: &'a str,

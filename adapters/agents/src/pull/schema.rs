@@ -1,28 +1,16 @@
 //! The types of the bodies in the OpenAPI description.
 
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
-/// A turn, with the lease under which the worker has it. See `docs/agents.md` for its fields.
+use crate::wire::{WireObject, WireTurn};
+
+/// A turn, with the lease under which the worker has it.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "a schema: the real value is written by `wire`")]
 pub(super) struct LeasedTurn {
-    turn_id: String,
-    text: String,
-    /// Who wrote.
-    sender: Value,
-    /// The channel, the chat and the thread.
-    conversation: Value,
-    session_id: String,
-    /// How many runs of the turn there were, this one included.
-    attempt: u32,
-    /// Earlier messages, oldest first.
-    history: Vec<Value>,
-    attachments: Vec<Value>,
-    /// When the gateway stops to wait for the answer.
-    #[schema(format = DateTime)]
-    deadline: String,
+    #[serde(flatten)]
+    turn: WireTurn<'static>,
     /// Is sent back with all that is about this turn.
     lease: String,
     /// When the lease ends, unless it is renewed.
@@ -30,27 +18,13 @@ pub(super) struct LeasedTurn {
     lease_until: String,
 }
 
-/// How a turn ends: the lease and one of the others.
+/// How a turn ends: the lease, and an object that ends the run.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "a schema: the real value is read by `wire`")]
 pub(super) struct Answer {
     lease: String,
-    /// The answer: a text, or an object with text and files.
-    reply: Option<Value>,
-    /// An emoji, as the answer.
-    react: Option<String>,
-    /// The answer comes later; the gateway asks again then.
-    defer: Option<Value>,
-    /// A question with choices, as the answer.
-    ask: Option<Value>,
-    /// A request for an approval; the gateway asks again once it is decided.
-    approval: Option<Value>,
-    /// Nothing to say, on purpose: why.
-    silent: Option<String>,
-    /// The worker failed: why, for the operator.
-    error: Option<String>,
-    /// True: what was said in events is the answer.
-    end: Option<bool>,
+    #[serde(flatten)]
+    object: WireObject,
 }
 
 /// What happens while a worker works on a turn.
@@ -58,8 +32,8 @@ pub(super) struct Answer {
 #[expect(dead_code, reason = "a schema: the real value is read by `wire`")]
 pub(super) struct Events {
     lease: String,
-    /// Each has one key: `text`, `rewrite`, `tool`, `usage` or `send`.
-    events: Vec<Value>,
+    /// None ends the run.
+    events: Vec<WireObject>,
 }
 
 /// A lease.

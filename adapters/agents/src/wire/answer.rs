@@ -3,6 +3,7 @@
 use rejoinder_core::{ToolUse, Usage, json_error};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::tools::MAX_TOOL_NAME;
 
@@ -11,38 +12,60 @@ pub(super) const KEYS: [&str; 13] = [
     "text", "rewrite", "tool", "usage", "send", "reply", "react", "ask", "defer", "silent", "approval", "error", "end",
 ];
 
-/// An object as the agent wrote it.
-#[derive(Debug, Deserialize)]
-pub(super) struct WireObject {
+/// What an agent says: an object of its answer. It has some of the first five keys, and at most one of the others, which end the run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentObject)]
+pub(crate) struct WireObject {
     /// Replaces all that was said before.
+    #[schema(nullable = false)]
     pub(super) rewrite: Option<String>,
     /// More of the answer.
+    #[schema(nullable = false)]
     pub(super) text: Option<String>,
     pub(super) tool: Option<ToolCalled>,
+    /// The tokens of the run so far: `input_tokens` and `output_tokens`.
+    #[schema(value_type = Option<Object>, nullable = false)]
     pub(super) usage: Option<Usage>,
     /// A message that is sent now.
     pub(super) send: Option<Message>,
     #[serde(flatten)]
     pub(super) end: WireEnd,
     #[serde(flatten)]
+    #[schema(ignore)]
     pub(super) unknown: Map<String, Value>,
 }
 
 /// How the agent ends its run.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentEnd)]
 pub(super) struct WireEnd {
+    /// The answer.
     pub(super) reply: Option<Message>,
+    /// An emoji on the message, as the answer.
+    #[schema(nullable = false)]
     pub(super) react: Option<String>,
+    /// A question as the answer: `question`, `choices`, `free_text`, `expires_in`.
+    #[schema(value_type = Option<Object>, nullable = false)]
     pub(super) ask: Option<Value>,
+    /// The answer comes later: the turn comes again then.
     pub(super) defer: Option<Defer>,
+    /// Nothing to say, on purpose: why, for the operator.
+    #[schema(nullable = false)]
     pub(super) silent: Option<String>,
+    /// A request for an approval: `action`, `details`, `kind`. The turn comes again once it is decided.
+    #[schema(value_type = Option<Object>, nullable = false)]
     pub(super) approval: Option<Value>,
+    /// The agent failed: why, for the operator.
+    #[schema(nullable = false)]
     pub(super) error: Option<String>,
+    /// True: what was said is the answer.
+    #[schema(nullable = false)]
     pub(super) end: Option<bool>,
 }
 
 /// A tool call of the agent that has ended.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentToolCall)]
 pub(super) struct ToolCalled {
     name: String,
     #[serde(default)]
@@ -54,7 +77,8 @@ pub(super) struct ToolCalled {
 }
 
 /// A text, or a text with files.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentReply)]
 #[serde(untagged)]
 pub(super) enum Message {
     Text(String),
@@ -65,7 +89,8 @@ pub(super) enum Message {
     },
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentFile)]
 pub(super) struct File {
     pub(super) name: String,
     #[serde(rename = "type")]
@@ -76,7 +101,8 @@ pub(super) struct File {
     pub(super) url: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentDeferral)]
 pub(super) struct Defer {
     pub(super) note: Option<String>,
     pub(super) seconds: f64,

@@ -25,6 +25,7 @@ mod tests;
 
 pub use self::ends::{MAX_FILES, attachment};
 pub(crate) use self::{
+    answer::WireObject,
     body::{Body, Format},
     checked::CheckedObject,
     ends::short_error,

@@ -7,6 +7,7 @@ use rejoinder_core::{
 };
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
+use utoipa::ToSchema;
 
 use crate::{
     approval::Approval,
@@ -17,9 +18,12 @@ use crate::{
 /// The largest file whose content an agent gets, in bytes.
 pub(crate) const MAX_FILE: usize = 10 << 20;
 
-/// A turn, as an agent reads it. The keys up to `deadline`, `may` and `surface` are always there; the others, if they say something.
+/// A turn, as an agent reads it.
+///
+/// The keys up to `deadline`, `may` and `surface` are always there; the others, if they say something.
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurn)]
 pub(crate) struct WireTurn<'a> {
     /// The same in every run.
     turn_id: String,
@@ -31,6 +35,8 @@ pub(crate) struct WireTurn<'a> {
     attempt: u32,
     history: Vec<Line<'a>>,
     attachments: Vec<File<'a>>,
+    /// When the gateway stops to wait for the answer.
+    #[schema(format = DateTime)]
     deadline: String,
     /// Why the ladder handed the turn to this agent, and what was tried before.
     handoff: Option<HandedOver<'a>>,
@@ -56,14 +62,16 @@ pub(crate) struct WireTurn<'a> {
 }
 
 /// Where the agent calls the tools of the run.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnTools)]
 struct Mcp<'a> {
     url: &'a str,
     token: &'a str,
 }
 
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnPerson)]
 struct Person<'a> {
     id: &'a str,
     #[serialize_always]
@@ -72,19 +80,23 @@ struct Person<'a> {
     kind: Option<&'static str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnConversation)]
 struct Conversation<'a> {
     channel: String,
     chat: &'a str,
     thread: Option<&'a str>,
     /// `direct` or `group`.
+    #[schema(value_type = String)]
     kind: ChatKind,
 }
 
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnLine)]
 struct Line<'a> {
     /// `person`, `agent` or `gateway`.
+    #[schema(value_type = String)]
     speaker: Speaker,
     #[serialize_always]
     name: Option<&'a str>,
@@ -100,7 +112,8 @@ struct Line<'a> {
 
 /// The author of what is quoted or forwarded.
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnAuthor)]
 struct Writer<'a> {
     id: Option<&'a str>,
     name: Option<&'a str>,
@@ -113,13 +126,16 @@ struct Writer<'a> {
 }
 
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnFile)]
 struct File<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     media_type: &'a str,
     /// In bytes, if the file was read.
     size: Option<usize>,
+    /// The bytes, in Base64, if the file was read.
+    #[schema(value_type = Option<String>)]
     data: Option<Content<'a>>,
 }
 
@@ -132,7 +148,8 @@ impl Serialize for Content<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnQuote)]
 struct Quoted<'a> {
     from: Writer<'a>,
     text: &'a str,
@@ -141,7 +158,8 @@ struct Quoted<'a> {
 }
 
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnMessage)]
 struct Message<'a> {
     sender: Person<'a>,
     text: &'a str,
@@ -152,7 +170,8 @@ struct Message<'a> {
 }
 
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnDeferral)]
 struct Deferral<'a> {
     note: Option<&'a str>,
     at: String,
@@ -161,7 +180,8 @@ struct Deferral<'a> {
 
 /// What the run may end with besides a reply, a question and silence.
 #[skip_serializing_none]
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnRights)]
 struct May<'a> {
     defer: Option<MayDefer>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -170,7 +190,8 @@ struct May<'a> {
     react: Option<&'a [String]>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnDefer)]
 struct MayDefer {
     /// How many more times.
     left: u32,

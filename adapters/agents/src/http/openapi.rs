@@ -1,0 +1,50 @@
+//! The OpenAPI description of the request that a service gets.
+
+use utoipa::OpenApi;
+
+use crate::wire::{WireObject, WireTurn};
+
+/// Describes the request, for merging into the gateway's description: a webhook, as the path is that of the service.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    let mut openapi = Description::openapi();
+    openapi.webhooks = Some(std::mem::take(&mut openapi.paths));
+    openapi
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Services", description = "What the gateway asks an agent of the kind `http`."),
+    paths(turn),
+    tags((name = "services", description = "What the gateway asks an agent of the kind `http`")),
+)]
+struct Description;
+
+/// Answer a turn.
+///
+/// The gateway sends this to the `url` of an agent of the kind `http`, once for each run. It is signed as described by Standard
+/// Webhooks if the agent has a `secret`, and it is not sent again: the service may have acted on the first request.
+#[utoipa::path(
+    post,
+    path = "agent-turn",
+    tag = "services",
+    operation_id = "run_turn",
+    params(
+        ("webhook-id" = String, Header, description = "The turn's id, `-` and the number of the run"),
+        ("webhook-timestamp" = i64, Header, description = "When the request was made, in seconds since the Unix epoch"),
+        ("webhook-signature" = Option<String>, Header, description = "`v1,` and the signature, if the agent has a `secret`"),
+    ),
+    request_body(content = WireTurn),
+    responses(
+        (status = 200, description = "The answer: one object as JSON, objects as JSON lines or as server-sent events, or a text", content(
+            (WireObject = "application/json"),
+            (WireObject = "application/x-ndjson"),
+            (WireObject = "text/event-stream"),
+            (String = "text/plain"),
+        )),
+        (status = 204, description = "Nothing to say: the ladder decides what the person sees"),
+        (status = "default", description = "The run failed"),
+    ),
+)]
+#[expect(dead_code, reason = "a description: the service has the function")]
+fn turn() {}
