@@ -122,7 +122,7 @@ fn http_api() -> String {
             }
         }
     }
-    text.push_str("\n# What services are asked\n");
+    text.push_str("\n# Requests to services\n");
     for (name, methods) in api["webhooks"].as_object().into_iter().flatten() {
         add_operation(&mut text, &api, name, &methods["post"]);
     }
