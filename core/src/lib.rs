@@ -131,10 +131,10 @@ pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, Handoff,
-        HistoryLine, LineState, Speaker, Surface, ToolAccess, TriedRun, Usage,
+        HistoryLine, LineState, Speaker, Surface, ToolAccess, ToolTokens, TriedRun, Usage,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
-    approval::ApprovalState,
+    approval::{ApprovalState, as_stored},
     approvers::{ApprovalRule, ApprovalSettings},
     brief::{Brief, EarlierLine},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},

@@ -3,7 +3,7 @@
 //! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
 //! "always", because that would also hold for other people's turns.
 
-use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState};
+use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, as_stored};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -36,23 +36,22 @@ pub(crate) struct Permissions {
 
 impl Permissions {
     pub(crate) fn new(approvals: &[AgentApproval], may_ask: bool) -> Self {
-        // All but the newest were decided for an earlier run, which had them.
-        let newest = approvals.len().saturating_sub(1);
-        let approvals = approvals.iter().enumerate();
-        let approvals = approvals
-            .map(|(index, approval)| (approval.clone(), index < newest && approval.state == ApprovalState::Approved));
+        let is_used = |approval: &AgentApproval| approval.had_before && approval.state == ApprovalState::Approved;
+        let approvals = approvals.iter().map(|approval| (approval.clone(), is_used(approval)));
         Self { approvals: approvals.collect(), may_ask }
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
-        let action = action(call);
-        let decided = self.approvals.iter_mut().rev().find(|(approval, is_used)| approval.action == action && !is_used);
+        let request = request(action(call), call);
+        let stored = as_stored(request.clone());
+        let decided =
+            self.approvals.iter_mut().rev().find(|(approval, is_used)| approval.request == stored && !is_used);
         match decided {
             Some((approval, is_used)) if approval.state == ApprovalState::Approved => {
                 *is_used = true;
                 Decision::Choose(allowed(options))
             }
-            None if self.may_ask => Decision::Ask(request(action, call)),
+            None if self.may_ask => Decision::Ask(request),
             Some(_) | None => Decision::Choose(rejected(options)),
         }
     }
@@ -151,8 +150,9 @@ mod tests {
             .collect()
     }
 
-    fn approval(action: &str, state: ApprovalState) -> AgentApproval {
-        AgentApproval { action: action.to_owned(), state, by: None, note: None }
+    fn approval(call: &ToolCall, state: ApprovalState) -> AgentApproval {
+        let request = as_stored(request(action(call), call));
+        AgentApproval { request, state, by: None, note: None, had_before: false }
     }
 
     /// Gemini lists `allow_always` first.
@@ -170,7 +170,7 @@ mod tests {
         #[case] kinds: &[&str],
         #[case] chosen: Option<&str>,
     ) {
-        let approvals: Vec<_> = state.into_iter().map(|state| approval("execute: rm a", state)).collect();
+        let approvals: Vec<_> = state.into_iter().map(|state| approval(&call("rm a"), state)).collect();
         let mut permissions = Permissions::new(&approvals, state.is_some());
 
         let decision = permissions.decide(&call("rm a"), &options(kinds));
@@ -190,7 +190,7 @@ mod tests {
     ) {
         let mut permissions = Permissions::new(&[], true);
 
-        assert_eq!(permissions.decided(approval("execute: rm a", state), &options(&ALL)).as_deref(), Some(chosen));
+        assert_eq!(permissions.decided(approval(&call("rm a"), state), &options(&ALL)).as_deref(), Some(chosen));
 
         match (permissions.decide(&call("rm a"), &options(&ALL)), next) {
             (Decision::Choose(option), Some(next)) => assert_eq!(option.as_deref(), Some(next)),
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn an_approval_is_for_one_call_of_that_action() {
-        let approvals = [approval("execute: rm a", ApprovalState::Approved)];
+        let approvals = [approval(&call("rm a"), ApprovalState::Approved)];
         let mut permissions = Permissions::new(&approvals, true);
 
         let decisions = ["rm b", "rm a", "rm a"].map(|title| permissions.decide(&call(title), &options(&ALL)));
@@ -228,7 +228,7 @@ mod tests {
             panic!("nobody has decided yet");
         };
         assert!(asked.details.is_some_and(|details| details.contains("\"newText\":\"one\"")));
-        let approvals = [approval(&asked.action, ApprovalState::Approved)];
+        let approvals = [approval(&edit("one"), ApprovalState::Approved)];
         let mut permissions = Permissions::new(&approvals, true);
 
         assert!(matches!(permissions.decide(&edit("two"), &options(&ALL)), Decision::Ask(_)));
@@ -250,12 +250,24 @@ mod tests {
 
     #[test]
     fn an_approval_of_an_earlier_run_allows_nothing_any_more() {
-        let approvals = ["rm a", "rm b"].map(|it| approval(&format!("execute: {it}"), ApprovalState::Approved));
+        let mut approvals = ["rm a", "rm b"].map(|it| approval(&call(it), ApprovalState::Approved));
+        approvals[0].had_before = true;
         let mut permissions = Permissions::new(&approvals, true);
 
         assert!(matches!(permissions.decide(&call("rm a"), &options(&ALL)), Decision::Ask(_)));
         let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
         assert_eq!(permissions.decide(&call("rm b"), &options(&ALL)), allowed);
+    }
+
+    /// The core stores an action on one line.
+    #[test]
+    fn an_approval_holds_for_lines_and_for_nothing_that_looks_like_them() {
+        let approvals = [approval(&call("rm a\nb"), ApprovalState::Approved)];
+        let mut permissions = Permissions::new(&approvals, true);
+
+        assert!(matches!(permissions.decide(&call("rm a b"), &options(&ALL)), Decision::Ask(_)));
+        let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
+        assert_eq!(permissions.decide(&call("rm a\nb"), &options(&ALL)), allowed);
     }
 
     #[test]

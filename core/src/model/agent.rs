@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use rejoinder_guard::{Attachment, Cause, Timestamp};
+use rejoinder_guard::{ApprovalRequest, Attachment, Cause, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
@@ -136,14 +136,16 @@ pub struct TriedRun {
 /// What became of an approval that the agent asked for in an earlier run of the same turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentApproval {
-    /// What it wants to do, in its own words.
-    pub action: String,
+    /// What it asked for, [as stored](crate::as_stored).
+    pub request: ApprovalRequest,
     /// The decision. What has expired counts as declined.
     pub state: ApprovalState,
     /// Who decided; `None` if nobody did in time.
     pub by: Option<String>,
     /// What they say about it.
     pub note: Option<String>,
+    /// Whether an earlier run had the decision. What was approved may be done already: it is no approval to do it again.
+    pub had_before: bool,
 }
 
 /// Where a person gets the agent's answers, for the agent's instructions.
@@ -198,7 +200,7 @@ pub struct AgentTurn {
     pub handoff: Option<Handoff>,
     /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).
     pub may_defer: DeferralLimits,
-    /// The approvals that were asked for in earlier runs of the turn, oldest first, by whichever agent.
+    /// The approvals that this agent asked for in earlier runs of the turn, oldest first.
     pub approvals: Vec<AgentApproval>,
     /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
     /// rule, to decide it.
@@ -243,13 +245,29 @@ pub struct AgentTurn {
 }
 
 /// Where an agent calls the tools of its run itself, over the Model Context Protocol. It holds as long as the run.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct ToolAccess {
     /// The URL of the server.
     pub url: Arc<str>,
-    /// The bearer token of the run: a secret.
-    pub token: Arc<str>,
+    pub tokens: Arc<dyn ToolTokens>,
 }
+
+/// The tokens with which the tools of a run are called, one after the other.
+pub trait ToolTokens: Send + Sync {
+    /// The bearer token that holds now: a secret.
+    fn token(&self) -> Arc<str>;
+
+    /// Voids the token, and what was chosen with it, and makes another one: from now on another worker has the run.
+    fn begin_again(&self);
+}
+
+impl PartialEq for ToolAccess {
+    fn eq(&self, other: &Self) -> bool {
+        self.url == other.url && Arc::ptr_eq(&self.tokens, &other.tokens)
+    }
+}
+
+impl Eq for ToolAccess {}
 
 impl fmt::Debug for ToolAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -40,7 +40,7 @@ use self::{
     result::RunResult,
 };
 use crate::{
-    base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, words::excerpt},
+    base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle},
     events::Run,
     handles::slots::run::RunTokens,
     ledger::{
@@ -50,7 +50,7 @@ use crate::{
     merges::{self, Merges},
     model::{
         AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent, Support,
-        TurnRecord, Usage,
+        TurnRecord, Usage, as_stored,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -59,11 +59,6 @@ use crate::{
     schedules::Calendar,
     shown::visibility,
 };
-
-/// How many characters are kept of the action, the details and the kind of a request for an approval.
-const MOST_ACTION: usize = 300;
-const MOST_DETAILS: usize = 2000;
-const MOST_KIND: usize = 64;
 
 /// How many characters are kept of the note of a deferral.
 const MOST_NOTE: usize = 4000;
@@ -530,11 +525,7 @@ fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>)
 fn bounded(outcome: Outcome) -> Outcome {
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>();
     match outcome {
-        Outcome::Approval(ApprovalRequest { action, details, kind }) => Outcome::Approval(ApprovalRequest {
-            action: excerpt(&action, MOST_ACTION),
-            details: details.map(|details| short(&details, MOST_DETAILS)).filter(|details| !details.is_empty()),
-            kind: kind.map(|kind| short(&kind, MOST_KIND)).filter(|kind| !kind.is_empty()),
-        }),
+        Outcome::Approval(request) => Outcome::Approval(as_stored(request)),
         Outcome::Defer { note, due } => Outcome::Defer { note: note.map(|note| short(&note, MOST_NOTE)), due },
         outcome => outcome,
     }
@@ -549,7 +540,7 @@ fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
         Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
         Outcome::React(_) => (SignalKind::Reaction.as_str(), None),
         Outcome::Defer { note, .. } => (input::DEFERRAL, note.clone()),
-        Outcome::Approval(request) => ("approval", Some(request.action.clone())),
+        Outcome::Approval(request) => (input::APPROVAL, Some(request.action.clone())),
         Outcome::Silent(reason) => ("silent", Some(reason.clone())),
     }
 }

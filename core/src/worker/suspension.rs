@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{
-    Worker, bounded,
+    Worker,
     budgets::Spent,
     grace::GRACE,
     question::{Answer, Question},
@@ -16,7 +16,7 @@ use crate::{
     base::pauses,
     events::Run,
     ledger::trigger::Trigger,
-    model::{AgentApproval, ApprovalState, TurnRecord},
+    model::{AgentApproval, ApprovalState, TurnRecord, as_stored},
     ports::StoreError,
 };
 
@@ -29,9 +29,8 @@ impl Worker {
         request: ApprovalRequest,
         answer: Answer,
     ) -> Option<Question> {
-        let outcome = bounded(Outcome::Approval(request));
-        let at_once = self.decided_at_once(&outcome, turn, run).await;
-        let Outcome::Approval(request) = outcome else { return None };
+        let request = as_stored(request);
+        let at_once = self.decided_at_once(&Outcome::Approval(request.clone()), turn, run).await;
         let (event, trigger) = match at_once {
             Some(at_once) => (Event::SuspendedByRule(request.clone()), Trigger::Asked(at_once)),
             None => (Event::Suspended(request.clone()), Trigger::Event),
@@ -42,10 +41,11 @@ impl Worker {
             _ if !is_asked => Err("nobody is asked: it asks too often, or the turn has its answer".to_owned()),
             None => return Some(Question { request, answer, since: self.clock.uptime(), given_up_at: None }),
             Some(at_once) => Ok(AgentApproval {
-                action: request.action,
+                request,
                 state: ApprovalState::of_decision(at_once.approves()),
                 by: Some(at_once.by()),
                 note: at_once.note(),
+                had_before: false,
             }),
         };
         // Fails if the runtime does not wait any longer.
@@ -81,19 +81,23 @@ impl Worker {
         question: &mut Option<Question>,
         stop: &CancellationToken,
     ) -> Result<Option<ApprovalRequest>, String> {
+        let request = question.as_ref().map(|question| question.request.clone());
         loop {
             let read = async {
-                let (asked, spent) =
-                    (self.inputs.asked(turn.id).await?, self.budgets.spent(run, &self.inputs.agents).await?);
-                Ok::<_, StoreError>((asked, spent, self.ledger.turn(turn.id).await?))
+                let decided = match &request {
+                    Some(request) => self.inputs.decided(turn.id, request).await?,
+                    None => None,
+                };
+                let spent = self.budgets.spent(run, &self.inputs.agents).await?;
+                Ok::<_, StoreError>((decided, spent, self.ledger.turn(turn.id).await?))
             };
             match read.await {
-                Ok((mut asked, spent, now)) => {
+                Ok((decided, spent, now)) => {
                     *turn = now;
                     if let Spent::Agent(why) = spent {
                         return Err(why);
                     }
-                    let told = asked.pop().ok_or_else(|| "what became of it is not stored any more".to_owned());
+                    let told = decided.ok_or_else(|| "what became of it is not stored any more".to_owned());
                     let left = question
                         .take()
                         .and_then(|Question { request, answer, .. }| answer.send(told).is_err().then_some(request));

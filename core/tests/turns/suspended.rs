@@ -1,8 +1,8 @@
 //! A run asks for an approval and waits for it: the decision lets it go on.
 
 use rejoinder_core::{
-    AgentApproval, AgentTurn, Amends, ApprovalRule, ApprovalState, Budget, Clock, Farewell, InboundEvent, PersonRole,
-    Resend, SeedPerson, Sender, Usage,
+    AgentApproval, AgentTurn, Amends, ApprovalRequest, ApprovalRule, ApprovalState, Budget, Clock, Farewell,
+    InboundEvent, PersonRole, Resend, SeedPerson, Sender, Usage,
     conformance::scripted::Script,
     store::{Approval, ApprovalFilter},
 };
@@ -59,7 +59,8 @@ fn told(gateway: &TestGateway) -> Vec<Result<AgentApproval, String>> {
 }
 
 fn decided(state: ApprovalState, by: Option<&str>) -> AgentApproval {
-    AgentApproval { action: "pay the rent".to_owned(), state, by: by.map(str::to_owned), note: None }
+    let request = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None };
+    AgentApproval { request, state, by: by.map(str::to_owned), note: None, had_before: false }
 }
 
 /// G3. Its deadline stands still, and with one slot in all the turns of others and of its own conversation run meanwhile.

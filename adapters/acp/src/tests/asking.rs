@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use rejoinder_core::{
     AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvent,
-    RunEvents, SessionNotice, SessionNoticeChange, conformance::runtime::turn,
+    RunEvents, SessionNotice, SessionNoticeChange, as_stored, conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::json;
@@ -21,7 +21,13 @@ use crate::{Acp, AcpSection};
 type Decided = Result<AgentApproval, String>;
 
 fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
-    AgentApproval { action: request.action.clone(), state, by: Some("Grace".to_owned()), note: None }
+    AgentApproval {
+        request: as_stored(request.clone()),
+        state,
+        by: Some("Grace".to_owned()),
+        note: None,
+        had_before: false,
+    }
 }
 
 /// Runs a turn in which somebody may be asked. Returns its outcome, and for what they were asked. While `decide` returns nothing, nobody

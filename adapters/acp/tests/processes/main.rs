@@ -8,8 +8,7 @@ use std::sync::Arc;
 use rejoinder_acp::{Acp, AcpSection};
 use rejoinder_agents::Supervisor;
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvent,
-    RunEvents,
+    AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalState, Outcome, RunEvent, RunEvents,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -34,9 +33,9 @@ async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<Ru
             match event {
                 RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
-                RunEvent::Ask(ApprovalRequest { action, .. }, answer) => {
-                    let by = Some("Grace".to_owned());
-                    let _ = answer.send(Ok(AgentApproval { action, state: ApprovalState::Approved, by, note: None }));
+                RunEvent::Ask(request, answer) => {
+                    let (state, by) = (ApprovalState::Approved, Some("Grace".to_owned()));
+                    let _ = answer.send(Ok(AgentApproval { request, state, by, note: None, had_before: false }));
                 }
                 event => all.push(event),
             }
