@@ -52,6 +52,7 @@ struct Door {
     guesses: Arc<Guesses>,
     body_timeout: Duration,
     service: StreamableHttpService<ToolServer, NeverSessionManager>,
+    stop_waiting: CancellationToken,
 }
 
 /// The route [`PATH`], with whole paths. It checks the token and the `Origin`, and limits bodies. The `Host` is to be checked around it.
@@ -63,17 +64,20 @@ pub fn routes(settings: RouteSettings) -> Router {
         .with_json_response(true)
         .disable_allowed_hosts()
         .with_allowed_origins(local.into_iter().chain(origins))
-        .with_max_request_body_bytes(MAX_BODY)
-        .with_cancellation_token(stop_waiting);
+        .with_max_request_body_bytes(MAX_BODY);
     let service = StreamableHttpService::new(|| Ok(ToolServer), Arc::default(), config);
-    let door = Arc::new(Door { runs, guesses, body_timeout, service });
+    let door = Arc::new(Door { runs, guesses, body_timeout, service, stop_waiting });
     Router::new().route(PATH, any(handle)).layer(middleware::from_fn(uncached)).with_state(door)
 }
 
 async fn handle(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     match door.admit(&mut parts, body).await {
-        Ok(body) => door.service.handle(Request::from_parts(parts, body)).await.map(Body::new),
+        Ok(body) => tokio::select! {
+            biased;
+            response = door.service.handle(Request::from_parts(parts, body)) => response.map(Body::new),
+            () = door.stop_waiting.cancelled() => stopping().into_response(),
+        },
         Err(problem) => problem.into_response(),
     }
 }
@@ -110,6 +114,12 @@ impl Door {
 fn not_json(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "not-json", "Bad request: the body is not JSON", json_error(error))
         .at(error.line(), error.column())
+}
+
+fn stopping() -> Problem {
+    let detail = "the gateway stops. The turn runs again when it has started";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "Unavailable: the gateway is stopping", detail)
+        .with_header(header::RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
 fn unauthorized(detail: &'static str) -> Problem {

@@ -9,6 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rejoinder_agents::{Tool, ToolAnswer};
+use rejoinder_core::ToolTokens;
 use rejoinder_kit::token_digest;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -21,6 +22,8 @@ pub struct Runs(Mutex<HashMap<[u8; 32], RunHandle>>);
 
 /// A call that has arrived.
 pub(crate) struct ToolCall {
+    /// Which of the run's tokens it was made with.
+    pub(crate) token: u32,
     pub(crate) name: String,
     /// A JSON object.
     pub(crate) arguments: String,
@@ -32,30 +35,38 @@ pub(crate) struct ToolCall {
 pub(crate) struct RunHandle(Arc<Inner>);
 
 struct Inner {
-    tools: Vec<Cow<'static, Tool>>,
+    /// The number of its token among those of the run.
+    token: u32,
+    tools: Arc<[Cow<'static, Tool>]>,
     calls: mpsc::Sender<ToolCall>,
     /// A permit for each call.
     room: Semaphore,
 }
 
-/// A run in flight. Its token is worth nothing once this is dropped.
+/// A run in flight, and its tokens. They are worth nothing once it is [closed](Self::close).
 pub(crate) struct OpenRun {
     runs: Arc<Runs>,
+    tools: Arc<[Cow<'static, Tool>]>,
+    calls: mpsc::Sender<ToolCall>,
+    current: Mutex<Current>,
+}
+
+/// The token that holds.
+struct Current {
+    number: u32,
+    token: Arc<str>,
     digest: [u8; 32],
+    is_closed: bool,
 }
 
 impl Runs {
-    /// Opens a run with these tools. Returns its token, and where its calls arrive.
-    pub(crate) fn open(
-        self: &Arc<Self>,
-        tools: Vec<Cow<'static, Tool>>,
-    ) -> (OpenRun, Arc<str>, mpsc::Receiver<ToolCall>) {
-        let token: Arc<str> = hex::encode(rand::random::<[u8; 32]>()).into();
-        let digest = token_digest(token.as_bytes());
+    /// Opens a run with these tools. Returns where its calls arrive, too.
+    pub(crate) fn open(self: &Arc<Self>, tools: Vec<Cow<'static, Tool>>) -> (Arc<OpenRun>, mpsc::Receiver<ToolCall>) {
         let (calls, arriving) = mpsc::channel(MOST_CALLS);
-        let handle = RunHandle(Arc::new(Inner { tools, calls, room: Semaphore::new(MOST_CALLS) }));
-        self.0.lock().insert(digest, handle);
-        (OpenRun { runs: Arc::clone(self), digest }, token, arriving)
+        let (tools, none) = (tools.into(), Current { number: 0, token: "".into(), digest: [0; 32], is_closed: false });
+        let open = OpenRun { runs: Arc::clone(self), tools, calls, current: Mutex::new(none) };
+        open.begin_again();
+        (Arc::new(open), arriving)
     }
 
     /// The run of a token, if it is in flight.
@@ -70,9 +81,44 @@ impl fmt::Debug for Runs {
     }
 }
 
+impl OpenRun {
+    /// The number of the token that holds.
+    pub(crate) fn number(&self) -> u32 {
+        self.current.lock().number
+    }
+
+    /// Ends the run: its token is worth nothing any more, and there is no other one.
+    pub(crate) fn close(&self) {
+        let mut current = self.current.lock();
+        current.is_closed = true;
+        self.runs.0.lock().remove(&current.digest);
+    }
+}
+
+impl ToolTokens for OpenRun {
+    fn token(&self) -> Arc<str> {
+        Arc::clone(&self.current.lock().token)
+    }
+
+    fn begin_again(&self) {
+        let mut current = self.current.lock();
+        if current.is_closed {
+            return;
+        }
+        let token: Arc<str> = hex::encode(rand::random::<[u8; 32]>()).into();
+        let (number, digest) = (current.number + 1, token_digest(token.as_bytes()));
+        let (tools, calls) = (Arc::clone(&self.tools), self.calls.clone());
+        let handle = RunHandle(Arc::new(Inner { token: number, tools, calls, room: Semaphore::new(MOST_CALLS) }));
+        let mut runs = self.runs.0.lock();
+        runs.remove(&current.digest);
+        runs.insert(digest, handle);
+        *current = Current { number, token, digest, is_closed: false };
+    }
+}
+
 impl Drop for OpenRun {
     fn drop(&mut self) {
-        self.runs.0.lock().remove(&self.digest);
+        self.close();
     }
 }
 
@@ -85,7 +131,8 @@ impl RunHandle {
     pub(crate) async fn call(&self, name: String, arguments: String) -> ToolAnswer {
         let Ok(_permit) = self.0.room.try_acquire() else { return TOO_MANY.clone() };
         let (answer, answered) = oneshot::channel();
-        if self.0.calls.send(ToolCall { name, arguments, answer }).await.is_err() {
+        let call = ToolCall { token: self.0.token, name, arguments, answer };
+        if self.0.calls.send(call).await.is_err() {
             return ENDED.clone();
         }
         answered.await.unwrap_or_else(|_| ENDED.clone())

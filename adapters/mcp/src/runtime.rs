@@ -9,7 +9,7 @@ use rejoinder_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::runs::Runs;
+use crate::runs::{OpenRun, Runs};
 
 /// An agent whose runs have tools that it calls itself.
 pub struct WithTools {
@@ -67,19 +67,45 @@ impl AgentRuntime for WithTools {
         cancel: CancellationToken,
     ) -> Result<Outcome, AgentError> {
         let mut tools = CallerTools::of(&mut turn, events.clone());
-        let (open, token, mut arriving) = self.runs.open(tools.offered());
-        turn.tools = Some(ToolAccess { url: Arc::clone(&self.url), token });
+        let (open, mut arriving) = self.runs.open(tools.offered());
+        let closing = Closing(Arc::clone(&open));
+        turn.tools = Some(ToolAccess { url: Arc::clone(&self.url), tokens: Arc::clone(&open) as _ });
+        let mut number = open.number();
         let mut running = pin!(self.agent.run(turn, events, cancel.clone()));
         let ended = loop {
             tokio::select! {
                 // First, so that a call counts that was sent before the end.
                 biased;
-                Some(call) = arriving.recv() => tools.call(&call.name, call.arguments, call.answer).await,
+                Some(call) = arriving.recv() => {
+                    follow(&open, &mut number, &mut tools);
+                    // With an older token it is answered as one of a run that has ended.
+                    if call.token == number {
+                        tools.call(&call.name, call.arguments, call.answer).await;
+                    }
+                }
                 decision = tools.decision() => tools.decided(decision).await,
                 ended = &mut running => break ended,
             }
         };
-        drop(open);
+        drop(closing);
+        follow(&open, &mut number, &mut tools);
         if cancel.is_cancelled() { ended } else { tools.outcome(ended) }
+    }
+}
+
+/// Drops what was chosen with an older token than the one that holds.
+fn follow(open: &OpenRun, number: &mut u32, tools: &mut CallerTools) {
+    let current = open.number();
+    if current != std::mem::replace(number, current) {
+        tools.begin_again();
+    }
+}
+
+/// Closes a run when it is dropped: also one that is stopped.
+struct Closing(Arc<OpenRun>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }

@@ -69,6 +69,8 @@ impl ServerHandler for ToolServer {
             tokio::select! {
                 biased;
                 answer = &mut answered => break answer,
+                // Nobody reads it. The call makes room for another one.
+                () = context.ct.cancelled() => return Err(ErrorData::internal_error("the client has gone", None)),
                 () = sleep_until(next), if progress.is_some() => {
                     (next, told) = (next + PROGRESS, told + 1.0);
                     let waits = progress.clone().map(|token| ProgressNotificationParam::new(token, told));

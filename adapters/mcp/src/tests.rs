@@ -8,7 +8,7 @@ use axum::{
 };
 use parking_lot::Mutex;
 use rejoinder_core::{
-    AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvent, RunEvents, ToolAccess, ToolUse,
+    AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse,
     conformance::runtime::turn,
 };
 use serde_json::{Value, json};
@@ -41,39 +41,45 @@ struct Run {
     end: oneshot::Sender<Outcome>,
     ended: JoinHandle<Result<Outcome, AgentError>>,
     tools: Arc<Mutex<Vec<ToolUse>>>,
+    stop: CancellationToken,
 }
 
 impl Run {
     async fn begin() -> Self {
-        let runs: Arc<Runs> = Arc::default();
+        let (runs, stop): (Arc<Runs>, _) = (Arc::default(), CancellationToken::new());
         let router = routes(RouteSettings {
             runs: Arc::clone(&runs),
             guesses: Arc::default(),
             body_timeout: Duration::from_secs(5),
             origins: vec!["https://chat.example.org".to_owned()],
-            stop_waiting: CancellationToken::new(),
+            stop_waiting: stop.clone(),
         });
         let (access, told) = oneshot::channel();
         let (end, ends) = oneshot::channel();
         let agent = Arc::new(Agent(Mutex::new(Some((access, ends)))));
         let agent = WithTools::new(agent, runs, "http://127.0.0.1:7420/mcp");
         let (events, mut reported) = RunEvents::channel();
-        let ended = tokio::spawn(async move { agent.run(turn("Hi"), events, CancellationToken::new()).await });
+        let ended = tokio::spawn(async move {
+            agent.run(AgentTurn { may_ask_approval: true, ..turn("Hi") }, events, CancellationToken::new()).await
+        });
         let tools: Arc<Mutex<Vec<ToolUse>>> = Arc::default();
         let seen = Arc::clone(&tools);
         tokio::spawn(async move {
             while let Some(event) = reported.recv().await {
-                if let RunEvent::Tool(call) = event {
-                    seen.lock().push(call);
+                match event {
+                    RunEvent::Tool(call) => seen.lock().push(call),
+                    // Nobody decides.
+                    RunEvent::Ask(_, answer) => std::mem::forget(answer),
+                    _ => {}
                 }
             }
         });
-        Self { router, access: told.await.expect("it runs"), end, ended, tools }
+        Self { router, access: told.await.expect("it runs"), end, ended, tools, stop }
     }
 
     fn request(&self) -> axum::http::request::Builder {
         Request::post(PATH)
-            .header("authorization", format!("Bearer {}", self.access.token))
+            .header("authorization", format!("Bearer {}", self.access.tokens.token()))
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
             .header("host", "127.0.0.1:7420")
@@ -234,8 +240,8 @@ async fn rubbish_is_refused() {
 #[tokio::test]
 async fn only_so_many_calls_of_a_run_wait() {
     let runs: Arc<Runs> = Arc::default();
-    let (open, token, mut arriving) = runs.open(Vec::new());
-    let run = runs.of(token.as_bytes()).expect("it is open");
+    let (open, mut arriving) = runs.open(Vec::new());
+    let run = runs.of(open.token().as_bytes()).expect("it is open");
     let calls: Vec<_> = (0..8)
         .map(|_| {
             let run = run.clone();
@@ -256,9 +262,61 @@ async fn only_so_many_calls_of_a_run_wait() {
     }
 }
 
+/// A worker that has lost its run still has its token.
+#[tokio::test]
+async fn what_was_called_with_an_older_token_does_not_count() {
+    let run = Run::begin().await;
+    let old = run.request().body(Body::from(r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#)).unwrap();
+    assert_eq!(run.call("stay_silent", json!({"reason": "it is not for me"})).await["isError"], false);
+
+    run.access.tokens.begin_again();
+
+    assert_eq!(run.send(old).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(run.call("react", json!({"emoji": "👍"})).await["isError"], false, "the first one decides nothing");
+    run.access.tokens.begin_again();
+    assert_eq!(run.end(said("Hello.")).await, Ok(said("Hello.")));
+}
+
+/// It may call again, and again.
+#[tokio::test]
+async fn a_client_that_gives_up_makes_room_for_its_next_call() {
+    let run = Run::begin().await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "request_approval", "arguments": {"action": "pay the rent"}}});
+    for _ in 0..20 {
+        let request = run.request().body(Body::from(body.to_string())).unwrap();
+        let given_up = tokio::time::timeout(Duration::from_millis(20), run.router.clone().oneshot(request)).await;
+        assert!(given_up.is_err(), "it waits");
+    }
+
+    let other = run.call("request_approval", json!({"action": "buy a house"})).await;
+
+    let told = other["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(told.contains("another approval is not decided yet"), "{other}");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_when_the_gateway_stops_is_told_so() {
+    let run = Run::begin().await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "request_approval", "arguments": {"action": "pay the rent"}}});
+    let waiting = run.send(run.request().body(Body::from(body.to_string())).unwrap());
+    let stops = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        run.stop.cancel();
+    };
+
+    let ((status, problem), ()) = tokio::join!(waiting, stops);
+
+    assert_eq!((status, &problem["type"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("urn:rejoinder:problem:stopping")));
+}
+
 #[test]
 fn no_token_is_shown() {
-    let access = ToolAccess { url: "http://127.0.0.1:7420/mcp".into(), token: "hunter2".into() };
+    let run = Runs::default();
+    let (open, _) = Arc::new(run).open(Vec::new());
+    let token = open.token();
+    let access = ToolAccess { url: "http://127.0.0.1:7420/mcp".into(), tokens: open };
 
-    assert!(!format!("{access:?}").contains("hunter2"));
+    assert!(!format!("{access:?}").contains(&*token));
 }

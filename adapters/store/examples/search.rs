@@ -62,7 +62,7 @@ async fn main() {
         ("two common words, the second of them two letters", format!("{second} {}", prefix(2))),
     ] {
         let query = SearchQuery::parse(&query).expect("it has a word");
-        let all = SearchFilter { query, channels: None, conversation: None, before: None, limit: 51 };
+        let all = SearchFilter { query, channels: None, conversation: None, session: None, before: None, limit: 51 };
         let channels = Some(vec![ChannelId::new("webhook", "rare")]);
         let conversation = Some(ConversationId::from(Uuid::from_u128(1)));
         measure(&store, what, &all).await;

@@ -197,6 +197,7 @@ macro_rules! store_conformance {
             a_direct_chat_is_kept_until_it_changes_or_its_person_is_forgotten
             what_was_said_is_found_newest_first
             a_search_can_be_narrowed
+            a_search_can_be_narrowed_to_the_history_of_a_session
             a_search_goes_on_at_its_cursor
             a_search_finds_lines_as_they_are
             a_search_finds_parts_of_a_sentence_without_spaces

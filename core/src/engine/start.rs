@@ -58,7 +58,10 @@ use crate::{
         indexer::Indexer, prober::Prober, retention::Retention, session_teller::SessionTeller, sweep::Sweep,
         watch::Watch,
     },
-    worker::{Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes},
+    worker::{
+        Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes,
+        search::Searches,
+    },
 };
 
 /// A component, with clones of handles of the ground and of local variables, the traits of the store in these fields, and the values of
@@ -177,7 +180,7 @@ impl Ground {
         let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions, outbox],
             agents: runtimes.clone(), file_budget: FileBudget::default());
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents, budgets],
-            inputs: inputs, lines: self.store.clone())
+            inputs: inputs, searches: Searches::new(self.store.clone(), self.clock.clone(), self.lifecycle.clone()))
     }
 
     fn initiative(&self, inlet: &Arc<dyn Inlet>) -> Initiative {

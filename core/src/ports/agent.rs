@@ -134,7 +134,7 @@ impl RunEvents {
         done.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Searches the lines of this conversation's earlier turns, in all of its sessions. Returns at most 20, newest first.
+    /// Searches the lines of earlier turns of this conversation in the turn's session. Returns at most 20, newest first.
     ///
     /// # Errors
     /// Says why nothing was searched, for the agent.

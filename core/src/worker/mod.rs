@@ -17,7 +17,7 @@ mod record;
 mod result;
 pub(crate) mod runtimes;
 mod schedules;
-mod search;
+pub(crate) mod search;
 mod suspension;
 
 use std::{sync::Arc, time::Duration};
@@ -38,6 +38,7 @@ use self::{
     question::Question,
     record::{Recorder, Share},
     result::RunResult,
+    search::Searches,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle},
@@ -54,7 +55,7 @@ use crate::{
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
-    ports::{AgentError, RunEnd, RunEvent, RunEvents, SearchStore, SendResult, SharedClock, StoreError},
+    ports::{AgentError, RunEnd, RunEvent, RunEvents, SendResult, SharedClock, StoreError},
     questions::approvals::MOST_WAITING,
     schedules::Calendar,
     shown::visibility,
@@ -73,7 +74,7 @@ pub(crate) struct Worker {
     pub(crate) ephemerals: Arc<Ephemerals>,
     pub(crate) merges: Arc<Merges>,
     pub(crate) calendar: Arc<Calendar>,
-    pub(crate) lines: Arc<dyn SearchStore>,
+    pub(crate) searches: Searches,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) lifecycle: Lifecycle,
@@ -475,9 +476,7 @@ impl Worker {
                 let done = self.schedule(turn, run, call).await;
                 let _ = answer.send(done);
             }
-            RunEvent::Search(query, answer) => {
-                let _ = answer.send(self.search(turn, query).await);
-            }
+            RunEvent::Search(query, answer) => self.searches.begin(turn, query, answer),
             RunEvent::Remember(own_session, answer) => {
                 let _ = answer.send(remember(memory, own_session).await);
             }

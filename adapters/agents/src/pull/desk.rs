@@ -33,6 +33,13 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// Voids what the worker before could call the tools of the run with.
+    fn begin_again(&self) {
+        if let Some(tools) = &self.turn.tools {
+            tools.tokens.begin_again();
+        }
+    }
+
     /// The time of the gateway's clock at `instant`.
     fn time_at(&self, instant: Instant) -> Timestamp {
         self.turn.now + instant.saturating_duration_since(self.began)
@@ -113,6 +120,7 @@ impl Desk {
     fn offer(self: &Arc<Self>, asking: &Asking<'_>) -> Option<Offer> {
         let takes = |work: &Arc<Work>| (asking.takes)(&work.turn);
         let grant = self.state.lock().leases.grant(asking.worker, takes, rand::random(), Instant::now())?;
+        grant.work.begin_again();
         grant.work.is_leased.notify_one();
         let until = grant.work.time_at(grant.until);
         Some(Offer { desk: Arc::clone(self), work: grant.work, lease: grant.lease, until, is_sent: false })
@@ -202,6 +210,9 @@ impl Entry {
                 Expiry::Queued { worker } => (worker, false),
                 Expiry::Exhausted { worker } => (worker, true),
             };
+            if is_last {
+                self.work.begin_again();
+            }
             self.desk.offered.notify_waiters();
             return Change::Ended { worker, is_last };
         }

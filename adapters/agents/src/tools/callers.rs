@@ -10,7 +10,8 @@ use std::{borrow::Cow, future::pending, mem::take};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentTurn, ApprovalRequest, Outcome, RunEvents, Timestamp, ToolUse, is_blank,
+    AgentApproval, AgentError, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvents, Timestamp, ToolUse,
+    as_stored, is_blank,
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -49,9 +50,15 @@ pub struct CallerTools {
     /// The tool that decided how the run ends.
     first: Option<&'static str>,
     asking: Option<Asking>,
-    /// The approvals that were decided in this run.
-    decided: Vec<(ApprovalRequest, ToolAnswer)>,
+    /// What was decided, and not used: a yes is for one call, a no for the whole run.
+    decided: Vec<AgentApproval>,
+    calls: u32,
 }
+
+const USED: &str = "error: this was approved for another call of yours: ask again";
+
+/// How many calls an agent has in one run.
+const MOST_CALLS: u32 = 1_000;
 
 /// An approval that is not decided yet.
 struct Asking {
@@ -60,6 +67,8 @@ struct Asking {
     decision: BoxFuture<'static, Decision>,
     /// The calls that wait for it: the agent may have given up on one, and called again.
     waiting: Vec<oneshot::Sender<ToolAnswer>>,
+    /// Whether the worker that asked has lost the run, and no other one has asked for the same.
+    is_left: bool,
 }
 
 /// What became of a request, or why nobody was asked.
@@ -68,14 +77,17 @@ type Decision = Result<AgentApproval, String>;
 impl CallerTools {
     /// The calls of a run of `turn`, which begins now. Puts nothing of the turn away.
     pub fn of(turn: &mut AgentTurn, events: RunEvents) -> Self {
+        let turn = without_content(turn);
+        let decided = turn.approvals.iter().filter(|approval| !(approval.had_before && is_yes(approval))).cloned();
         Self {
-            turn: without_content(turn),
+            decided: decided.collect(),
+            calls: 0,
+            turn,
             events,
             began: Instant::now(),
             state: RunState::default(),
             first: None,
             asking: None,
-            decided: Vec::new(),
         }
     }
 
@@ -87,6 +99,13 @@ impl CallerTools {
     /// Carries out a call, with its arguments as JSON. The result is sent to `answer`, that of `request_approval` once it is
     /// [decided](Self::decision).
     pub async fn call(&mut self, name: &str, arguments: String, answer: oneshot::Sender<ToolAnswer>) {
+        self.calls = self.calls.saturating_add(1);
+        if self.calls > MOST_CALLS {
+            // Not reported: a run that calls without end would fill its record.
+            let text = format!("error: a run has at most {MOST_CALLS} calls: end your turn");
+            let _ = answer.send(ToolAnswer { text, is_error: true });
+            return;
+        }
         let decisive = DECISIVE.into_iter().find(|tool| *tool == name);
         let result = match decisive.and_then(|tool| self.refusal(tool)) {
             Some(why) => refuse(&self.events, name, arguments, why).await,
@@ -115,17 +134,30 @@ impl CallerTools {
 
     /// Answers the calls that wait for this decision.
     pub async fn decided(&mut self, decision: Decision) {
-        let Some(Asking { request, arguments, waiting, .. }) = self.asking.take() else { return };
-        let answer = ToolAnswer::from(match decision {
-            Ok(approval) => Approval::from(&approval).json(),
+        let Some(Asking { arguments, waiting, .. }) = self.asking.take() else { return };
+        let answer = ToolAnswer::from(match &decision {
+            Ok(approval) => Approval::from(approval).json(),
             Err(why) => format!("error: nobody was asked: {why}"),
         });
+        let is_yes = decision.as_ref().is_ok_and(is_yes);
+        let mut is_told = false;
         for waiting in waiting {
-            let _ = waiting.send(answer.clone());
+            let answer = if is_yes && is_told { ToolAnswer::from(USED.to_owned()) } else { answer.clone() };
+            // The caller may have gone.
+            is_told |= waiting.send(answer).is_ok();
         }
         report(&self.events, REQUEST_APPROVAL, arguments, &answer).await;
-        if !answer.is_error {
-            self.decided.push((request, answer));
+        self.decided.extend(decision.ok().filter(|_| !(is_told && is_yes)));
+    }
+
+    /// Another worker has the run from now on: what was chosen before does not count, and calls that wait get no answer. What was sent was
+    /// sent.
+    pub fn begin_again(&mut self) {
+        self.first = None;
+        self.state.begin_again();
+        if let Some(asking) = &mut self.asking {
+            asking.waiting.clear();
+            asking.is_left = true;
         }
     }
 
@@ -135,7 +167,7 @@ impl CallerTools {
     /// # Errors
     /// When the run failed, and no call has decided how it ends.
     pub fn outcome(self, ended: Result<Outcome, AgentError>) -> Result<Outcome, AgentError> {
-        if let Some(Asking { request, .. }) = self.asking {
+        if let Some(Asking { request, is_left: false, .. }) = self.asking {
             return Ok(Outcome::Approval(request));
         }
         let said = match &ended {
@@ -177,14 +209,21 @@ impl CallerTools {
 
     /// Asks for an approval, or waits for the one that was asked for with the same request.
     async fn ask(&mut self, request: ApprovalRequest, arguments: String, answer: oneshot::Sender<ToolAnswer>) {
-        if let Some((_, told)) = self.decided.iter().find(|(decided, _)| *decided == request) {
-            let _ = answer.send(told.clone());
+        let stored = as_stored(request.clone());
+        if let Some(index) = self.decided.iter().rposition(|decided| decided.request == stored) {
+            let decided = &self.decided[index];
+            let (is_yes, told) = (is_yes(decided), ToolAnswer::from(Approval::from(decided).json()));
+            report(&self.events, REQUEST_APPROVAL, arguments, &told).await;
+            if answer.send(told).is_ok() && is_yes {
+                self.decided.remove(index);
+            }
             return;
         }
         match &mut self.asking {
             Some(asking) if asking.request == request => {
                 asking.waiting.retain(|waiting| !waiting.is_closed());
                 asking.waiting.push(answer);
+                asking.is_left = false;
             }
             Some(_) => {
                 let why = "error: another approval is not decided yet: wait for it, or end your turn".to_owned();
@@ -193,7 +232,7 @@ impl CallerTools {
             None => {
                 let (events, asked) = (self.events.clone(), request.clone());
                 let decision = async move { events.ask_approval(asked).await }.boxed();
-                self.asking = Some(Asking { request, arguments, decision, waiting: vec![answer] });
+                self.asking = Some(Asking { request, arguments, decision, waiting: vec![answer], is_left: false });
             }
         }
     }
@@ -201,6 +240,10 @@ impl CallerTools {
     fn now(&self) -> Timestamp {
         self.turn.now + self.began.elapsed()
     }
+}
+
+fn is_yes(approval: &AgentApproval) -> bool {
+    approval.state == ApprovalState::Approved
 }
 
 async fn refuse(events: &RunEvents, name: &str, arguments: String, why: String) -> ToolAnswer {

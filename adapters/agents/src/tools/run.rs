@@ -33,6 +33,11 @@ pub(crate) struct RunState {
 }
 
 impl RunState {
+    /// Drops all but that something was sent.
+    pub(super) fn begin_again(&mut self) {
+        *self = Self { sent: self.sent, ..Self::default() };
+    }
+
     pub(crate) const fn has_shown(&self) -> bool {
         !self.shown.is_empty()
     }
@@ -87,7 +92,7 @@ impl RunState {
                 Ok(Call::Defer { .. }) if self.sent => {
                     ("error: what you sent is your answer, which you cannot put off any more".to_owned(), true)
                 }
-                Ok(Call::Search(query)) => (search::told(events.search(query).await, turn.turn), true),
+                Ok(Call::Search(query)) => (search::told(events.search(query).await), true),
                 Ok(Call::Schedule(call)) => (schedule::told(events.schedule(call).await), true),
                 Ok(call) => {
                     let noted = match &call {

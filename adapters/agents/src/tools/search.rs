@@ -1,6 +1,6 @@
 //! The tool with which an agent searches what was said. No I/O.
 
-use rejoinder_core::{Speaker, TurnId, store::FoundLine};
+use rejoinder_core::{Speaker, store::FoundLine};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
@@ -17,14 +17,13 @@ struct Shown<'a> {
     text: &'a str,
 }
 
-/// What an agent is told of a search in a run of the turn `current`, which is left out.
-pub(super) fn told(found: Result<Vec<FoundLine>, String>, current: TurnId) -> String {
+/// What an agent is told of a search.
+pub(super) fn told(found: Result<Vec<FoundLine>, String>) -> String {
     let lines = match found {
         Ok(lines) => lines,
         Err(why) => return format!("error: {why}"),
     };
-    let earlier = lines.iter().filter(|line| line.turn != current);
-    let shown = earlier.map(|line| Shown {
+    let shown = lines.iter().map(|line| Shown {
         at: rfc3339(line.at),
         speaker: line.speaker,
         name: line.name.as_deref(),

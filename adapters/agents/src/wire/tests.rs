@@ -1,6 +1,8 @@
+use std::sync::Arc;
+
 use rejoinder_core::{
     AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind, HistoryLine,
-    LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, ToolAccess, Usage,
+    LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, ToolAccess, ToolTokens, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -47,9 +49,19 @@ fn a_turn_has_the_keys_of_the_contract_and_no_other_that_says_nothing() {
     );
 }
 
+struct OneToken;
+
+impl ToolTokens for OneToken {
+    fn token(&self) -> Arc<str> {
+        "hunter2".into()
+    }
+
+    fn begin_again(&self) {}
+}
+
 #[test]
 fn the_agent_gets_the_token_of_its_tools_and_the_operator_does_not() {
-    let tools = ToolAccess { url: "http://127.0.0.1:7420/mcp".into(), token: "hunter2".into() };
+    let tools = ToolAccess { url: "http://127.0.0.1:7420/mcp".into(), tokens: Arc::new(OneToken) };
     let turn = AgentTurn { tools: Some(tools), ..turn("Hi") };
 
     assert_eq!(written(&turn)["mcp"], json!({"url": "http://127.0.0.1:7420/mcp", "token": "hunter2"}));

@@ -66,7 +66,7 @@ pub(crate) struct WireTurn<'a> {
 #[schema(as = AgentTurnTools)]
 struct Mcp<'a> {
     url: &'a str,
-    token: &'a str,
+    token: String,
 }
 
 #[skip_serializing_none]
@@ -202,7 +202,10 @@ struct MayDefer {
 impl<'a> WireTurn<'a> {
     pub(crate) fn of(turn: &'a AgentTurn) -> Self {
         let tools = turn.tools.as_ref();
-        Self { mcp: tools.map(|tools| Mcp { url: &tools.url, token: &tools.token }), ..Self::with(turn, true) }
+        Self {
+            mcp: tools.map(|tools| Mcp { url: &tools.url, token: tools.tokens.token().to_string() }),
+            ..Self::with(turn, true)
+        }
     }
 
     /// What the operator sees of it: without the bytes of files and the token of the tools.

@@ -2,15 +2,18 @@
 
 use super::{
     subject::Subject,
-    turn::{Turn, accept_one, at, chat, done, new_turn, said},
+    turn::{Turn, accept_one, at, chat, done, new_session, new_turn, said},
 };
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
         conversation::{ChannelId, ConversationRef},
         event::{Amends, InboundEvent, Sender},
+        ids::SessionId,
         log::{LogEvent, LogSeq, NewLogEntry},
         search::SearchQuery,
+        session::SessionChange,
+        turn::Handler,
     },
     ports::store::{
         Store,
@@ -23,7 +26,7 @@ use crate::{
 
 fn query(typed: &str) -> SearchFilter {
     let query = SearchQuery::parse(typed).expect("it has a word");
-    SearchFilter { query, channels: None, conversation: None, before: None, limit: 100 }
+    SearchFilter { query, channels: None, conversation: None, session: None, before: None, limit: 100 }
 }
 
 async fn search(store: &dyn Store, filter: &SearchFilter) -> Vec<FoundLine> {
@@ -162,6 +165,35 @@ pub async fn a_search_can_be_narrowed(subject: &mut impl Subject) {
     let conversation = Some(next.conversation);
     assert_eq!(turns(SearchFilter { conversation, ..all() }).await, [next.id]);
     assert_eq!(turns(SearchFilter { conversation, channels: of(&[&other]), ..all() }).await, []);
+}
+
+/// What an agent may search: no other session of the conversation, no command, and nothing that was taken back.
+pub async fn a_search_can_be_narrowed_to_the_history_of_a_session(subject: &mut impl Subject) {
+    let store = subject.store();
+    let kept = answered(&*store, message(&chat("a"), "1", "a train"), "which train?").await;
+    let back = answered(&*store, message(&chat("a"), "2", "the train back"), "yes").await;
+    let mut command = new_turn(message(&chat("a"), "3", "/link train"));
+    command.turn.as_mut().expect("it is a turn").handler = Handler::Gateway("link".into());
+    let mut command = Turn::of(&*store, command).await;
+    let code = command.answer(&*store, "your code").await;
+    command.settle(&*store, code).await;
+    says(&*store, &command, Speaker::Gateway, "your code for the train", settled()).await;
+    let next = SessionId::new(at(4));
+    let sessions = vec![
+        new_session(next, kept.conversation, 4),
+        SessionChange::LeaveOut { session: kept.session, turns: vec![back.id] },
+    ];
+    done(&*store, Transition { sessions, ..Transition::default() }).await;
+    let other = answered(&*store, message(&chat("a"), "4", "another train"), "no").await;
+    index(&*store, 100).await;
+    let turns = async |session| {
+        let filter = SearchFilter { session: Some(session), conversation: Some(kept.conversation), ..query("train") };
+        search(&*store, &filter).await.iter().map(|line| line.turn).collect::<Vec<_>>()
+    };
+
+    assert_eq!(other.session, next);
+    assert_eq!(turns(kept.session).await, [kept.id, kept.id]);
+    assert_eq!(turns(next).await, [other.id]);
 }
 
 /// A page begins after the last line of the one before.

@@ -265,6 +265,8 @@ pub struct SearchFilter {
     /// Only lines of these channels; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
     pub conversation: Option<ConversationId>,
+    /// Only what the history of this session has: no commands, and nothing that was taken back.
+    pub session: Option<SessionId>,
     /// Only lines before this one: the cursor for the next page.
     pub before: Option<i64>,
     /// The maximum number.

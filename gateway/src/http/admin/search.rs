@@ -37,6 +37,7 @@ impl Filter {
             query: SearchQuery::parse(&self.q).ok_or_else(no_word)?,
             channels: caller.channels(self.channel.as_deref()),
             conversation: paging::id("conversation", "a conversation id", self.conversation)?,
+            session: None,
             before: self.before,
             limit: paging::limit(self.limit)?,
         })

@@ -92,7 +92,8 @@ fn said(text: &str) -> Result<Outcome, AgentError> {
 #[expect(clippy::unnecessary_wraps, reason = "a decision is one")]
 fn approved() -> Decision {
     let (state, by) = (ApprovalState::Approved, Some("Bo".to_owned()));
-    Ok(AgentApproval { action: "pay the rent".to_owned(), state, by, note: None })
+    let request = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None };
+    Ok(AgentApproval { request, state, by, note: None, had_before: false })
 }
 
 #[rstest]
@@ -184,8 +185,83 @@ async fn an_approval_is_waited_for_and_the_run_goes_on() {
 
     let decision = r#"{"action":"pay the rent","decision":"approved","by":"Bo"}"#;
     assert_eq!(again.await.unwrap().text, decision);
-    assert_eq!(run.call(APPROVAL).await.text, decision, "the decision stands");
+    drop(run.begin(APPROVAL).await);
+    assert!(run.tools.asking.is_some(), "it was for one call");
+    run.tools.asking = None;
     assert_eq!(run.tools.outcome(said("Paid.")), said("Paid."));
+}
+
+/// The client may have lost its connection.
+#[tokio::test]
+async fn a_decision_that_nobody_waited_for_is_told_once() {
+    let mut run = Run::new();
+    drop(run.begin(APPROVAL).await);
+    run.decide(approved()).await;
+
+    assert!(run.call(APPROVAL).await.text.contains("approved"));
+
+    let _waiting = run.begin(APPROVAL).await;
+    assert!(run.tools.asking.is_some(), "it is asked for again");
+}
+
+#[tokio::test]
+async fn a_no_holds_for_the_whole_run() {
+    let mut run = Run::new();
+    let waiting = run.begin(APPROVAL).await;
+    run.decide(approved().map(|approval| AgentApproval { state: ApprovalState::Declined, ..approval })).await;
+    assert!(waiting.await.unwrap().text.contains("declined"));
+
+    assert!(run.call(APPROVAL).await.text.contains("declined"));
+}
+
+/// G3. The decision of an earlier run, if that run did not have it.
+#[rstest]
+#[case::not_had(ApprovalState::Approved, false, Some("approved"))]
+#[case::had(ApprovalState::Approved, true, None)]
+#[case::declined(ApprovalState::Declined, true, Some("declined"))]
+#[tokio::test]
+async fn the_decision_of_an_earlier_run_is_told(
+    #[case] state: ApprovalState,
+    #[case] had_before: bool,
+    #[case] told: Option<&str>,
+) {
+    let decision = approved().map(|approval| AgentApproval { state, had_before, ..approval }).unwrap();
+    let (events, reported) = RunEvents::channel();
+    let mut turn = AgentTurn { may_ask_approval: true, approvals: vec![decision], ..turn("Hi") };
+    let mut run = Run { tools: CallerTools::of(&mut turn, events), reported };
+
+    let mut answered = run.begin(APPROVAL).await;
+
+    let answer = answered.try_recv().ok();
+    assert_eq!(answer.is_some(), told.is_some(), "{answer:?}");
+    assert!(told.is_none_or(|told| answer.is_some_and(|answer| answer.text.contains(told))));
+}
+
+/// Its worker has lost the run.
+#[tokio::test]
+async fn what_another_worker_had_chosen_is_dropped_and_what_it_sent_stays() {
+    let mut run = Run::new();
+    run.call(REACTION).await;
+    let mut waiting = run.begin(APPROVAL).await;
+    assert!(waiting.try_recv().is_ok(), "it has reacted");
+    run.tools.begin_again();
+    let _waiting = run.begin(APPROVAL).await;
+    run.tools.begin_again();
+    assert_eq!(run.tools.outcome(said("Hello.")), said("Hello."));
+
+    let mut run = Run::new();
+    run.call(MESSAGE).await;
+    run.tools.begin_again();
+    assert!(run.call(MESSAGE).await.text.contains("your answer already"));
+}
+
+#[tokio::test]
+async fn a_run_has_so_many_calls() {
+    let mut run = Run::new();
+    run.tools.calls = MOST_CALLS - 1;
+    assert!(!run.call(("search_history", r#"{"query":"train"}"#)).await.is_error);
+
+    assert!(run.call(REACTION).await.text.contains("at most 1000 calls"));
 }
 
 /// G3.

@@ -21,7 +21,7 @@ use crate::sqlite::{
 #[async_trait]
 impl SearchStore for SqliteStore {
     async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
-        let SearchFilter { query, channels, conversation, before, limit } = filter;
+        let SearchFilter { query, channels, conversation, session, before, limit } = filter;
         if channels.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
@@ -54,6 +54,9 @@ impl SearchStore for SqliteStore {
         }
         if let Some(conversation) = conversation {
             sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());
+        }
+        if let Some(session) = session {
+            sql.push(" and t.left_out = 0 and t.command is null and t.session_id = ").push_bind(session.as_uuid());
         }
         if let Some(before) = before {
             sql.push(" and s.rowid < ").push_bind(before);
