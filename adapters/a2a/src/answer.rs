@@ -27,12 +27,44 @@ pub(crate) enum DraftChange {
     Update(AnswerUpdate),
 }
 
+/// An artifact: its id, its raw text, and its files.
+#[derive(Debug, PartialEq, Eq)]
+struct Piece {
+    id: String,
+    text: String,
+    files: Files,
+}
+
+/// Files of an answer, and why others are not among them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Files {
+    sent: Vec<Attachment>,
+    unsent: Vec<String>,
+}
+
+impl Files {
+    fn append(&mut self, more: Self) {
+        self.sent.extend(more.sent);
+        self.unsent.extend(more.unsent);
+        self.cut();
+    }
+
+    /// More than an answer may have are not kept in memory.
+    fn cut(&mut self) {
+        if self.sent.len() > MAX_FILES {
+            self.sent.truncate(MAX_FILES);
+            self.unsent.push(format!("there are more than {MAX_FILES}"));
+        }
+        self.unsent.truncate(MAX_FILES);
+    }
+}
+
 /// What the agent has said in a run.
 #[derive(Default)]
 pub(crate) struct Answer {
-    /// The id and the raw text of each artifact.
-    artifacts: Vec<(String, String)>,
-    files: Vec<Attachment>,
+    artifacts: Vec<Piece>,
+    /// Those of messages.
+    files: Files,
     visible: VisibleText,
     size: usize,
     is_cut: bool,
@@ -42,82 +74,97 @@ pub(crate) struct Answer {
 impl Answer {
     /// Whether a person could see something of it.
     pub(crate) fn has_shown(&self) -> bool {
-        self.artifacts.iter().any(|(_, text)| !text.trim().is_empty())
+        self.artifacts.iter().any(|piece| !piece.text.trim().is_empty())
     }
 
     /// Reads an artifact, or more of one.
-    ///
-    /// # Errors
-    /// When it has a file that cannot be sent.
-    pub(crate) fn artifact(&mut self, artifact: Artifact, append: bool) -> Result<Vec<DraftChange>, String> {
-        let text = self.text_of(artifact.parts, "")?;
+    pub(crate) fn artifact(&mut self, artifact: Artifact, append: bool) -> Vec<DraftChange> {
+        let (text, files) = content(artifact.parts, "");
         let id = artifact.artifact_id;
-        let known = self.artifacts.iter().position(|(one, _)| *one == id);
+        let known = self.artifacts.iter().position(|piece| piece.id == id);
         let mut changes = Vec::new();
         match known {
-            None => self.push(&id, &text, &mut changes),
-            Some(at) if append && at + 1 == self.artifacts.len() => self.push(&id, &text, &mut changes),
+            None => self.push(Piece { id, text, files }, &mut changes),
+            Some(at) if append && at + 1 == self.artifacts.len() => self.push(Piece { id, text, files }, &mut changes),
             Some(at) => {
-                let mut artifacts = self.artifacts.clone();
-                let whole = &mut artifacts[at].1;
+                let piece = &mut self.artifacts[at];
                 if !append {
-                    whole.clear();
+                    self.size -= piece.text.len();
+                    (piece.text, piece.files) = (String::new(), Files::default());
                 }
-                whole.push_str(&text);
-                self.replace(artifacts, &mut changes);
+                let (more, is_cut) = cut(&text, self.size);
+                self.size += more.len();
+                self.is_cut |= is_cut;
+                piece.text.push_str(more);
+                piece.files.append(files);
+                self.rewrites += 1;
+                self.rewrite(&mut changes);
             }
-        }
-        Ok(changes)
-    }
-
-    /// Reads all artifacts of a task, in place of those before.
-    ///
-    /// # Errors
-    /// As [`artifact`](Self::artifact).
-    pub(crate) fn artifacts(&mut self, artifacts: Vec<Artifact>) -> Result<Vec<DraftChange>, String> {
-        self.files.clear();
-        let mut texts = Vec::new();
-        for artifact in artifacts.into_iter().take(MAX_ARTIFACTS) {
-            texts.push((artifact.artifact_id, self.text_of(artifact.parts, "")?));
-        }
-        let mut changes = Vec::new();
-        if texts != self.artifacts {
-            self.replace(texts, &mut changes);
-        }
-        Ok(changes)
-    }
-
-    fn replace(&mut self, artifacts: Vec<(String, String)>, changes: &mut Vec<DraftChange>) {
-        self.rewrites += usize::from(!self.artifacts.is_empty());
-        changes.push(DraftChange::Withdraw);
-        self.artifacts.clear();
-        self.visible = VisibleText::default();
-        (self.size, self.is_cut) = (0, false);
-        for (id, text) in artifacts {
-            self.push(&id, &text, changes);
         }
         if self.rewrites > MAX_REWRITES {
             changes.clear();
         }
+        changes
     }
 
-    fn push(&mut self, id: &str, whole: &str, changes: &mut Vec<DraftChange>) {
-        if self.is_cut || self.artifacts.len() >= MAX_ARTIFACTS {
+    /// Reads all artifacts of a task, in place of those before.
+    pub(crate) fn artifacts(&mut self, artifacts: Vec<Artifact>) -> Vec<DraftChange> {
+        let pieces = artifacts.into_iter().take(MAX_ARTIFACTS).map(|artifact| {
+            let (text, files) = content(artifact.parts, "");
+            Piece { id: artifact.artifact_id, text, files }
+        });
+        let pieces: Vec<_> = pieces.collect();
+        let mut changes = Vec::new();
+        if pieces != self.artifacts {
+            self.rewrites += usize::from(!self.artifacts.is_empty());
+            self.replace(pieces, &mut changes);
+        }
+        if self.rewrites > MAX_REWRITES {
+            changes.clear();
+        }
+        changes
+    }
+
+    /// Writes the draft anew, unless that was done often.
+    fn rewrite(&mut self, changes: &mut Vec<DraftChange>) {
+        if self.rewrites <= MAX_REWRITES {
+            let pieces = std::mem::take(&mut self.artifacts);
+            self.replace(pieces, changes);
+        }
+    }
+
+    fn replace(&mut self, pieces: Vec<Piece>, changes: &mut Vec<DraftChange>) {
+        changes.push(DraftChange::Withdraw);
+        self.artifacts.clear();
+        self.visible = VisibleText::default();
+        (self.size, self.is_cut) = (0, false);
+        for piece in pieces {
+            self.push(piece, changes);
+        }
+    }
+
+    fn push(&mut self, Piece { id, text: whole, files }: Piece, changes: &mut Vec<DraftChange>) {
+        let is_new = self.artifacts.last().is_none_or(|last| last.id != id);
+        if is_new && self.artifacts.len() >= MAX_ARTIFACTS {
             self.is_cut = true;
             return;
         }
-        let (text, is_cut) = cut(whole, self.size);
+        let (text, is_cut) = cut(&whole, self.size);
         self.is_cut |= is_cut;
         self.size += text.len();
-        if self.artifacts.last().is_none_or(|(last, _)| last != id) {
+        if is_new && self.is_cut && text.is_empty() && files == Files::default() {
+            return;
+        }
+        if is_new {
             if !self.artifacts.is_empty() {
                 changes.push(DraftChange::Next { rest: self.visible.end(), gap: self.has_shown() });
                 self.visible = VisibleText::default();
             }
-            self.artifacts.push((id.to_owned(), String::new()));
+            self.artifacts.push(Piece { id, text: String::new(), files: Files::default() });
         }
-        if let Some((_, artifact)) = self.artifacts.last_mut() {
-            artifact.push_str(text);
+        if let Some(piece) = self.artifacts.last_mut() {
+            piece.text.push_str(text);
+            piece.files.append(files);
         }
         let mut update = AnswerUpdate::default();
         self.visible.push(text, &mut update);
@@ -126,34 +173,16 @@ impl Answer {
     }
 
     /// The text of a message, with its files among those of the answer.
-    ///
-    /// # Errors
-    /// As [`artifact`](Self::artifact).
-    pub(crate) fn message(&mut self, message: Option<Message>) -> Result<String, String> {
-        let text = self.text_of(message.and_then(|message| message.parts), "\n\n")?;
-        Ok(cut(&text, 0).0.to_owned())
+    pub(crate) fn message(&mut self, message: Option<Message>) -> String {
+        let (text, files) = content(message.and_then(|message| message.parts), "\n\n");
+        self.files.append(files);
+        cut(&text, 0).0.to_owned()
     }
 
-    fn text_of(&mut self, parts: Option<Vec<Part>>, between: &str) -> Result<String, String> {
-        let mut texts = Vec::new();
-        for part in parts.unwrap_or_default() {
-            match part {
-                Part { text: Some(text), .. } => texts.push(text),
-                Part { data: Some(data), .. } => texts.push(format!("```json\n{data:#}\n```")),
-                Part { raw: None, url: None, .. } => {}
-                Part { raw, url, filename, media_type, .. } => {
-                    if self.files.len() >= MAX_FILES {
-                        self.is_cut = true;
-                        continue;
-                    }
-                    let name = filename.filter(|name| !name.is_empty()).unwrap_or_else(|| "file".to_owned());
-                    let media_type = media_type.filter(|kind| !kind.is_empty());
-                    let file = attachment(name, media_type, raw, url);
-                    self.files.push(file.map_err(|why| format!("a file of the agent cannot be sent: {why}"))?);
-                }
-            }
-        }
-        Ok(texts.join(between))
+    /// Why files of the agent are not among those of the answer, for the operator.
+    pub(crate) fn unsent(&self) -> impl Iterator<Item = &str> {
+        let all = self.artifacts.iter().map(|piece| &piece.files).chain([&self.files]);
+        all.flat_map(|files| &files.unsent).map(String::as_str)
     }
 
     /// The rest of the text to show.
@@ -163,8 +192,14 @@ impl Answer {
 
     /// The whole answer: the artifacts, and what the agent said at the end if they do not say it. `cut_off` says that the rest is missing.
     pub(crate) fn into_reply(self, last: &str, cut_off: &str) -> Reply {
-        let mut texts: Vec<_> =
-            self.artifacts.into_iter().map(|(_, text)| text).filter(|text| !is_blank(text)).collect();
+        let mut files = Files::default();
+        let mut texts = Vec::new();
+        for piece in self.artifacts {
+            files.append(piece.files);
+            texts.push(piece.text);
+        }
+        files.append(self.files);
+        texts.retain(|text| !is_blank(text));
         if !is_blank(last) && !texts.iter().any(|text| text.contains(last.trim())) {
             texts.push(last.to_owned());
         }
@@ -175,12 +210,34 @@ impl Answer {
             let visible = texts.iter().map(|text| Shim::whole(text)).filter(|text| !text.is_empty());
             visible.collect::<Vec<_>>().join("\n\n")
         };
-        if self.is_cut {
+        if self.is_cut || !files.unsent.is_empty() {
             text.push_str("\n\n");
             text.push_str(cut_off);
         }
-        Reply { text, attachments: self.files, choices: None }
+        Reply { text, attachments: files.sent, choices: None }
     }
+}
+
+/// The text of parts, and their files.
+fn content(parts: Option<Vec<Part>>, between: &str) -> (String, Files) {
+    let (mut texts, mut files) = (Vec::new(), Files::default());
+    for part in parts.unwrap_or_default() {
+        match part {
+            Part { text: Some(text), .. } => texts.push(text),
+            Part { data: Some(data), .. } => texts.push(format!("```json\n{data:#}\n```")),
+            Part { raw: None, url: None, .. } => {}
+            Part { raw, url, filename, media_type, .. } => {
+                let name = filename.filter(|name| !name.is_empty()).unwrap_or_else(|| "file".to_owned());
+                let media_type = media_type.filter(|kind| !kind.is_empty());
+                match attachment(name, media_type, raw, url) {
+                    Ok(file) => files.sent.push(file),
+                    Err(why) => files.unsent.push(why),
+                }
+                files.cut();
+            }
+        }
+    }
+    (texts.join(between), files)
 }
 
 #[cfg(test)]
@@ -218,7 +275,7 @@ mod tests {
     fn an_answer_is_its_artifacts(#[case] pieces: &[(&str, &str, bool)], #[case] whole: &str) {
         let (mut answer, mut seen) = (Answer::default(), String::new());
         for (id, text, append) in pieces {
-            apply(&mut seen, answer.artifact(artifact(id, &json!([{ "text": text }])), *append).expect("good"));
+            apply(&mut seen, answer.artifact(artifact(id, &json!([{ "text": text }])), *append));
         }
         seen.push_str(&answer.end());
 
@@ -228,12 +285,12 @@ mod tests {
     #[test]
     fn the_state_of_a_task_takes_the_place_of_what_was_streamed() {
         let (mut answer, mut seen) = (Answer::default(), String::new());
-        apply(&mut seen, answer.artifact(artifact("a", &json!([{ "text": "Hel" }])), false).expect("good"));
-        let same = answer.artifacts(vec![artifact("a", &json!([{ "text": "Hel" }]))]).expect("good");
+        apply(&mut seen, answer.artifact(artifact("a", &json!([{ "text": "Hel" }])), false));
+        let same = answer.artifacts(vec![artifact("a", &json!([{ "text": "Hel" }]))]);
         assert_eq!(same, []);
 
         let parts = json!([{ "text": "Hel" }, { "text": "lo." }]);
-        apply(&mut seen, answer.artifacts(vec![artifact("a", &parts)]).expect("good"));
+        apply(&mut seen, answer.artifacts(vec![artifact("a", &parts)]));
 
         assert_eq!((seen.as_str(), answer.into_reply("", "").text.as_str()), ("Hello.", "Hello."));
     }
@@ -244,7 +301,7 @@ mod tests {
     #[case("Done.", "The report.\n\nDone.")]
     fn what_the_agent_says_at_the_end_is_said_once(#[case] last: &str, #[case] whole: &str) {
         let mut answer = Answer::default();
-        answer.artifact(artifact("a", &json!([{ "text": "The report." }])), false).expect("good");
+        answer.artifact(artifact("a", &json!([{ "text": "The report." }])), false);
         assert_eq!(answer.into_reply(last, "").text, whole);
     }
 
@@ -257,7 +314,7 @@ mod tests {
             { "later": "version" },
         ]);
         let mut answer = Answer::default();
-        answer.artifact(artifact("a", &parts), false).expect("good");
+        answer.artifact(artifact("a", &parts), false);
 
         let reply = answer.into_reply("", "");
         let urls: Vec<_> = reply.attachments.iter().map(|file| (&*file.name, &*file.url)).collect();
@@ -266,23 +323,66 @@ mod tests {
     }
 
     #[rstest]
-    #[case(json!([{ "raw": "no base64!", "mediaType": "text/plain" }]))]
-    #[case(json!([{ "url": "file:///etc/passwd" }]))]
-    fn a_file_that_cannot_be_sent_is_an_error(#[case] parts: Value) {
-        assert!(Answer::default().artifact(artifact("a", &parts), false).is_err());
+    #[case(json!({ "raw": "no base64!", "mediaType": "text/plain" }))]
+    #[case(json!({ "url": "file:///etc/passwd" }))]
+    fn a_file_that_cannot_be_sent_costs_itself(#[case] part: Value) {
+        let mut answer = Answer::default();
+        answer.artifact(artifact("a", &json!([{ "text": "The report." }, part])), false);
+
+        assert_eq!(answer.unsent().count(), 1);
+        let reply = answer.into_reply("", "Something is missing.");
+        assert_eq!((reply.text.as_str(), reply.attachments.len()), ("The report.\n\nSomething is missing.", 0));
+    }
+
+    #[test]
+    fn the_file_of_an_artifact_that_comes_again_is_attached_once() {
+        let parts = json!([{ "text": "Here." }, { "url": "https://x.example/b.png" }]);
+        let mut answer = Answer::default();
+        answer.artifact(artifact("a", &parts), false);
+        answer.artifact(artifact("a", &parts), false);
+        answer.artifacts(vec![artifact("a", &parts)]);
+
+        assert_eq!(answer.into_reply("", "").attachments.len(), 1);
+    }
+
+    #[test]
+    fn more_files_than_an_answer_may_have_cost_no_text() {
+        let mut answer = Answer::default();
+        for number in 0..=MAX_FILES {
+            answer.artifact(artifact(&number.to_string(), &json!([{ "url": "https://x.example/" }])), false);
+        }
+        answer.artifact(artifact("last", &json!([{ "text": "The report." }])), false);
+
+        let reply = answer.into_reply("", "Something is missing.");
+        assert_eq!((reply.text.as_str(), reply.attachments.len()), ("The report.\n\nSomething is missing.", MAX_FILES));
+    }
+
+    /// The draft is not written anew without end; the answer is whole.
+    #[test]
+    fn two_artifacts_that_grow_in_turn_are_whole() {
+        let mut answer = Answer::default();
+        let mut changes = 0;
+        for _ in 0..1_000 {
+            for id in ["a", "b"] {
+                changes += answer.artifact(artifact(id, &json!([{ "text": id }])), true).len();
+            }
+        }
+
+        assert!(changes < 10 * MAX_REWRITES, "{changes}");
+        assert_eq!(answer.into_reply("", "").text, format!("{}\n\n{}", "a".repeat(1_000), "b".repeat(1_000)));
     }
 
     #[test]
     fn an_answer_has_an_end() {
         let mut answer = Answer::default();
         for _ in 0..3 {
-            answer.artifact(artifact("a", &json!([{ "text": "ä".repeat(MAX_ANSWER / 4 + 1) }])), true).expect("good");
+            answer.artifact(artifact("a", &json!([{ "text": "ä".repeat(MAX_ANSWER / 4 + 1) }])), true);
         }
         for number in 0..2 * MAX_ARTIFACTS {
-            answer.artifact(artifact(&number.to_string(), &json!([{ "text": "" }])), true).expect("good");
+            answer.artifact(artifact(&number.to_string(), &json!([{ "text": "" }])), true);
         }
         for _ in 0..=MAX_FILES {
-            answer.artifact(artifact("a", &json!([{ "url": "https://x.example/" }])), true).expect("good");
+            answer.artifact(artifact("a", &json!([{ "url": "https://x.example/" }])), true);
         }
 
         assert_eq!(answer.artifacts.len(), 1);

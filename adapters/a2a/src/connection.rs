@@ -57,6 +57,18 @@ impl CallError {
     }
 }
 
+impl CallError {
+    /// The error of a run whose message the agent has got: another agent must not be asked in its place.
+    pub(crate) fn of_begun(self) -> AgentError {
+        match self.into() {
+            AgentError::Unreachable(why) => {
+                AgentError::Stalled(format!("it works on the message and cannot be reached: {why}"))
+            }
+            error => error,
+        }
+    }
+}
+
 impl From<CallError> for AgentError {
     fn from(error: CallError) -> Self {
         match error {
@@ -89,7 +101,7 @@ pub async fn find(settings: &A2aSection, http: reqwest::Client) -> Result<FoundA
     let connection = Connection::new(settings, http)?;
     let began = Instant::now();
     let (card, endpoint) = connection.read_card().await.map_err(|error| error.to_string())?;
-    let name = short(&format!("{} {}", card.name, card.version)).trim().to_owned();
+    let name = connection.told(&short(&format!("{} {}", card.name, card.version))).trim().to_owned();
     let name = if name.is_empty() { "an agent without a name".to_owned() } else { name };
     Ok(FoundAgent { name, streams: endpoint.streams, took: began.elapsed() })
 }
@@ -138,7 +150,7 @@ impl Connection {
         let read = async {
             let response = self.send(request, BRIEF).await?;
             let body = self.body(response, MAX_CARD, BRIEF).await?;
-            serde_json::from_slice::<Card>(&body).map_err(|error| CallError::Broken(error.to_string()))
+            serde_json::from_slice::<Card>(&body).map_err(|error| CallError::Broken(self.told(&error.to_string())))
         };
         let card = read.await.map_err(|error| {
             AgentError::Unreachable(match AgentError::from(error) {
@@ -147,7 +159,8 @@ impl Connection {
                 error => format!("its card cannot be read: {error}"),
             })
         })?;
-        let endpoint = Arc::new(Endpoint::of(&card, &self.card_url).map_err(AgentError::Unreachable)?);
+        let endpoint =
+            Arc::new(Endpoint::of(&card, &self.card_url).map_err(|why| AgentError::Unreachable(self.told(&why)))?);
         *self.endpoint.lock() = Some(Arc::clone(&endpoint));
         Ok((card, endpoint))
     }

@@ -15,7 +15,7 @@ use rejoinder_core::{
 use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::{
     A2aSection,
@@ -65,6 +65,10 @@ impl A2a {
         if is_stored && let Some(begun) = memory.as_ref().and_then(|memory| memory.begun_for(turn)) {
             let begun = begun.id.clone();
             run.memory.clone_from(&memory);
+            // A later run of this process is not one after a crash.
+            if let Some(memory) = memory.clone() {
+                run.slot.keep(run.epoch, memory);
+            }
             if let Some(outcome) = run.resume(&begun).await? {
                 return Ok(outcome);
             }
@@ -213,8 +217,12 @@ impl<'a> Run<'a> {
         let input = json!({ "agent": &**name, "at": redacted_url(&self.endpoint.url) });
         self.report.shown(blocks::shown(&input, &blocks)).await;
         let params = message::params(self.turn, &blocks, &self.endpoint, memory.as_ref());
-        self.goes_on = memory.as_ref().and_then(Memory::waiting).is_some();
+        let waiting = memory.as_ref().and_then(Memory::waiting).map(ToOwned::to_owned);
+        self.goes_on = waiting.is_some();
         self.memory = memory;
+        if let Some(waiting) = waiting {
+            self.task.goes_on(&waiting);
+        }
         let (endpoint, trace) = (Arc::clone(&self.endpoint), self.turn.trace.as_ref());
         if endpoint.streams {
             let mut stream = connection.stream(&endpoint, Method::SendStreamingMessage, params, trace).await?;
@@ -262,7 +270,7 @@ impl<'a> Run<'a> {
                 debug!(agent = &*self.a2a.name, code = error.code, "an agent does not know a task any more");
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error.of_begun()),
         }
     }
 
@@ -280,7 +288,7 @@ impl<'a> Run<'a> {
                     }
                 }
                 Err(error) if error.is_passing() && failures < MAX_FAILURES => failures += 1,
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error.of_begun()),
             }
             if subscribes && failures == 0 {
                 match connection.stream(&endpoint, Method::SubscribeToTask, json!({ "id": id }), None).await {
@@ -304,11 +312,12 @@ impl<'a> Run<'a> {
                 Ok(Some(event)) => event,
                 Ok(None) => return Ok(None),
                 Err(error) if error.is_passing() => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error.of_begun()),
             };
             let task = event.task.as_ref().map(|task| &task.status);
             let statuses = [task, event.status_update.as_ref().map(|update| &update.status)];
-            if statuses.into_iter().flatten().any(|status| status.state != State::Working) {
+            let ends = statuses.into_iter().flatten().any(|status| status.state != State::Working);
+            if ends || event.message.is_some() {
                 return Ok(Some(event));
             }
             self.take(event).await?;
@@ -331,7 +340,7 @@ impl<'a> Run<'a> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         if let Some(message) = event.message {
             self.note("", message.context_id.as_deref().unwrap_or_default(), false).await?;
-            let words = self.answer.message(Some(message)).map_err(AgentError::Broken)?;
+            let words = self.answer.message(Some(message));
             return Ok(Some(self.reply(&words).await));
         }
         if let Some(task) = event.task {
@@ -345,7 +354,7 @@ impl<'a> Run<'a> {
         if let Some(update) = event.artifact_update {
             if self.note(&update.task_id, &update.context_id, false).await? {
                 let append = update.append == Some(true);
-                let changes = self.answer.artifact(update.artifact, append).map_err(AgentError::Broken)?;
+                let changes = self.answer.artifact(update.artifact, append);
                 self.draft(changes).await;
             }
             return Ok(None);
@@ -364,7 +373,7 @@ impl<'a> Run<'a> {
         if !self.note(&task.id, &task.context_id, waits).await? {
             return Ok(None);
         }
-        let changes = self.answer.artifacts(task.artifacts.unwrap_or_default()).map_err(AgentError::Broken)?;
+        let changes = self.answer.artifacts(task.artifacts.unwrap_or_default());
         self.draft(changes).await;
         self.status(task.status).await
     }
@@ -374,7 +383,7 @@ impl<'a> Run<'a> {
         if state == State::Working {
             return Ok(None);
         }
-        let words = self.answer.message(message).map_err(AgentError::Broken)?;
+        let words = self.answer.message(message);
         let told = self.a2a.connection.told(&words);
         let refused = |status: &str, message: String| Err(AgentError::Refused { status: status.to_owned(), message });
         if state != State::AuthRequired {
@@ -411,6 +420,9 @@ impl<'a> Run<'a> {
     async fn reply(&mut self, words: &str) -> Outcome {
         self.report.text(self.answer.end()).await;
         let answer = std::mem::take(&mut self.answer);
+        for why in answer.unsent() {
+            warn!(agent = &*self.a2a.name, turn_id = %self.turn.turn, why, "a file of an A2A agent is not sent");
+        }
         let reply: Reply = answer.into_reply(words, &self.turn.cut_off);
         Outcome::Reply(reply)
     }

@@ -16,11 +16,13 @@ pub(crate) struct RunTask {
     connection: Arc<Connection>,
     endpoint: Arc<Endpoint>,
     id: Option<String>,
+    /// The task that a message goes on in, until the agent has named one.
+    expected: Option<String>,
 }
 
 impl RunTask {
     pub(crate) const fn new(connection: Arc<Connection>, endpoint: Arc<Endpoint>) -> Self {
-        Self { connection, endpoint, id: None }
+        Self { connection, endpoint, id: None, expected: None }
     }
 
     /// Its id, as soon as the agent has named it.
@@ -29,19 +31,24 @@ impl RunTask {
     }
 
     pub(crate) fn named(&mut self, id: &str) {
-        self.id = Some(id.to_owned());
+        (self.id, self.expected) = (Some(id.to_owned()), None);
+    }
+
+    /// A message is sent in this task, with which the agent goes on.
+    pub(crate) fn goes_on(&mut self, id: &str) {
+        self.expected = Some(id.to_owned());
     }
 
     /// The agent does not work on it any more.
     pub(crate) fn ended(&mut self) {
-        self.id = None;
+        (self.id, self.expected) = (None, None);
     }
 }
 
 impl Drop for RunTask {
     fn drop(&mut self) {
         // Without a runtime the process ends.
-        let (Some(id), Ok(runtime)) = (self.id.take(), Handle::try_current()) else { return };
+        let (Some(id), Ok(runtime)) = (self.id.take().or(self.expected.take()), Handle::try_current()) else { return };
         let (connection, endpoint) = (Arc::clone(&self.connection), Arc::clone(&self.endpoint));
         runtime.spawn(async move {
             let cancel = connection.about_task::<IgnoredAny>(&endpoint, Method::CancelTask, &id);

@@ -118,7 +118,7 @@ fn not_json(error: &serde_json::Error) -> Problem {
 
 fn stopping() -> Problem {
     let detail = "the gateway stops. The turn runs again when it has started";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "Unavailable: the gateway is stopping", detail)
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "Service Unavailable: the gateway is stopping", detail)
         .with_header(header::RETRY_AFTER, HeaderValue::from_static("5"))
 }
 
