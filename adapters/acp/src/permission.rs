@@ -36,7 +36,7 @@ pub(crate) struct Permissions {
 
 impl Permissions {
     pub(crate) fn new(approvals: &[AgentApproval], may_ask: bool) -> Self {
-        let is_used = |approval: &AgentApproval| approval.had_before && approval.state == ApprovalState::Approved;
+        let is_used = |approval: &AgentApproval| approval.is_used && approval.state == ApprovalState::Approved;
         let approvals = approvals.iter().map(|approval| (approval.clone(), is_used(approval)));
         Self { approvals: approvals.collect(), may_ask }
     }
@@ -152,7 +152,7 @@ mod tests {
 
     fn approval(call: &ToolCall, state: ApprovalState) -> AgentApproval {
         let request = as_stored(request(action(call), call));
-        AgentApproval { request, state, by: None, note: None, had_before: false }
+        AgentApproval { request, state, by: None, note: None, is_used: false }
     }
 
     /// Gemini lists `allow_always` first.
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn an_approval_of_an_earlier_run_allows_nothing_any_more() {
         let mut approvals = ["rm a", "rm b"].map(|it| approval(&call(it), ApprovalState::Approved));
-        approvals[0].had_before = true;
+        approvals[0].is_used = true;
         let mut permissions = Permissions::new(&approvals, true);
 
         assert!(matches!(permissions.decide(&call("rm a"), &options(&ALL)), Decision::Ask(_)));

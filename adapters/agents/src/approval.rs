@@ -14,20 +14,25 @@ pub(crate) struct Approval<'a> {
     decision: &'static str,
     by: Option<&'a str>,
     note: Option<&'a str>,
-    /// An earlier run of this turn had the decision: what was approved may be done already, and must be asked for again.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    had_before: bool,
+    /// `true`: an earlier run was given the approval, which allows nothing any more.
+    used: Option<bool>,
 }
 
 impl<'a> From<&'a AgentApproval> for Approval<'a> {
     fn from(approval: &'a AgentApproval) -> Self {
-        let AgentApproval { request, state, by, note, had_before } = approval;
+        let AgentApproval { request, state, by, note, is_used } = approval;
         let decision = match state {
             ApprovalState::Approved => "approved",
             ApprovalState::Declined => "declined",
             ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "expired",
         };
-        Self { action: &request.action, decision, by: by.as_deref(), note: note.as_deref(), had_before: *had_before }
+        Self {
+            action: &request.action,
+            decision,
+            by: by.as_deref(),
+            note: note.as_deref(),
+            used: is_used.then_some(true),
+        }
     }
 }
 

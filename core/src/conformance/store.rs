@@ -62,6 +62,7 @@ macro_rules! store_conformance {
             of_an_expired_question_those_are_told_who_wait_for_it
             words_that_pick_are_known_again
             an_approval_is_decided_once
+            an_approval_is_given_to_one_run
             an_approval_knows_who_was_told
             of_64_picks_at_once_one_answers
             only_who_was_asked_picks

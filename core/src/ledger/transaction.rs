@@ -91,7 +91,7 @@ impl<'a> Transaction<'a> {
         let mut transition = Transition::default();
         let mut delivery = None;
         match trigger {
-            Trigger::Event | Trigger::NotAttempted(_) | Trigger::Asked(_) => {}
+            Trigger::Event | Trigger::NotAttempted(_) | Trigger::Asked { .. } => {}
             Trigger::Closes(question) => transition.closed_questions.push(ClosedQuestion { turn: *question, at: now }),
             Trigger::RunEnded { end, remark, .. } => {
                 transition.runs_ended.push(end.clone());
@@ -421,7 +421,7 @@ impl<'a> Transaction<'a> {
     fn ask_approval(&mut self, turn: &TurnRecord, request: ApprovalRequest, until: Option<Timestamp>) {
         let at_once = match self.trigger {
             Trigger::RunEnded { at_once, .. } => at_once.filter(|_| until.is_none()),
-            Trigger::Asked(at_once) => Some(*at_once),
+            Trigger::Asked { at_once, .. } => Some(*at_once),
             _ => None,
         };
         let sender = &turn.event.sender;
@@ -438,6 +438,10 @@ impl<'a> Transaction<'a> {
             decided_at: at_once.map(|_| self.now),
             decided_by: at_once.map(DecidedAtOnce::by),
             note: at_once.and_then(DecidedAtOnce::note),
+            given_to: match self.trigger {
+                Trigger::Asked { at_once, run } => at_once.approves().then_some(*run),
+                _ => None,
+            },
             told: Vec::new(),
         };
         let (at, subject, approval_id) = (self.now, subject_of(turn), asked.id);

@@ -24,7 +24,7 @@ pub(crate) enum Trigger {
         at_once: Option<DecidedAtOnce>,
     },
     /// A run asks for an approval and goes on: this decides it.
-    Asked(DecidedAtOnce),
+    Asked { at_once: DecidedAtOnce, run: u32 },
     /// A command was executed.
     Command {
         end: RunEnd,

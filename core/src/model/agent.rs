@@ -144,8 +144,8 @@ pub struct AgentApproval {
     pub by: Option<String>,
     /// What they say about it.
     pub note: Option<String>,
-    /// Whether an earlier run had the decision. What was approved may be done already: it is no approval to do it again.
-    pub had_before: bool,
+    /// Whether an earlier run was given the approval, and may have acted on it: it allows nothing any more.
+    pub is_used: bool,
 }
 
 /// Where a person gets the agent's answers, for the agent's instructions.
@@ -200,7 +200,8 @@ pub struct AgentTurn {
     pub handoff: Option<Handoff>,
     /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).
     pub may_defer: DeferralLimits,
-    /// The approvals that this agent asked for in earlier runs of the turn, oldest first.
+    /// The approvals that this agent asked for in earlier runs of the turn, oldest first. Each is given to one run: see
+    /// [`AgentApproval::is_used`].
     pub approvals: Vec<AgentApproval>,
     /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
     /// rule, to decide it.

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     base::words::excerpt,
     model::{
+        agent::AgentName,
         conversation::ChannelId,
         ids::{ApprovalId, PersonId, TurnId},
     },
@@ -93,6 +94,8 @@ pub struct Approval {
     pub decided_by: Option<String>,
     /// What they say to the agent about it.
     pub note: Option<String>,
+    /// The number of the run that was given the approval; `None` if none was.
+    pub given_to: Option<u32>,
     /// Who was told of it, to decide it.
     pub told: Vec<PersonId>,
 }
@@ -110,6 +113,8 @@ pub enum ApprovalChange {
     Asked(Box<Approval>),
     /// Somebody decided one that waits.
     Decided { id: ApprovalId, state: ApprovalState, at: Timestamp, by: String, note: Option<String> },
+    /// The approvals that this agent has in a turn, and that no run was given, are given to run `run`.
+    Given { turn: TurnId, agent: AgentName, run: u32 },
     /// The one that a turn waits for is closed: nobody decided it in time, or it is not waited for any more.
     Closed {
         turn: TurnId,

@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use rejoinder_guard::{ApprovalRequest, ObligationState, SignalKind, Timestamp};
+use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
 
 use super::{
@@ -15,25 +15,22 @@ use crate::{
     base::{channels::Channels, words::excerpt},
     events::Run,
     model::{
-        AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalFilter, Author, Capabilities,
-        DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine, Identity, InboundEvent,
-        KnownPeople, LineState, LiveSettings, ScheduleLimits, Settings, Span, Speaker, Surface, TurnId, TurnRecord,
-        TurnTrace,
+        AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalChange, ApprovalFilter, ApprovalState,
+        Author, Capabilities, DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine,
+        Identity, InboundEvent, KnownPeople, LineState, LiveSettings, ScheduleLimits, Settings, Span, Speaker, Surface,
+        TurnId, TurnRecord, TurnTrace,
     },
     operator::own_commands,
     people::People,
     ports::{
         AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, OutboxStore, QuestionStore, RunRecord,
-        SessionStore, SharedClock, StoreError,
+        SessionStore, SharedClock, StoreError, Transition,
     },
     questions::approvals::{MOST_WAITING, PAGE},
 };
 
 /// The `end` of a run that deferred its answer, in its record.
 pub(super) const DEFERRAL: &str = SignalKind::Deferral.as_str();
-
-/// How a run ends that asks for an approval.
-pub(super) const APPROVAL: &str = "approval";
 
 /// How long an answer may be on its way before the agent is told that the person has not seen it.
 const ON_ITS_WAY: Duration = Duration::from_mins(2);
@@ -261,29 +258,27 @@ impl Inputs {
 
     /// What became of the approvals that earlier runs of the turn asked for.
     async fn approvals(&self, turn: &TurnRecord, run: &Run) -> Result<Vec<AgentApproval>, StoreError> {
-        if run.number == 1 {
-            return Ok(Vec::new());
-        }
-        let mut asked = self.questions.approvals(ApprovalFilter::Of(turn.id), PAGE).await?;
-        asked.retain(|approval| run.handler.agent().is_some_and(|agent| *agent == approval.agent));
-        if asked.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut runs = self.store.runs(turn.id).await?;
-        runs.retain(|other| other.number < run.number && other.handler == run.handler);
-        let had: Vec<bool> = (0..asked.len()).map(|index| runs.iter().any(|run| had(run, &asked, index))).collect();
-        let decisions = asked.into_iter().zip(had);
-        Ok(decisions.map(|(asked, had_before)| AgentApproval { had_before, ..decision(asked) }).collect())
+        if run.number == 1 { Ok(Vec::new()) } else { self.give_approvals(turn.id, run).await }
     }
 
-    /// What became of the latest approval of the turn that was asked for with this request.
-    pub(super) async fn decided(
-        &self,
-        turn: TurnId,
-        request: &ApprovalRequest,
-    ) -> Result<Option<AgentApproval>, StoreError> {
-        let asked = self.questions.approvals(ApprovalFilter::Of(turn), PAGE).await?;
-        Ok(asked.into_iter().rev().find(|approval| approval.request == *request).map(decision))
+    /// Gives a run the approvals that its agent has in a turn. It is stored before the run is told, so that no other run acts on
+    /// them. Returns what became of all that the agent asked for, oldest first.
+    pub(super) async fn give_approvals(&self, turn: TurnId, run: &Run) -> Result<Vec<AgentApproval>, StoreError> {
+        let Some(agent) = run.handler.agent() else { return Ok(Vec::new()) };
+        let mut asked = self.questions.approvals(ApprovalFilter::Of(turn), PAGE).await?;
+        asked.retain(|approval| *approval.agent == **agent);
+        if asked.iter().any(|approval| approval.state == ApprovalState::Approved && approval.given_to.is_none()) {
+            let approvals = vec![ApprovalChange::Given { turn, agent: agent.clone(), run: run.number }];
+            self.questions.commit(Transition { approvals, ..Transition::default() }).await?;
+        }
+        let told = |Approval { request, state, decided_by: by, note, given_to, .. }| AgentApproval {
+            request,
+            state,
+            by,
+            note,
+            is_used: given_to.is_some_and(|given_to| given_to != run.number),
+        };
+        Ok(asked.into_iter().map(told).collect())
     }
 
     /// How many approvals wait that agents have asked for while they answered the sender of an event.
@@ -309,21 +304,6 @@ impl Inputs {
         let due = turn.obligation.named_time().unwrap_or(run.started_at);
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at?, due })))
     }
-}
-
-fn decision(approval: Approval) -> AgentApproval {
-    let Approval { request, state, decided_by: by, note, .. } = approval;
-    AgentApproval { request, state, by, note, had_before: false }
-}
-
-/// Whether a run went on after the decision of an approval, one of those that were `asked` for. A run that ended with a request, the
-/// latest one, had no decision of it.
-fn had(run: &RunRecord, asked: &[Approval], index: usize) -> bool {
-    let Some(decided_at) = asked[index].decided_at else { return false };
-    let Some(ended_at) = run.ended_at else { return true };
-    let is_after = |later: &Approval| later.asked_at > ended_at;
-    let is_its_end = run.end.as_deref() == Some(APPROVAL) && asked[index + 1..].iter().all(is_after);
-    decided_at <= ended_at && !is_its_end
 }
 
 /// A person who writes this long after an answer that is still on its way has not read it.

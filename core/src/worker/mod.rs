@@ -539,7 +539,7 @@ fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
         Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
         Outcome::React(_) => (SignalKind::Reaction.as_str(), None),
         Outcome::Defer { note, .. } => (input::DEFERRAL, note.clone()),
-        Outcome::Approval(request) => (input::APPROVAL, Some(request.action.clone())),
+        Outcome::Approval(request) => ("approval", Some(request.action.clone())),
         Outcome::Silent(reason) => ("silent", Some(reason.clone())),
     }
 }

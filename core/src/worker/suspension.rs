@@ -32,7 +32,7 @@ impl Worker {
         let request = as_stored(request);
         let at_once = self.decided_at_once(&Outcome::Approval(request.clone()), turn, run).await;
         let (event, trigger) = match at_once {
-            Some(at_once) => (Event::SuspendedByRule(request.clone()), Trigger::Asked(at_once)),
+            Some(at_once) => (Event::SuspendedByRule(request.clone()), Trigger::Asked { at_once, run: run.number }),
             None => (Event::Suspended(request.clone()), Trigger::Event),
         };
         let decided = self.ledger.decide_until_stored(turn, event, trigger).await;
@@ -45,7 +45,7 @@ impl Worker {
                 state: ApprovalState::of_decision(at_once.approves()),
                 by: Some(at_once.by()),
                 note: at_once.note(),
-                had_before: false,
+                is_used: false,
             }),
         };
         // Fails if the runtime does not wait any longer.
@@ -81,27 +81,28 @@ impl Worker {
         question: &mut Option<Question>,
         stop: &CancellationToken,
     ) -> Result<Option<ApprovalRequest>, String> {
-        let request = question.as_ref().map(|question| question.request.clone());
         loop {
+            if let Some(Question { request, .. }) = question.take_if(|question| question.answer.is_closed()) {
+                return Ok(Some(request));
+            }
             let read = async {
-                let decided = match &request {
-                    Some(request) => self.inputs.decided(turn.id, request).await?,
-                    None => None,
-                };
                 let spent = self.budgets.spent(run, &self.inputs.agents).await?;
-                Ok::<_, StoreError>((decided, spent, self.ledger.turn(turn.id).await?))
+                let asked = match spent {
+                    Spent::Agent(_) => Vec::new(),
+                    Spent::Members(_) => self.inputs.give_approvals(turn.id, run).await?,
+                };
+                Ok::<_, StoreError>((asked, spent, self.ledger.turn(turn.id).await?))
             };
             match read.await {
-                Ok((decided, spent, now)) => {
+                Ok((asked, spent, now)) => {
                     *turn = now;
                     if let Spent::Agent(why) = spent {
                         return Err(why);
                     }
+                    let Some(Question { request, answer, .. }) = question.take() else { return Ok(None) };
+                    let decided = asked.into_iter().rev().find(|approval| approval.request == request);
                     let told = decided.ok_or_else(|| "what became of it is not stored any more".to_owned());
-                    let left = question
-                        .take()
-                        .and_then(|Question { request, answer, .. }| answer.send(told).is_err().then_some(request));
-                    return Ok(left);
+                    return Ok(answer.send(told).is_err().then_some(request));
                 }
                 Err(error) => warn!(turn = %turn.id, %error, "cannot read what became of an approval, retrying"),
             }

@@ -1,9 +1,9 @@
 //! Agents ask before they act: those who may decide are asked, and the turn waits.
 
 use rejoinder_core::{
-    Accepted, Actor, AgentTurn, ApprovalRule, ApprovalSettings, ApprovalState, Cause, ChannelId, Clock, Condition,
-    EventKind, Farewell, Identity, InboundEvent, OperationError, PersonRole, Policy, QueueMode, Quote, Resend, Rung,
-    SeedPerson, Sender, TurnId,
+    Accepted, Actor, AgentTurn, ApprovalRule, ApprovalSettings, ApprovalState, ChannelId, Clock, Condition, EventKind,
+    Farewell, Identity, InboundEvent, OperationError, PersonRole, Policy, QueueMode, Quote, Resend, SeedPerson, Sender,
+    TurnId,
     conformance::scripted::{Script, capabilities},
     explain::explain,
     store::{Approval, ApprovalFilter, AuditFilter, Handler},
@@ -494,51 +494,6 @@ async fn a_forgotten_persons_approvals_are_gone() {
     let audit = gateway.store.audit(&AuditFilter { before: None, limit: 10 }).await.expect("readable");
     let begun = audit.iter().find(|record| record.entry.action == "begin_forget").expect("it is in the audit");
     assert_eq!((&*begun.entry.target, begun.entry.reason.as_deref()), ("test.main/ada", Some("she asked")));
-    gateway.at_rest().await;
-}
-
-/// The run that was told of the yes is killed: it may have acted. The next one is not told that it may.
-#[tokio::test]
-async fn an_approval_that_a_run_had_is_not_given_to_the_next_one_again() {
-    let pays = |turn: &AgentTurn| match (&*turn.text, turn.approvals.last()) {
-        ("pay", None) => Script::asks_approval("pay the rent", None),
-        ("pay", Some(last)) if last.had_before => Script::replies("It may be paid."),
-        ("pay", Some(_)) => Script::hangs(),
-        (text, _) => Script::replies(text),
-    };
-    let mut gateway = known(setup().agent("main", pays), &["grace"]).await;
-    gateway.receives(says("ada", "pay")).await;
-    gateway.accepts(says("grace", "Do it")).await;
-    gateway.advance(secs(1)).await;
-    assert_eq!(gateway.visible(&chat("ada")), [WAITS], "the run goes on");
-
-    gateway.restart().await;
-    gateway.advance(secs(60)).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), ["It may be paid."]);
-    gateway.at_rest().await;
-}
-
-/// What one agent may do another one may not.
-#[tokio::test]
-async fn the_agent_of_a_handoff_does_not_get_the_approval_of_another_one() {
-    let main = |turn: &AgentTurn| match (&*turn.text, turn.approvals.last()) {
-        ("pay", None) => Script::asks_approval("pay the rent", None),
-        ("pay", Some(_)) => Script::fails("no"),
-        (text, _) => Script::replies(text),
-    };
-    let ladder = policy().ladder.with(Cause::Error, vec![Rung::Handoff("boss".to_owned())]);
-    let setup = setup()
-        .policy(Policy { ladder, ..policy() })
-        .agent("main", main)
-        .agent("boss", |turn| Script::replies(&format!("{} approvals", turn.approvals.len())));
-    let gateway = known(setup, &["grace"]).await;
-    gateway.receives(says("ada", "pay")).await;
-
-    gateway.receives(says("grace", "Do it")).await;
-    gateway.advance(HARD_DEADLINE).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), ["0 approvals"]);
     gateway.at_rest().await;
 }
 

@@ -1,15 +1,15 @@
 //! A run asks for an approval and waits for it: the decision lets it go on.
 
 use rejoinder_core::{
-    AgentApproval, AgentTurn, Amends, ApprovalRequest, ApprovalRule, ApprovalState, Budget, Clock, Farewell,
-    InboundEvent, PersonRole, Resend, SeedPerson, Sender, Usage,
+    AgentApproval, AgentTurn, Amends, ApprovalRequest, ApprovalRule, ApprovalState, Budget, Cause, Clock, Farewell,
+    InboundEvent, PersonRole, Policy, Resend, Rung, SeedPerson, Sender, Usage,
     conformance::scripted::Script,
     store::{Approval, ApprovalFilter},
 };
 
 use crate::{
     approvals::person,
-    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, operator, said, secs},
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, operator, policy, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
 };
 
@@ -60,7 +60,7 @@ fn told(gateway: &TestGateway) -> Vec<Result<AgentApproval, String>> {
 
 fn decided(state: ApprovalState, by: Option<&str>) -> AgentApproval {
     let request = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None };
-    AgentApproval { request, state, by: by.map(str::to_owned), note: None, had_before: false }
+    AgentApproval { request, state, by: by.map(str::to_owned), note: None, is_used: false }
 }
 
 /// G3. Its deadline stands still, and with one slot in all the turns of others and of its own conversation run meanwhile.
@@ -286,6 +286,55 @@ async fn a_crash_asks_and_decides_once() {
     .await;
 }
 
+/// G3. Nobody knows whether the run that had the approval has acted: the next one is told that it is used.
+#[tokio::test]
+async fn an_approval_is_for_one_run() {
+    let mut gateway = setup()
+        .agent("main", |turn: &AgentTurn| match (&*turn.text, &turn.approvals[..]) {
+            ("pay", []) => Script::asks_approval("pay the rent", None),
+            ("pay", [once]) if !once.is_used => Script::replies("paid").taking(secs(30)),
+            ("pay", [_]) => Script::replies("may be paid"),
+            (text, _) => Script::replies(text),
+        })
+        .start()
+        .await;
+    gateway.receives(says("grace", "hello")).await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(1)).await;
+    gateway.receives(says("grace", "Do it")).await;
+    gateway.advance(secs(1)).await;
+
+    gateway.restart().await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["may be paid"]);
+    gateway.at_rest().await;
+}
+
+/// G3. What it waited for was approved, and it went on.
+#[tokio::test]
+async fn an_approval_that_a_run_was_told_is_used() {
+    let mut gateway = setup()
+        .agent("main", |turn: &AgentTurn| match (&*turn.text, &turn.approvals[..]) {
+            ("pay", []) => Script::replies("paid").asking_approval("pay the rent", None).taking(secs(30)),
+            ("pay", [once]) => Script::replies(if once.is_used { "may be paid" } else { "paid again" }),
+            (text, _) => Script::replies(text),
+        })
+        .start()
+        .await;
+    gateway.receives(says("grace", "hello")).await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(1)).await;
+    gateway.receives(says("grace", "Do it")).await;
+    gateway.advance(secs(1)).await;
+
+    gateway.restart().await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["may be paid"]);
+    gateway.at_rest().await;
+}
+
 /// Runs that may go on are as many at once as runs that begin, and the others follow in their order.
 #[tokio::test]
 async fn runs_that_go_on_need_a_permit_again() {
@@ -379,5 +428,30 @@ async fn a_deferral_of_a_run_that_goes_on_is_told_as_one() {
     let explained = gateway.explained(turn).await;
     assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
     assert!(explained.contains("There is no answer yet, so a deferral is cleared"), "{explained}");
+    gateway.at_rest().await;
+}
+
+/// A15, G3. It is for the agent that asked.
+#[tokio::test]
+async fn an_approval_is_not_handed_over() {
+    let ladder = policy().ladder.with(Cause::Silent, vec![Rung::Handoff("boss".to_owned())]);
+    let mut setup = setup()
+        .policy(Policy { ladder, ..policy() })
+        .agent("main", |turn: &AgentTurn| match (&*turn.text, turn.approvals.is_empty()) {
+            ("pay", true) => Script::asks_approval("pay the rent", None),
+            ("pay", false) => Script::is_silent("never mind"),
+            (text, _) => Script::replies(text),
+        })
+        .agent("boss", |turn: &AgentTurn| Script::replies(&format!("{} approvals", turn.approvals.len())));
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.receives(says("grace", "hello")).await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(1)).await;
+
+    gateway.receives(says("grace", "Do it")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["0 approvals"]);
     gateway.at_rest().await;
 }

@@ -26,7 +26,7 @@ fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
         state,
         by: Some("Grace".to_owned()),
         note: None,
-        had_before: false,
+        is_used: false,
     }
 }
 

@@ -35,7 +35,7 @@ async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<Ru
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
                 RunEvent::Ask(request, answer) => {
                     let (state, by) = (ApprovalState::Approved, Some("Grace".to_owned()));
-                    let _ = answer.send(Ok(AgentApproval { request, state, by, note: None, had_before: false }));
+                    let _ = answer.send(Ok(AgentApproval { request, state, by, note: None, is_used: false }));
                 }
                 event => all.push(event),
             }

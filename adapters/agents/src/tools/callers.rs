@@ -78,7 +78,7 @@ impl CallerTools {
     /// The calls of a run of `turn`, which begins now. Puts nothing of the turn away.
     pub fn of(turn: &mut AgentTurn, events: RunEvents) -> Self {
         let turn = without_content(turn);
-        let decided = turn.approvals.iter().filter(|approval| !(approval.had_before && is_yes(approval))).cloned();
+        let decided = turn.approvals.iter().filter(|approval| !(approval.is_used && is_yes(approval))).cloned();
         Self {
             decided: decided.collect(),
             calls: 0,

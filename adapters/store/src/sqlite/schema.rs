@@ -41,6 +41,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("agent_sessions", include_str!("../../../../migrations/sqlite/0027_agent_sessions.sql")),
         ("budgets", include_str!("../../../../migrations/sqlite/0028_budgets.sql")),
         ("estimates", include_str!("../../../../migrations/sqlite/0029_estimates.sql")),
+        ("given_approvals", include_str!("../../../../migrations/sqlite/0030_given_approvals.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

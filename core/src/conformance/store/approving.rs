@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     model::{
+        agent::AgentName,
         approval::{Approval, ApprovalChange, ApprovalFilter, ApprovalState},
         conversation::ChannelId,
         event::{EventKind, InboundEvent},
@@ -31,6 +32,7 @@ fn approval(turn: TurnId, action: &str, seconds: u64) -> Approval {
         decided_at: None,
         decided_by: None,
         note: None,
+        given_to: None,
         told: Vec::new(),
     }
 }
@@ -77,6 +79,28 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     assert_eq!(read(&*store, ApprovalFilter::Latest).await, [expired, decided]);
     assert!(read(&*store, ApprovalFilter::Waiting).await.is_empty());
     assert_eq!(store.approvals_for(&turn.address.channel, &sender, 10).await.expect("approvals are counted"), 0);
+}
+
+/// An approval is given to one run, of the agent that asked for it.
+pub async fn an_approval_is_given_to_one_run(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let (yes, no) = (approval(turn.id, "pay", 1), approval(turn.id, "pay more", 2));
+    for (asked, state) in [(&yes, ApprovalState::Approved), (&no, ApprovalState::Declined)] {
+        done(&*store, changing(ApprovalChange::Asked(Box::new(asked.clone())))).await;
+        let (id, by) = (asked.id, "Grace".to_owned());
+        done(&*store, changing(ApprovalChange::Decided { id, state, at: at(3), by, note: None })).await;
+    }
+
+    for (agent, run) in [("other", 2), ("main", 3), ("main", 4)] {
+        let agent = AgentName::from(agent);
+        done(&*store, changing(ApprovalChange::Given { turn: turn.id, agent, run })).await;
+    }
+
+    subject.reopen().await;
+    let read = read(&*subject.store(), ApprovalFilter::Of(turn.id)).await;
+    let given: Vec<_> = read.into_iter().map(|it| it.given_to).collect();
+    assert_eq!(given, [Some(3), None]);
 }
 
 /// Those who are told of it are known by the turns that tell them.

@@ -93,7 +93,7 @@ fn said(text: &str) -> Result<Outcome, AgentError> {
 fn approved() -> Decision {
     let (state, by) = (ApprovalState::Approved, Some("Bo".to_owned()));
     let request = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None };
-    Ok(AgentApproval { request, state, by, note: None, had_before: false })
+    Ok(AgentApproval { request, state, by, note: None, is_used: false })
 }
 
 #[rstest]
@@ -222,10 +222,10 @@ async fn a_no_holds_for_the_whole_run() {
 #[tokio::test]
 async fn the_decision_of_an_earlier_run_is_told(
     #[case] state: ApprovalState,
-    #[case] had_before: bool,
+    #[case] is_used: bool,
     #[case] told: Option<&str>,
 ) {
-    let decision = approved().map(|approval| AgentApproval { state, had_before, ..approval }).unwrap();
+    let decision = approved().map(|approval| AgentApproval { state, is_used, ..approval }).unwrap();
     let (events, reported) = RunEvents::channel();
     let mut turn = AgentTurn { may_ask_approval: true, approvals: vec![decision], ..turn("Hi") };
     let mut run = Run { tools: CallerTools::of(&mut turn, events), reported };

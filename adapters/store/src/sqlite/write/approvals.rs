@@ -16,6 +16,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
             let values = params![id.as_uuid(), state.as_str(), at.as_millis(), by, note];
             rows::change_one(transaction, "approvals that wait", DECIDE, values)
         }
+        ApprovalChange::Given { turn, agent, run } => {
+            rows::change(transaction, GIVE, params![turn.as_uuid(), &**agent, run]).map(drop)
+        }
         ApprovalChange::Closed { turn, state, at } => {
             if *state == ApprovalState::Dropped {
                 rows::change(transaction, EXPIRE_QUESTIONS, params![turn.as_uuid(), at.as_millis()])?;
@@ -44,6 +47,7 @@ fn ask(transaction: &Transaction<'_>, approval: &Approval) -> Result<(), StoreEr
             decided_at: approval.decided_at.map(Timestamp::as_millis),
             decided_by: approval.decided_by,
             note: approval.note,
+            given_to: approval.given_to,
         }
     )
 }
@@ -59,6 +63,9 @@ pub(super) fn note_told(transaction: &Transaction<'_>, new: &NewEvent) -> Result
 
 const DECIDE: &str = "
     update approvals set state = ?2, decided_at = ?3, decided_by = ?4, note = ?5 where id = ?1 and state = 'waiting'";
+
+const GIVE: &str = "
+    update approvals set given_to = ?3 where turn_id = ?1 and agent = ?2 and state = 'approved' and given_to is null";
 
 const CLOSE: &str = "update approvals set state = ?2, decided_at = ?3 where turn_id = ?1 and state = 'waiting'";
 
