@@ -126,7 +126,7 @@ impl Obligation {
 
     /// Whether a run is in flight that has not been stopped.
     pub const fn is_running(&self) -> bool {
-        matches!(self.work, Work::Running { .. } | Work::Late { .. } | Work::Suspended { .. })
+        matches!(self.work, Work::Running { .. } | Work::Late { .. } | Work::Suspended { .. } | Work::Resuming { .. })
     }
 
     /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
@@ -192,6 +192,7 @@ impl Obligation {
             Event::Suspended(request) => self.suspend(request, &mut context),
             Event::SuspendedByRule(request) => self.suspended_by_rule(request, &mut context),
             Event::LeftSuspended => self.left_suspended(&mut context),
+            Event::RunResumed => self.run_resumed(&context),
             Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
             Event::Unreachable(why) => {

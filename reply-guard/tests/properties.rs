@@ -76,6 +76,7 @@ fn events() -> impl Strategy<Value = Event> {
         2 => Just(Event::Decided),
         1 => texts().prop_map(|action| Event::Suspended(ApprovalRequest { action, details: None, kind: None })),
         1 => texts().prop_map(|action| Event::SuspendedByRule(ApprovalRequest { action, details: None, kind: None })),
+        2 => Just(Event::RunResumed),
         1 => Just(Event::LeftSuspended),
         1 => texts()
             .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None })),

@@ -389,6 +389,28 @@ async fn a_run_that_goes_on_waits_for_what_runs_and_goes_before_what_waits() {
     gateway.at_rest().await;
 }
 
+/// Its deadline stands still until there is a permit for it.
+#[tokio::test]
+async fn the_time_for_which_a_run_waits_for_its_permit_does_not_count() {
+    let gateway = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+        "hello" => Script::replies("hello"),
+        "pay" => careful(turn),
+        text => Script::replies(text).taking(HARD_DEADLINE.saturating_sub(secs(1))),
+    });
+    let gateway = gateway.slots(1).start().await;
+    gateway.receives(says("grace", "hello")).await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(11)).await;
+    gateway.accepts(says("bob", "one")).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+
+    gateway.advance(HARD_DEADLINE + secs(11)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
+    gateway.at_rest().await;
+}
+
 /// What others have used of its agent's budget meanwhile counts.
 #[tokio::test]
 async fn a_run_does_not_go_on_once_the_budget_is_used() {

@@ -91,13 +91,19 @@ impl Obligation {
         }
     }
 
-    /// The run in flight waits no longer, and goes on: what is left of its time begins now.
+    /// The run in flight waits for no decision any longer, and goes on once there is a permit for it.
     fn end_suspension(&mut self, context: &mut EventContext<'_>) {
         let Work::Suspended { since, hard_at, .. } = self.work else { return };
+        self.work = Work::Resuming { since, hard_at };
+        context.emit(Effect::RunContinues);
+    }
+
+    /// The run goes on: what is left of its time begins now.
+    pub(super) fn run_resumed(&mut self, context: &EventContext<'_>) {
+        let Work::Resuming { since, hard_at } = self.work else { return };
         let hard_at = context.now + hard_at.since(since);
         self.work = Work::Running { hard_at };
         self.due_dates().for_each(|due| *due = hard_at);
-        context.emit(Effect::RunContinues);
     }
 
     pub(super) fn left_suspended(&mut self, context: &mut EventContext<'_>) {

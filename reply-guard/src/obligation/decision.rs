@@ -52,7 +52,8 @@ pub enum Effect {
         /// When it expires; `None` if a rule has decided it.
         until: Option<Timestamp>,
     },
-    /// Let the suspended run go on: what it waits for was decided or closed.
+    /// Let the suspended run go on once there is a permit for it, and report [`Event::RunResumed`](crate::Event::RunResumed) then: what it
+    /// waits for was decided or closed.
     RunContinues,
     /// Nobody decided the turn's approval in time: it is closed.
     ApprovalExpired,

@@ -28,13 +28,16 @@ pub enum Event {
     /// Somebody decided what the turn waits for: see [`Obligation::decide_by`](crate::Obligation::decide_by). In any other
     /// state it changes nothing.
     Decided,
+    /// The run that was suspended has its permit and goes on, after [`Effect::RunContinues`](crate::Effect::RunContinues): its time
+    /// runs again.
+    RunResumed,
     /// The agent sent this to the turn's conversation during its run.
     Sent(Reply),
     /// The run in flight failed, or none could be started. The text is for the operator.
     Failed(String),
     /// The same, because the agent cannot be reached.
     Unreachable(String),
-    /// The run in flight did not begin, because its agent has used its budget of the day. The text is for the operator.
+    /// The run in flight did not begin, or does not go on after an approval: its agent has used its budget of the day. The text is for the operator.
     OverBudget(String),
     /// The turn's content could not be read. The text is for the operator.
     Unreadable(String),

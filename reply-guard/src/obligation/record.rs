@@ -66,6 +66,8 @@ pub(super) enum Work {
     Approval { until: Timestamp },
     /// The same, and the run that asks is in flight: it goes on with the decision. Its deadline stands still since then.
     Suspended { until: Timestamp, since: Timestamp, hard_at: Timestamp },
+    /// For the permit of the run in flight, which goes on with the decision. Its deadline still stands, since it was suspended.
+    Resuming { since: Timestamp, hard_at: Timestamp },
     /// For no run.
     Idle,
 }

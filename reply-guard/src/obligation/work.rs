@@ -24,7 +24,7 @@ impl Obligation {
 
     /// Whether a run is in flight that has not passed its deadline.
     pub(super) const fn runs_in_time(&self) -> bool {
-        matches!(self.work, Work::Running { .. })
+        matches!(self.work, Work::Running { .. } | Work::Resuming { .. })
     }
 
     /// Whether no agent was given the turn yet, but the one that it was routed to.
@@ -232,6 +232,7 @@ impl Obligation {
                 }
                 // No deadline applies while it waits for its run.
                 Work::Waiting
+                | Work::Resuming { .. }
                 | Work::Late { .. }
                 | Work::Postponed
                 | Work::Approval { .. }

@@ -192,7 +192,10 @@ impl World {
                 }
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::RunContinues if moment.run != Run::Suspended || self.has(Bug::ForgetsTheSuspended) => {}
-                Effect::RunContinues => moment.run = Run::Going,
+                Effect::RunContinues => {
+                    moment.run = Run::Going;
+                    self.decide(moment, Event::RunResumed);
+                }
                 Effect::StopRun => moment.run = Run::Stopped,
                 Effect::AskApproval { until, .. } => moment.is_approval_open = until.is_some(),
                 Effect::ApprovalExpired => moment.is_approval_open = false,

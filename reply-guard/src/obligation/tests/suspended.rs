@@ -32,8 +32,10 @@ fn its_deadline_stands_still() {
 
     assert_eq!(turn.on(Event::Decided), ["run continues"]);
     assert_eq!(turn.on(Event::Decided), no_effects(), "once");
-    assert_eq!(turn.wakes_at(), Some(5000 + HARD - 10));
-    assert_eq!(turn.obligation.due(), Some(at(5000 + HARD - 10)));
+    assert_eq!(turn.ticks(9000), no_effects(), "it waits for its permit");
+    assert_eq!(turn.on(Event::RunResumed), no_effects());
+    assert_eq!(turn.wakes_at(), Some(9000 + HARD - 10));
+    assert_eq!(turn.obligation.due(), Some(at(9000 + HARD - 10)));
     assert_eq!(turn.on(reply("paid")), ["send 2 for d1: paid"]);
 }
 
@@ -120,6 +122,7 @@ fn a_run_that_asks_too_often_is_not_suspended() {
     for _ in 0..policy().max_approvals {
         turn.on(suspend("pay"));
         turn.on(Event::Decided);
+        turn.on(Event::RunResumed);
     }
 
     assert_eq!(turn.on(suspend("pay")), no_effects());
