@@ -135,7 +135,7 @@ fn how_it_ended(end: &str, detail: Option<&str>) -> String {
             Some(reason) => format!("it chose to say nothing ({})", clip(reason)),
             None => "it chose to say nothing".to_owned(),
         },
-        "budget" => "it did not begin, its agent has used its budget of the day".to_owned(),
+        "budget" => detail.map_or_else(|| "its agent has used its budget of the day".to_owned(), clip),
         "failed" => detail.map_or_else(|| "it failed".to_owned(), clip),
         "stopped" => detail.map_or_else(|| "it was stopped".to_owned(), clip),
         "unreadable" => "the message could not be read".to_owned(),

@@ -147,6 +147,7 @@ impl Worker {
                 RunResult::Unreadable
                 | RunResult::Unread(_)
                 | RunResult::Spent(_)
+                | RunResult::SpentMeanwhile(_)
                 | RunResult::Stopped
                 | RunResult::GatewayStopped => {}
             }
@@ -194,7 +195,10 @@ impl Worker {
                 warn!(turn = %turn.id, agent = %run.handler, error = why, "a run cannot begin");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
-            RunResult::Spent(why) => ("budget", Some(why.clone()), Some(Event::OverBudget(why))),
+            RunResult::Spent(why) => ("budget", Some(format!("it did not begin: {why}")), Some(Event::OverBudget(why))),
+            RunResult::SpentMeanwhile(why) => {
+                ("budget", Some(format!("it did not go on: {why}")), Some(Event::OverBudget(why)))
+            }
             RunResult::Stopped => (handoff::STOPPED, None, None),
             RunResult::GatewayStopped => {
                 ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::Interrupted))
@@ -313,7 +317,7 @@ impl Worker {
                     self.ledger.decide_until_stored(turn, Event::RunResumed, Trigger::Event).await;
                     left = match self.answer(turn, run, &mut question, stop).await {
                         Ok(left) => left,
-                        Err(spent) => break RunResult::Spent(spent),
+                        Err(spent) => break RunResult::SpentMeanwhile(spent),
                     };
                     deadline = turn.obligation.hard_deadline().or(deadline);
                     remember_until(memory.as_ref(), deadline).await;

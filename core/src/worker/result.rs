@@ -16,6 +16,8 @@ pub(super) enum RunResult {
     Unread(String),
     /// The agent has used its budget of the day; the runtime was not called.
     Spent(String),
+    /// The same, while the run waited for an approval: it does not go on.
+    SpentMeanwhile(String),
     /// A deadline or the person stopped it; that decision is stored already.
     Stopped,
     /// The gateway stops; the turn waits as a row and runs again after the next start.
