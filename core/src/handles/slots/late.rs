@@ -1,7 +1,7 @@
 //! Runs without a slot, which go on past their deadline or wait, or have waited, for an approval: the turns behind them do not
 //! wait for them. The next run of a turn may begin while the one before ends.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{
     permits::{Permit, Permits},
@@ -127,9 +127,11 @@ impl LateRuns {
         oldest.map(|late| late.run.turn)
     }
 
-    /// The same for a run that may go on.
+    /// The same for a run that may go on. Each agent is looked at once, however many of its runs wait.
     pub(super) fn before_resuming(&self, permits: &Permits) -> Option<TurnId> {
-        self.resuming.iter().find_map(|run| self.before(&self.given_back(*run)?.agent, permits))
+        let mut seen = HashSet::new();
+        let agents = self.resuming.iter().filter_map(|run| self.given_back(*run)).map(|permit| &permit.agent);
+        agents.filter(|agent| seen.insert(*agent)).find_map(|agent| self.before(agent, permits))
     }
 
     /// What a run gave back that is suspended, or waits to go on.
