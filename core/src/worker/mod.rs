@@ -314,7 +314,6 @@ impl Worker {
                 }
                 () = go_on.notified(), if question.is_some() => {
                     waited += self.waits(question.as_ref());
-                    self.ledger.decide_until_stored(turn, Event::RunResumed, Trigger::Event).await;
                     left = match self.answer(turn, run, &mut question, stop).await {
                         Ok(left) => left,
                         Err(spent) => break RunResult::SpentMeanwhile(spent),

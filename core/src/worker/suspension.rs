@@ -99,6 +99,7 @@ impl Worker {
                     if let Spent::Agent(why) = spent {
                         return Err(why);
                     }
+                    self.ledger.decide_until_stored(turn, Event::RunResumed, Trigger::Event).await;
                     let Some(Question { request, answer, .. }) = question.take() else { return Ok(None) };
                     let decided = asked.into_iter().rev().find(|approval| approval.request == request);
                     let told = decided.ok_or_else(|| "what became of it is not stored any more".to_owned());

@@ -59,7 +59,9 @@ impl Obligation {
             // A draft that is on its way may become the deferral.
             ObligationState::Open => self.soft_deadline().filter(|_| !self.is_draft_attempted()),
             // While the turn waits for its run, no deadline applies: its debt is due after the run.
-            ObligationState::Deferred => self.due().filter(|_| !matches!(self.work, Work::Waiting | Work::Resuming { .. })),
+            ObligationState::Deferred => {
+                self.due().filter(|_| !matches!(self.work, Work::Waiting | Work::Resuming { .. }))
+            }
             ObligationState::Claimed(_) => self.asked_at(),
             ObligationState::Settled(_) | ObligationState::Merged { .. } | ObligationState::Undeliverable { .. } => {
                 None
