@@ -15,6 +15,10 @@ pub(crate) const MOST_OWN_SESSION: usize = 4096;
 pub struct AgentSession {
     /// The agent's own id of it, if it has named one.
     pub own_session: Option<String>,
+    /// How often a turn was removed of which the agent's memory had to go: an id that was named before counts no more.
+    pub removals: u32,
+    /// The removed turns that the agent is still to be told of.
+    pub removed: Vec<TurnId>,
 }
 
 /// What happened to a session that an agent keeps.
@@ -75,12 +79,14 @@ pub enum AgentSessionChange {
         agent: AgentName,
         session: SessionId,
         own_session: Option<String>,
+        /// The [removals](AgentSession::removals) before the run that names the id: after another one the id is not stored.
+        removals: u32,
         /// When the agent is told that the session is gone, if the store does not have it: a session of one turn, or one that
         /// was deleted while the agent ran.
         until: Timestamp,
     },
-    /// What the agent calls a session is forgotten.
-    Unnamed { agent: AgentName, session: SessionId },
+    /// This id of the agent's own, which a session had, is forgotten, and runs that know it do not store it again.
+    Unnamed { agent: AgentName, session: SessionId, own_session: Option<String> },
     /// The agent was told, or is not told any more. Without effect if it has named another id of a deleted session meanwhile.
     Settled(AgentNotice),
     /// The agent is told at this time.

@@ -5,26 +5,22 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    panic::AssertUnwindSafe,
     sync::Arc,
     time::Duration,
 };
 
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tracing::{error, warn};
 
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, pauses},
     model::{AgentName, AgentNotice, AgentSessionChange, SessionNotice},
     ports::{AgentError, AgentRuntime, AgentSessionStore, SharedClock, StoreError, StoreState, Transition},
-    worker::runtimes::Runtimes,
+    worker::{memory::tell, runtimes::Runtimes},
 };
 
 /// How many notices an agent is told before what it was told is stored.
 const STEP: u32 = 100;
-
-/// How long an agent may take for a notice.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often an agent is told in vain: with the pauses of [`pauses::TELL_AGENT`] this takes a week.
 const ATTEMPTS: u32 = 33;
@@ -136,12 +132,7 @@ impl SessionTeller {
         let Some(runtime) = runtime else {
             return Err(AgentError::Unreachable("it is not configured any more".to_owned()));
         };
-        tokio::select! {
-            told = AssertUnwindSafe(runtime.session_changed(notice)).catch_unwind() => {
-                told.unwrap_or_else(|_| Err(AgentError::Failed("its runtime panicked".to_owned())))
-            }
-            () = self.clock.sleep(PATIENCE) => Err(AgentError::Stalled(format!("nothing for {} s", PATIENCE.as_secs()))),
-        }
+        tell(runtime, notice, &self.clock).await
     }
 
     /// What becomes of a notice that an agent could not be told. One that is given up leaves no session that would be used again.
@@ -166,6 +157,7 @@ impl SessionTeller {
 
 /// Has the agent's own id of a session forgotten that may hold a turn which was removed.
 fn unnamed(owed: &AgentNotice) -> Option<AgentSessionChange> {
-    let AgentNotice { agent, notice: SessionNotice { session, change, .. }, .. } = owed;
-    change.turn().map(|_| AgentSessionChange::Unnamed { agent: agent.clone(), session: *session })
+    let AgentNotice { agent, notice: SessionNotice { session, own_session, change }, .. } = owed;
+    let (agent, session, own_session) = (agent.clone(), *session, own_session.clone());
+    change.turn().map(|_| AgentSessionChange::Unnamed { agent, session, own_session })
 }

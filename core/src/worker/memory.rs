@@ -1,15 +1,22 @@
 //! The session of a run, as an agent with a memory of its own keeps it.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 use tracing::warn;
 
 use super::grace::GRACE;
 use crate::{
-    model::{AgentName, AgentSessionChange, MOST_OWN_SESSION, SessionId},
-    ports::{AgentSessionStore, StoreError, Transition},
+    model::{
+        AgentName, AgentNotice, AgentSession, AgentSessionChange, MOST_OWN_SESSION, SessionId, SessionNotice,
+        SessionNoticeChange,
+    },
+    ports::{AgentError, AgentRuntime, AgentSessionStore, SharedClock, StoreError, Transition},
 };
+
+/// How long an agent may take for a notice.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Stores under which id the agent of a run keeps its session.
 pub(super) struct Memory {
@@ -20,6 +27,8 @@ pub(super) struct Memory {
     until: Timestamp,
     /// Whether the session is that of one turn.
     is_copy: bool,
+    /// The removals of turns before the run.
+    removals: u32,
 }
 
 impl Memory {
@@ -32,8 +41,9 @@ impl Memory {
         until: Timestamp,
         is_copy: bool,
     ) -> Result<(Self, Option<String>), StoreError> {
-        let memory = Self { store, agent, session, until, is_copy };
-        let kept = memory.store.agent_session(&memory.agent, session).await?;
+        let kept = store.agent_session(&agent, session).await?;
+        let removals = kept.as_ref().map_or(0, |kept| kept.removals);
+        let memory = Self { store, agent, session, until, is_copy, removals };
         if is_copy || kept.is_none() {
             memory.keep(None, until).await?;
         }
@@ -52,9 +62,57 @@ impl Memory {
     }
 
     async fn keep(&self, own_session: Option<String>, until: Timestamp) -> Result<(), StoreError> {
-        let (agent, session) = (self.agent.clone(), self.session);
-        let agent_sessions = vec![AgentSessionChange::Kept { agent, session, own_session, until }];
+        let (agent, session, removals) = (self.agent.clone(), self.session, self.removals);
+        let agent_sessions = vec![AgentSessionChange::Kept { agent, session, own_session, removals, until }];
         self.store.commit(Transition { agent_sessions, ..Transition::default() }).await.map(drop)
+    }
+}
+
+/// Has an agent that cannot forget one turn forget the session first, if a turn of it was removed and the agent was not told yet: no
+/// run gets an id under which the turn still is.
+pub(super) async fn forget_removed(
+    store: &dyn AgentSessionStore,
+    runtime: &dyn AgentRuntime,
+    clock: &SharedClock,
+    agent: &AgentName,
+    session: SessionId,
+) -> Result<(), StoreError> {
+    let Some(AgentSession { own_session, removed, .. }) = store.agent_session(agent, session).await? else {
+        return Ok(());
+    };
+    if removed.is_empty() || runtime.forgets_turns() {
+        return Ok(());
+    }
+    let unnamed = AgentSessionChange::Unnamed { agent: agent.clone(), session, own_session: own_session.clone() };
+    let mut agent_sessions = vec![unnamed];
+    for turn in removed {
+        let change = SessionNoticeChange::TurnRemoved(turn);
+        let notice = SessionNotice { session, own_session: own_session.clone(), change };
+        match tell(runtime, notice.clone(), clock).await {
+            Ok(()) => {
+                let (agent, attempts) = (agent.clone(), 0);
+                agent_sessions.push(AgentSessionChange::Settled(AgentNotice { agent, notice, attempts }));
+            }
+            // The notice is owed still.
+            Err(error) => {
+                warn!(%agent, %session, error = error.summary(), "an agent was not told that a turn was removed")
+            }
+        }
+    }
+    store.commit(Transition { agent_sessions, ..Transition::default() }).await.map(drop)
+}
+
+/// Tells an agent what happened to a session.
+pub(crate) async fn tell(
+    runtime: &dyn AgentRuntime,
+    notice: SessionNotice,
+    clock: &SharedClock,
+) -> Result<(), AgentError> {
+    tokio::select! {
+        told = AssertUnwindSafe(runtime.session_changed(notice)).catch_unwind() => {
+            told.unwrap_or_else(|_| Err(AgentError::Failed("its runtime panicked".to_owned())))
+        }
+        () = clock.sleep(PATIENCE) => Err(AgentError::Stalled(format!("nothing for {} s", PATIENCE.as_secs()))),
     }
 }
 

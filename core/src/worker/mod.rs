@@ -11,7 +11,7 @@ pub(crate) mod files;
 mod grace;
 mod handoff;
 pub(crate) mod input;
-mod memory;
+pub(crate) mod memory;
 mod question;
 mod record;
 mod result;

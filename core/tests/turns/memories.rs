@@ -132,6 +132,29 @@ async fn what_an_agent_calls_a_session_is_forgotten_with_a_turn_that_it_cannot_f
     gateway.at_rest().await;
 }
 
+/// The next turn does not go to the session before the agent has forgotten it.
+#[tokio::test]
+async fn a_turn_right_after_an_undo_gets_no_session_with_the_removed_turn() {
+    for fails in [false, true] {
+        let mut setup = keeping();
+        let make = |clock| ScriptedAgent::new(clock, names_it).keeping_whole_sessions().taking_for_notices(secs(10));
+        setup.agents = vec![("main", Box::new(make))];
+        let gateway = setup.start().await;
+        gateway.agent("main").fail_notices(fails);
+        for text in ["one", "two", "/undo"] {
+            ada(&gateway, text).await;
+        }
+
+        gateway.accepts(says(&chat("ada"), "three")).await;
+        gateway.advance(secs(60)).await;
+        assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("three None"), "{fails}");
+
+        gateway.agent("main").fail_notices(false);
+        gateway.advance(DAY).await;
+        gateway.at_rest().await;
+    }
+}
+
 #[tokio::test]
 async fn an_agent_is_told_that_a_session_ended_by_itself() {
     let mut setup = keeping();

@@ -42,6 +42,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("budgets", include_str!("../../../../migrations/sqlite/0028_budgets.sql")),
         ("estimates", include_str!("../../../../migrations/sqlite/0029_estimates.sql")),
         ("given_approvals", include_str!("../../../../migrations/sqlite/0030_given_approvals.sql")),
+        ("session_removals", include_str!("../../../../migrations/sqlite/0031_session_removals.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

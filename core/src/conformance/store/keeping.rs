@@ -23,13 +23,13 @@ async fn change(store: &dyn Store, change: AgentSessionChange) {
 }
 
 async fn keep(store: &dyn Store, session: SessionId, own_session: &str) {
-    let (agent, own_session, until) = (agent(), Some(own_session.to_owned()), at(60));
-    change(store, AgentSessionChange::Kept { agent, session, own_session, until }).await;
+    let (agent, own_session, removals, until) = (agent(), Some(own_session.to_owned()), 0, at(60));
+    change(store, AgentSessionChange::Kept { agent, session, own_session, removals, until }).await;
 }
 
 async fn kept(store: &dyn Store, session: SessionId) -> Option<Option<String>> {
     let kept = store.agent_session(&agent(), session).await.expect("sessions are read");
-    kept.map(|AgentSession { own_session }| own_session)
+    kept.map(|AgentSession { own_session, .. }| own_session)
 }
 
 async fn owed(store: &dyn Store) -> Vec<AgentNotice> {
@@ -51,7 +51,7 @@ pub async fn what_an_agent_calls_a_session_is_kept(subject: &mut impl Subject) {
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     assert_eq!(kept(&*store, turn.session).await, None);
     let (agent, session, until) = (agent(), turn.session, at(60));
-    change(&*store, AgentSessionChange::Kept { agent, session, own_session: None, until }).await;
+    change(&*store, AgentSessionChange::Kept { agent, session, own_session: None, removals: 0, until }).await;
     assert_eq!(kept(&*store, session).await, Some(None));
     keep(&*store, session, "first").await;
     keep(&*store, session, "second").await;
@@ -60,8 +60,19 @@ pub async fn what_an_agent_calls_a_session_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(kept(&*store, session).await, Some(Some("second".to_owned())));
     assert_eq!(store.agent_session(&"other".into(), session).await.expect("sessions are read"), None);
-    change(&*store, AgentSessionChange::Unnamed { agent: self::agent(), session }).await;
+    let unnamed = |own_session: &str| {
+        let own_session = Some(own_session.to_owned());
+        AgentSessionChange::Unnamed { agent: self::agent(), session, own_session }
+    };
+    change(&*store, unnamed("first")).await;
+    assert_eq!(kept(&*store, session).await, Some(Some("second".to_owned())), "it has another id");
+    change(&*store, unnamed("second")).await;
     assert_eq!(kept(&*store, session).await, Some(None));
+    keep(&*store, session, "second").await;
+    assert_eq!(kept(&*store, session).await, Some(None), "a run from before the removal names it");
+    let (agent, own_session, removals) = (self::agent(), Some("third".to_owned()), 2);
+    change(&*store, AgentSessionChange::Kept { agent, session, own_session, removals, until }).await;
+    assert_eq!(kept(&*store, session).await, Some(Some("third".to_owned())));
     assert_eq!(store.next_agent_notice(at(0)).await.expect("notices are read"), None);
 }
 
@@ -157,7 +168,7 @@ pub async fn notices_are_read_for_each_agent(subject: &mut impl Subject) {
     let kept = [(1, "main"), (2, "main"), (3, "main"), (4, "other")]
         .map(|(until, name)| (at(until), AgentName::from(name), SessionId::new(at(until))));
     for (until, agent, session) in kept.clone() {
-        change(&*store, AgentSessionChange::Kept { agent, session, own_session: None, until }).await;
+        change(&*store, AgentSessionChange::Kept { agent, session, own_session: None, removals: 0, until }).await;
     }
 
     let due = store.agent_notices(at(60), 2).await.expect("notices are read");

@@ -14,9 +14,13 @@ use crate::sqlite::{error::store_error, store::SqliteStore};
 #[async_trait]
 impl AgentSessionStore for SqliteStore {
     async fn agent_session(&self, agent: &AgentName, session: SessionId) -> Result<Option<AgentSession>, StoreError> {
-        let sql = "select own_session from agent_sessions where session_id = ? and agent = ?";
+        let sql = "
+            select own_session, removals, (
+                select json_group_array(hex(n.turn_id)) from agent_notices as n
+                where n.session_id = a.session_id and n.agent = a.agent and n.change = 'turn_removed') as removed
+            from agent_sessions as a where session_id = ? and agent = ?";
         let query = sqlx::query(sql).bind(session.as_uuid()).bind(&**agent);
-        one(&self.readers, query, |row| Ok(record!(row => AgentSession { own_session }))).await
+        one(&self.readers, query, |row| Ok(record!(row => AgentSession { own_session, removals, removed }))).await
     }
 
     async fn agent_notices(&self, until: Timestamp, limit: u32) -> Result<Vec<AgentNotice>, StoreError> {

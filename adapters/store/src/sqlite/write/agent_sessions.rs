@@ -38,12 +38,12 @@ fn change_owed(transaction: &Transaction<'_>, sql: &'static str, values: impl Pa
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &AgentSessionChange) -> Result<(), StoreError> {
     match change {
-        AgentSessionChange::Kept { agent, session, own_session, until } => {
-            rows::change(transaction, KEEP, params![session.as_uuid(), agent, own_session])?;
+        AgentSessionChange::Kept { agent, session, own_session, removals, until } => {
+            rows::change(transaction, KEEP, params![session.as_uuid(), agent, own_session, removals])?;
             change_owed(transaction, OWE_END, params![session.as_uuid(), agent, until.as_millis()])
         }
-        AgentSessionChange::Unnamed { agent, session } => {
-            rows::change(transaction, UNNAME, params![session.as_uuid(), agent]).map(drop)
+        AgentSessionChange::Unnamed { agent, session, own_session } => {
+            rows::change(transaction, UNNAME, params![session.as_uuid(), agent, own_session]).map(drop)
         }
         AgentSessionChange::Settled(AgentNotice { agent, notice, .. }) => {
             let (session, kind, turn) = (notice.session.as_uuid(), notice.change.as_str(), turn_id(notice.change));
@@ -84,10 +84,13 @@ const OWE_REMOVED: &str = "
     on conflict do nothing";
 
 const KEEP: &str = "
-    insert into agent_sessions (session_id, agent, own_session) values (?, ?, ?)
-    on conflict do update set own_session = coalesce(excluded.own_session, own_session)";
+    insert into agent_sessions (session_id, agent, own_session, removals) values (?, ?, ?, ?)
+    on conflict do update set own_session = coalesce(excluded.own_session, own_session) where removals = excluded.removals";
 
-const UNNAME: &str = "update agent_sessions set own_session = null where session_id = ? and agent = ?";
+/// It may have named another id meanwhile.
+const UNNAME: &str = "
+    update agent_sessions set removals = removals + 1, own_session = nullif(own_session, ?3)
+    where session_id = ?1 and agent = ?2";
 
 /// Of a session that the store does not have.
 const OWE_END: &str = "
