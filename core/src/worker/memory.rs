@@ -77,12 +77,11 @@ pub(super) async fn forget_removed(
     agent: &AgentName,
     session: SessionId,
 ) -> Result<(), StoreError> {
-    let Some(AgentSession { own_session, removed, .. }) = store.agent_session(agent, session).await? else {
-        return Ok(());
-    };
-    if removed.is_empty() || runtime.forgets_turns() {
+    if runtime.forgets_turns() {
         return Ok(());
     }
+    let kept = store.agent_session(agent, session).await?.filter(|kept| !kept.removed.is_empty());
+    let Some(AgentSession { own_session, removed, .. }) = kept else { return Ok(()) };
     let unnamed = AgentSessionChange::Unnamed { agent: agent.clone(), session, own_session: own_session.clone() };
     let mut agent_sessions = vec![unnamed];
     for turn in removed {
