@@ -157,6 +157,9 @@ impl<'a> Transaction<'a> {
             self.remark(turn.id, "suppressed", format!("the end of run {}: the next one had begun", end.number));
         }
         while let Some(event) = events.pop_front() {
+            if let (Event::LeftSuspended, Trigger::RunEnded { end, .. }) = (&event, self.trigger) {
+                self.transition.approvals.push(ApprovalChange::GivenBack { turn: turn.id, run: end.number });
+            }
             for effect in turn.obligation.on(event, &policy, self.now).effects {
                 match effect {
                     Effect::Send(cleared) => {

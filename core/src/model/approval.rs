@@ -115,6 +115,8 @@ pub enum ApprovalChange {
     Decided { id: ApprovalId, state: ApprovalState, at: Timestamp, by: String, note: Option<String> },
     /// The approvals that this agent has in a turn, and that no run was given, are given to run `run`.
     Given { turn: TurnId, agent: AgentName, run: u32 },
+    /// The latest approval of a turn was given to run `run`, which ended without it: the next run may have it.
+    GivenBack { turn: TurnId, run: u32 },
     /// The one that a turn waits for is closed: nobody decided it in time, or it is not waited for any more.
     Closed {
         turn: TurnId,

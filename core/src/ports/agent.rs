@@ -1,6 +1,12 @@
 //! The port to an agent: the runtime, the events it reports while it runs, and its errors.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use rejoinder_guard::{ApprovalRequest, Outcome, Reply};
@@ -64,7 +70,10 @@ pub enum SendResult {
 
 /// The handle through which a runtime reports events during a run. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct RunEvents(mpsc::Sender<RunEvent>);
+pub struct RunEvents {
+    sender: mpsc::Sender<RunEvent>,
+    told: Arc<AtomicU64>,
+}
 
 impl RunEvents {
     /// Creates the channel: the first half is for the runtime, the second for the core.
@@ -75,49 +84,49 @@ impl RunEvents {
     /// The same for this many events that the core has not read yet.
     pub(crate) fn with_room(events: usize) -> (Self, mpsc::Receiver<RunEvent>) {
         let (sender, receiver) = mpsc::channel(events);
-        (Self(sender), receiver)
+        (Self { sender, told: Arc::default() }, receiver)
     }
 
     /// Reports more text of the answer. The outcome must still hold the whole answer.
     pub async fn text(&self, delta: impl Into<String> + Send) {
         // The channel is closed when the core has ended the run.
-        let _ = self.0.send(RunEvent::Text(delta.into())).await;
+        let _ = self.sender.send(RunEvent::Text(delta.into())).await;
     }
 
     /// Replaces all text of the answer that was reported before with `text`.
     pub async fn rewrite(&self, text: impl Into<String> + Send) {
-        let _ = self.0.send(RunEvent::Rewrite(text.into())).await;
+        let _ = self.sender.send(RunEvent::Rewrite(text.into())).await;
     }
 
     /// Reports which member is asked in the agent's place.
     pub async fn member(&self, name: AgentName) {
-        let _ = self.0.send(RunEvent::Member(MemberReport::Asked(name))).await;
+        let _ = self.sender.send(RunEvent::Member(MemberReport::Asked(name))).await;
     }
 
     /// Reports that the member that was asked last was not reached.
     pub async fn member_unreached(&self) {
-        let _ = self.0.send(RunEvent::Member(MemberReport::Unreached)).await;
+        let _ = self.sender.send(RunEvent::Member(MemberReport::Unreached)).await;
     }
 
     /// Reports a tool call of the agent, when it has ended.
     pub async fn tool(&self, call: ToolUse) {
-        let _ = self.0.send(RunEvent::Tool(call)).await;
+        let _ = self.sender.send(RunEvent::Tool(call)).await;
     }
 
     /// Reports what is about to be sent to the model, for the operator. A later report of the run replaces it.
     pub async fn shown(&self, input: ModelInput) {
-        let _ = self.0.send(RunEvent::Shown(input)).await;
+        let _ = self.sender.send(RunEvent::Shown(input)).await;
     }
 
     /// Reports the tokens consumed so far in this run.
     pub async fn usage(&self, usage: Usage) {
-        let _ = self.0.send(RunEvent::Usage(usage)).await;
+        let _ = self.sender.send(RunEvent::Usage(usage)).await;
     }
 
     /// Sends a message to this turn's conversation now, as the turn's answer. Returns when the decision is stored.
     pub async fn send(&self, reply: Reply) -> SendResult {
         let (answer, result) = oneshot::channel();
-        if self.0.send(RunEvent::Send(reply, answer)).await.is_err() {
+        if self.sender.send(RunEvent::Send(reply, answer)).await.is_err() {
             return SendResult::Suppressed;
         }
         result.await.unwrap_or(SendResult::Suppressed)
@@ -130,7 +139,7 @@ impl RunEvents {
     pub async fn schedule(&self, call: ScheduleCall) -> Result<Vec<Schedule>, String> {
         let (answer, done) = oneshot::channel();
         let ended = || "the run has ended".to_owned();
-        self.0.send(RunEvent::Schedule(call, answer)).await.map_err(|_| ended())?;
+        self.sender.send(RunEvent::Schedule(call, answer)).await.map_err(|_| ended())?;
         done.await.unwrap_or_else(|_| Err(ended()))
     }
 
@@ -141,7 +150,7 @@ impl RunEvents {
     pub async fn search(&self, query: SearchQuery) -> Result<Vec<FoundLine>, String> {
         let (answer, found) = oneshot::channel();
         let ended = || "the run has ended".to_owned();
-        self.0.send(RunEvent::Search(query, answer)).await.map_err(|_| ended())?;
+        self.sender.send(RunEvent::Search(query, answer)).await.map_err(|_| ended())?;
         found.await.unwrap_or_else(|_| Err(ended()))
     }
 
@@ -158,8 +167,15 @@ impl RunEvents {
     pub async fn ask_approval(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
         let (answer, decided) = oneshot::channel();
         let ended = || "the run has ended".to_owned();
-        self.0.send(RunEvent::Ask(request, answer)).await.map_err(|_| ended())?;
-        decided.await.unwrap_or_else(|_| Err(ended()))
+        self.sender.send(RunEvent::Ask(request, answer)).await.map_err(|_| ended())?;
+        let told = decided.await.unwrap_or_else(|_| Err(ended()));
+        self.told.fetch_add(1, Ordering::SeqCst);
+        told
+    }
+
+    /// Counts how often the runtime was told what became of what it asked for: what is sent while it stops to wait does not count.
+    pub(crate) fn told(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.told)
     }
 
     /// Stores the agent's own id of the turn's session, of at most 4096 bytes, in place of an earlier one: later runs of the session
@@ -171,7 +187,7 @@ impl RunEvents {
     pub async fn remember(&self, own_session: impl Into<String> + Send) -> Result<(), String> {
         let (answer, stored) = oneshot::channel();
         let ended = || "the run has ended".to_owned();
-        self.0.send(RunEvent::Remember(own_session.into(), answer)).await.map_err(|_| ended())?;
+        self.sender.send(RunEvent::Remember(own_session.into(), answer)).await.map_err(|_| ended())?;
         stored.await.unwrap_or_else(|_| Err(ended()))
     }
 
@@ -179,7 +195,7 @@ impl RunEvents {
     /// The run must take them into account, because it answers for them from now on.
     pub async fn listen(&self) -> Vec<AgentMessage> {
         let (answer, messages) = oneshot::channel();
-        if self.0.send(RunEvent::Listen(answer)).await.is_err() {
+        if self.sender.send(RunEvent::Listen(answer)).await.is_err() {
             return Vec::new();
         }
         messages.await.unwrap_or_default()

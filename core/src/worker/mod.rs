@@ -20,7 +20,10 @@ mod schedules;
 pub(crate) mod search;
 mod suspension;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
@@ -287,6 +290,8 @@ impl Worker {
         let mut typing = self.typing(turn, &capabilities, show);
         let estimate = Estimate::new(&input);
         let (events, mut reported) = RunEvents::channel();
+        let heard = events.told();
+        let mut heard_before = 0;
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
@@ -314,6 +319,7 @@ impl Worker {
                 }
                 () = go_on.notified(), if question.is_some() => {
                     waited += self.waits(question.as_ref());
+                    heard_before = heard.load(Ordering::SeqCst);
                     left = match self.answer(turn, run, &mut question, stop).await {
                         Ok(left) => left,
                         Err(spent) => break RunResult::SpentMeanwhile(spent),
@@ -369,6 +375,8 @@ impl Worker {
         drafting.end().await;
         let deadline = deadline.filter(|_| question.is_none());
         waited += self.waits(question.as_ref());
+        // It was told only if it has waited until then.
+        let left = left.filter(|_| heard.load(Ordering::SeqCst) == heard_before);
         let left = question.map(|question| question.request).or(left);
         let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
         FinishedRun { result, usage, shares, spent, content, typing, left, deadline, waited }

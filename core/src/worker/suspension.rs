@@ -69,7 +69,7 @@ impl Worker {
         question.request.clone()
     }
 
-    /// Tells a run what became of the approval that it waits for. Returns what it asked for if it does not wait any longer.
+    /// Tells a run what became of the approval that it waits for. Returns what it asked for: it may have stopped to wait.
     ///
     /// # Errors
     ///
@@ -103,7 +103,9 @@ impl Worker {
                     let Some(Question { request, answer, .. }) = question.take() else { return Ok(None) };
                     let decided = asked.into_iter().rev().find(|approval| approval.request == request);
                     let told = decided.ok_or_else(|| "what became of it is not stored any more".to_owned());
-                    return Ok(answer.send(told).is_err().then_some(request));
+                    // Fails if the runtime does not wait any longer.
+                    let _ = answer.send(told);
+                    return Ok(Some(request));
                 }
                 Err(error) => warn!(turn = %turn.id, %error, "cannot read what became of an approval, retrying"),
             }

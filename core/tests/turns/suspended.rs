@@ -183,6 +183,27 @@ async fn it_may_leave_what_it_asked_for_behind() {
     gateway.at_rest().await;
 }
 
+/// It stops to wait in the moment of the decision: it was not told, and nobody is asked again.
+#[tokio::test]
+async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.approvals.last() {
+        None => Script::asks_approval("pay the rent", None).asking_approval_unheard("pay the rent", secs(60)),
+        Some(last) => Script::replies(if last.is_used { "may be paid" } else { "paid" }),
+    });
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(1)).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.advance(secs(70)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
+    assert_eq!(approvals(&gateway).await.len(), 1);
+    gateway.at_rest().await;
+}
+
 /// One that hangs then is ended, and one that asks for something else has failed.
 #[tokio::test]
 async fn a_run_that_waits_no_longer_ends() {

@@ -5,6 +5,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -65,6 +66,8 @@ pub enum ScriptStep {
     Listen,
     /// Asks for an approval and waits for it; with a duration, for so long at the most.
     AskApproval(ApprovalRequest, Option<Duration>),
+    /// Asks for an approval, and stops to wait after this time without having looked at the decision.
+    AskApprovalUnheard(ApprovalRequest, Duration),
     /// Stores this as its own id of the session.
     Remember(String),
 }
@@ -159,6 +162,12 @@ impl Script {
     #[must_use]
     pub fn asking_approval_for(self, action: &str, patience: Duration) -> Self {
         self.doing(ScriptStep::AskApproval(request(action, None), Some(patience)))
+    }
+
+    /// Asks for approval, and stops to wait after `time`, without having looked whether it was decided.
+    #[must_use]
+    pub fn asking_approval_unheard(self, action: &str, time: Duration) -> Self {
+        self.doing(ScriptStep::AskApprovalUnheard(request(action, None), time))
     }
 
     /// Reacts to the message with `emoji`.
@@ -540,6 +549,11 @@ impl ScriptedAgent {
                     }
                     () = self.patience(patience) => {}
                 },
+                ScriptStep::AskApprovalUnheard(request, time) => {
+                    let mut asked = std::pin::pin!(events.ask_approval(request));
+                    std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_ready())).await;
+                    self.clock.sleep(time).await;
+                }
                 ScriptStep::Remember(own_session) => drop(events.remember(own_session).await),
                 ScriptStep::Listen => {
                     let heard = events.listen().await.into_iter().map(|message| message.text);

@@ -98,9 +98,21 @@ pub async fn an_approval_is_given_to_one_run(subject: &mut impl Subject) {
     }
 
     subject.reopen().await;
-    let read = read(&*subject.store(), ApprovalFilter::Of(turn.id)).await;
-    let given: Vec<_> = read.into_iter().map(|it| it.given_to).collect();
-    assert_eq!(given, [Some(3), None]);
+    let store = subject.store();
+    let given =
+        async || read(&*store, ApprovalFilter::Of(turn.id)).await.into_iter().map(|it| it.given_to).collect::<Vec<_>>();
+    assert_eq!(given().await, [Some(3), None]);
+    let back = |run| changing(ApprovalChange::GivenBack { turn: turn.id, run });
+    commit(&*store, back(3)).await;
+    assert_eq!(given().await, [Some(3), None], "it is not the latest");
+
+    let last = approval(turn.id, "pay at once", 4);
+    let last = Approval { state: ApprovalState::Approved, given_to: Some(3), ..last };
+    done(&*store, changing(ApprovalChange::Asked(Box::new(last)))).await;
+    commit(&*store, back(4)).await;
+    assert_eq!(given().await, [Some(3), None, Some(3)], "another run has it");
+    done(&*store, back(3)).await;
+    assert_eq!(given().await, [Some(3), None, None]);
 }
 
 /// Those who are told of it are known by the turns that tell them.

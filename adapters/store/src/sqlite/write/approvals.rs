@@ -19,6 +19,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
         ApprovalChange::Given { turn, agent, run } => {
             rows::change(transaction, GIVE, params![turn.as_uuid(), &**agent, run]).map(drop)
         }
+        ApprovalChange::GivenBack { turn, run } => {
+            rows::change(transaction, GIVE_BACK, params![turn.as_uuid(), run]).map(drop)
+        }
         ApprovalChange::Closed { turn, state, at } => {
             if *state == ApprovalState::Dropped {
                 rows::change(transaction, EXPIRE_QUESTIONS, params![turn.as_uuid(), at.as_millis()])?;
@@ -66,6 +69,10 @@ const DECIDE: &str = "
 
 const GIVE: &str = "
     update approvals set given_to = ?3 where turn_id = ?1 and agent = ?2 and state = 'approved' and given_to is null";
+
+const GIVE_BACK: &str = "
+    update approvals set given_to = null
+    where turn_id = ?1 and given_to = ?2 and seq = (select max(seq) from approvals where turn_id = ?1)";
 
 const CLOSE: &str = "update approvals set state = ?2, decided_at = ?3 where turn_id = ?1 and state = 'waiting'";
 
