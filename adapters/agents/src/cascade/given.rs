@@ -6,10 +6,9 @@ use super::member::Member;
 
 /// A turn with as much of it as the member reads: its lines of the history, its files, and the model that was chosen if the
 /// member has it.
-pub(super) fn to(member: &Member, runtime: Option<&dyn AgentRuntime>, turn: &AgentTurn) -> AgentTurn {
+pub(super) fn to(member: &Member, runtime: &dyn AgentRuntime, turn: &AgentTurn) -> AgentTurn {
     let mut turn = turn.clone();
     turn.model = turn.model.filter(|model| member.has(model));
-    let Some(runtime) = runtime else { return turn };
     turn.history.drain(..turn.history.len().saturating_sub(runtime.history()));
     let quotes = turn.quoted.iter_mut().chain(turn.more.iter_mut().filter_map(|message| message.quoted.as_mut()));
     for file in quotes.flat_map(|quote| &mut quote.files) {

@@ -67,24 +67,35 @@ impl Cascade {
         self.members.iter().filter_map(|member| self.runtime(member))
     }
 
-    /// Runs one member. Of what it reports, nothing is passed on before it has an effect.
+    /// Runs one member. Of what it reports, nothing is passed on before it has an effect. `whole`, the turn for the next member, loses
+    /// its files as soon as there is none: then, or at once if this is the last one.
     async fn run_member(
         &self,
         member: &Member,
-        turn: AgentTurn,
+        whole: &mut AgentTurn,
+        is_last: bool,
         relay: &mut Relay<'_>,
         cancel: &CancellationToken,
     ) -> End {
         let Some(runtime) = self.runtime(member) else {
             return Ok(Err(AgentError::Unreachable(format!("agent `{}` is not configured any more", member.of.name))));
         };
+        let turn = given::to(member, &*runtime, whole);
+        if is_last {
+            whole.drop_files();
+        }
         let (events, mut reported) = RunEvents::channel();
         let run = async { runtime.run(turn, events, cancel.clone()).await };
         let mut running = pin!(AssertUnwindSafe(run).catch_unwind());
         let end = loop {
             tokio::select! {
                 biased;
-                Some(event) = reported.recv() => relay.pass(event).await,
+                Some(event) = reported.recv() => {
+                    relay.pass(event).await;
+                    if relay.has_effect {
+                        whole.drop_files();
+                    }
+                }
                 end = &mut running => break end,
             }
         };
@@ -175,9 +186,9 @@ impl AgentRuntime for Cascade {
         while let Some((member, permit)) = next {
             events.member(Arc::clone(&member.of.name)).await;
             let mut relay = Relay::to(&events, used);
-            let given = given::to(member, self.runtime(member).as_deref(), &turn);
+            let is_last = admitted.size_hint().1 == Some(0);
             let asked = Instant::now();
-            let end = self.run_member(member, given, &mut relay, &cancel).await;
+            let end = self.run_member(member, &mut turn, is_last, &mut relay, &cancel).await;
             // A member that has used up the time of the run has failed, although it was stopped.
             let is_stopped = cancel.is_cancelled() && began.elapsed().saturating_sub(relay.waited()) < longest;
             let took = asked.elapsed().saturating_sub(relay.waited());
@@ -210,5 +221,56 @@ mod refusals {
         assert!(["400 Bad Request", "413 Payload Too Large", "refusal after 3 characters"].into_iter().all(is_of_it));
         assert!(!["401 Unauthorized", "429 Too Many Requests", "503 Service Unavailable"].into_iter().any(is_of_it));
         assert!(!is_of_the_turn(&AgentError::Broken("400".to_owned())));
+    }
+}
+
+#[cfg(test)]
+mod files {
+    use std::collections::HashMap;
+
+    use rejoinder_core::{AgentFile, Attachment};
+
+    use super::*;
+    use crate::tests::turn;
+
+    struct Fails(&'static str);
+
+    #[async_trait]
+    impl AgentRuntime for Fails {
+        fn describe(&self) -> String {
+            "it fails after a text".to_owned()
+        }
+
+        async fn run(&self, _: AgentTurn, events: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
+            events.text(self.0).await;
+            tokio::task::yield_now().await;
+            Err(AgentError::Failed("it fails".to_owned()))
+        }
+    }
+
+    /// Whether the turn has its files after a member has said this.
+    async fn are_kept_after(said: &'static str, is_last: bool) -> bool {
+        let (name, runtime): (AgentName, Arc<dyn AgentRuntime>) = ("one".into(), Arc::new(Fails(said)));
+        let runtimes = Arc::new(Runtimes::from(HashMap::from([(Arc::clone(&name), runtime)])));
+        let members = vec![CascadeMember { name, models: Vec::new(), price: None }];
+        let cascade = Cascade::new("both".into(), members, Order::Listed, Arc::downgrade(&runtimes));
+        let attachment = Attachment { name: "a".into(), media_type: "text/plain".into(), url: "telegram:a".into() };
+        let file = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
+        let mut whole = AgentTurn { attachments: vec![file], ..turn("Hi") };
+        let (events, _reported) = RunEvents::channel();
+        let mut relay = Relay::to(&events, None);
+
+        let end =
+            cascade.run_member(&cascade.members[0], &mut whole, is_last, &mut relay, &CancellationToken::new()).await;
+
+        assert!(matches!(end, Ok(Err(AgentError::Failed(_)))));
+        whole.attachments[0].bytes.is_some()
+    }
+
+    #[tokio::test]
+    async fn a_turn_has_its_files_until_no_other_member_can_be_asked() {
+        assert!(are_kept_after(" ", false).await);
+        assert!(!are_kept_after(" ", true).await);
+        assert!(!are_kept_after("I look.", false).await);
     }
 }

@@ -55,8 +55,8 @@ impl AgentRuntime for Command {
         let timeout = self.settings.timeout;
         let in_time = async {
             match timeout {
-                None => self.answer(&turn, &events).await,
-                Some(limit) => tokio::time::timeout(limit, self.answer(&turn, &events))
+                None => self.answer(turn, &events).await,
+                Some(limit) => tokio::time::timeout(limit, self.answer(turn, &events))
                     .await
                     .unwrap_or_else(|_| Err(AgentError::Stalled(format!("it has not ended within {limit:?}")))),
             }

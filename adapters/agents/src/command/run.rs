@@ -28,9 +28,9 @@ const ERRORS_TIMEOUT: Duration = Duration::from_secs(1);
 const PIECE: usize = 16 * 1024;
 
 impl Command {
-    pub(super) async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
-        events.shown(WireTurn::input(turn)).await;
-        let json = WireTurn::of(turn).to_json();
+    pub(super) async fn answer(&self, mut turn: AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        events.shown(WireTurn::input(&turn)).await;
+        let json = WireTurn::take_json(&mut turn);
         // The supervisor ends with its standard input, which is dropped with this run.
         let mut child =
             self.start().map_err(|error| AgentError::Unreachable(format!("it cannot be started: {error}")))?;
@@ -47,7 +47,7 @@ impl Command {
         };
         let tail = Tail::of(&self.settings.env, &self.settings.inherit);
         let (mut writing, mut errors) = (pin!(maybe_done(writing)), pin!(maybe_done(tail.follow(stderr))));
-        let mut body = Body::new(None, Said::of(&self.name, turn, events));
+        let mut body = Body::new(None, Said::of(&self.name, &turn, events));
         let most = self.settings.max_output.bytes();
         let read = tokio::select! {
             read = read(stdout, &mut body, most) => read,

@@ -18,10 +18,11 @@ use crate::{
 const ACCEPTED: &str = "application/x-ndjson, text/event-stream, application/json, text/plain";
 
 impl Http {
-    pub(super) async fn exchange(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
-        events.shown(WireTurn::input(turn)).await;
-        let limit = self.settings.response_timeout;
-        let response = match timeout(limit, self.post(turn)?.send()).await {
+    pub(super) async fn exchange(&self, mut turn: AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        events.shown(WireTurn::input(&turn)).await;
+        let body = WireTurn::take_json(&mut turn);
+        let (limit, request) = (self.settings.response_timeout, self.post(&turn, body)?);
+        let response = match timeout(limit, request.send()).await {
             Err(_) => return Err(AgentError::Stalled(format!("no response for {limit:?}"))),
             Ok(Err(error)) if error.is_connect() => return Err(AgentError::Unreachable(chain(error))),
             Ok(Err(error)) => return Err(AgentError::Broken(format!("no response: {}", chain(error)))),
@@ -44,14 +45,13 @@ impl Http {
                     .to_owned(),
             ));
         }
-        let mut body = Body::new(Some(format), Said::of(&self.name, turn, events));
+        let mut body = Body::new(Some(format), Said::of(&self.name, &turn, events));
         self.read(response, &mut body).await?;
         body.outcome().await
     }
 
-    fn post(&self, turn: &AgentTurn) -> Result<RequestBuilder, AgentError> {
+    fn post(&self, turn: &AgentTurn, body: Vec<u8>) -> Result<RequestBuilder, AgentError> {
         let (id, seconds) = (format!("{}-{}", turn.turn, turn.attempt), turn.now.as_millis().div_euclid(1000));
-        let body = WireTurn::of(turn).to_json();
         let request = self.client.post(self.settings.url.clone()).header(CONTENT_TYPE, "application/json");
         let mut request = request.header(ACCEPT, ACCEPTED).header(HEADER_WEBHOOK_ID, &id);
         if let Some(signer) = &self.signer {

@@ -48,7 +48,7 @@ impl Http {
         Self { name, settings, signer, client }
     }
 
-    async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+    async fn answer(&self, turn: AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let Some(limit) = self.settings.timeout else { return self.exchange(turn, events).await };
         let answered = tokio::time::timeout(limit, self.exchange(turn, events)).await;
         answered.unwrap_or_else(|_| Err(AgentError::Stalled(format!("the answer has not ended within {limit:?}"))))
@@ -84,7 +84,7 @@ impl AgentRuntime for Http {
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         tokio::select! {
             biased;
-            outcome = self.answer(&turn, &events) => {
+            outcome = self.answer(turn, &events) => {
                 count_request(&self.name, label(&outcome));
                 outcome
             }

@@ -25,7 +25,7 @@ fn file(bytes: Option<&[u8]>) -> AgentFile {
 }
 
 fn written(turn: &AgentTurn) -> Value {
-    serde_json::from_slice(&WireTurn::of(turn).to_json()).expect("JSON")
+    serde_json::from_slice(&WireTurn::take_json(&mut turn.clone())).expect("JSON")
 }
 
 #[test]
@@ -66,6 +66,16 @@ fn the_agent_gets_the_token_of_its_tools_and_the_operator_does_not() {
 
     assert_eq!(written(&turn)["mcp"], json!({"url": "http://127.0.0.1:7420/mcp", "token": "hunter2"}));
     assert!(!WireTurn::input(&turn).messages.contains("mcp"));
+}
+
+#[test]
+fn a_turn_that_was_written_holds_no_files() {
+    let mut turn = AgentTurn { attachments: vec![file(Some(b"abc"))], ..turn("Hi") };
+
+    let json = String::from_utf8(WireTurn::take_json(&mut turn)).expect("UTF-8");
+
+    assert!(json.contains("YWJj"), "{json}");
+    assert!(turn.attachments[0].bytes.is_none());
 }
 
 #[test]

@@ -199,6 +199,15 @@ struct MayDefer {
     seconds: u64,
 }
 
+impl WireTurn<'_> {
+    /// A turn as JSON, with its files. The turn loses their bytes, which count until then: the agent may wait for days.
+    pub(crate) fn take_json(turn: &mut AgentTurn) -> Vec<u8> {
+        let json = serde_json::to_vec(&WireTurn::of(turn)).expect("texts and lists serialise to JSON");
+        turn.drop_files();
+        json
+    }
+}
+
 impl<'a> WireTurn<'a> {
     pub(crate) fn of(turn: &'a AgentTurn) -> Self {
         let tools = turn.tools.as_ref();
@@ -212,10 +221,6 @@ impl<'a> WireTurn<'a> {
     pub(crate) fn input(turn: &'a AgentTurn) -> ModelInput {
         let messages = serde_json::to_string(&[Self::with(turn, false)]).expect("texts and lists serialise to JSON");
         ModelInput { settings: "{}".to_owned(), messages, left_out: 0 }
-    }
-
-    pub(crate) fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("texts and lists serialise to JSON")
     }
 
     fn with(turn: &'a AgentTurn, has_data: bool) -> Self {
