@@ -7,6 +7,7 @@
 //! | `circuit` | leaves out a member that keeps failing |
 //! | `relay` | passes on what a member reports, once it is certain that it answers |
 //! | `given` | the turn as one member gets it |
+//! | `waits` | how long it has waited for approvals |
 //!
 //! If the circuits of all members are open, the first in order is asked all the same: a circuit saves the wait for a member
 //! that is down, for which there is no reason if nobody else can answer. A member that has used its budget of the day is not asked
@@ -17,6 +18,7 @@ mod given;
 mod member;
 mod relay;
 mod section;
+mod waits;
 
 use std::{
     any::Any,

@@ -1,16 +1,11 @@
 //! Passes on what a member reports. Until the member has had an effect, what it reports is held back, so that nothing of it
 //! is left if another member answers, except the tokens that it has consumed.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use rejoinder_core::{AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
-use tokio::time::Instant;
+
+use super::waits::Waits;
 
 pub(super) struct Relay<'a> {
     events: &'a RunEvents,
@@ -23,8 +18,7 @@ pub(super) struct Relay<'a> {
     pub(super) has_effect: bool,
     /// The messages that it was given during the run.
     pub(super) heard: Vec<AgentMessage>,
-    /// How many milliseconds it has waited for approvals.
-    waited: Arc<AtomicU64>,
+    waits: Waits,
 }
 
 /// Of each report the latest, and text that shows nothing.
@@ -45,13 +39,13 @@ impl<'a> Relay<'a> {
             used,
             has_effect: false,
             heard: Vec::new(),
-            waited: Arc::default(),
+            waits: Waits::default(),
         }
     }
 
-    /// How long the member has waited for approvals that were decided.
+    /// How long the member has waited for approvals, also for one that is not decided yet.
     pub(super) fn waited(&self) -> Duration {
-        Duration::from_millis(self.waited.load(Ordering::Relaxed))
+        self.waits.total()
     }
 
     pub(super) async fn pass(&mut self, event: RunEvent) {
@@ -99,13 +93,12 @@ impl<'a> Relay<'a> {
             }
             RunEvent::Ask(request, mut answer) => {
                 self.release().await;
-                let (events, waited, asked) = (self.events.clone(), Arc::clone(&self.waited), Instant::now());
+                let (events, waiting) = (self.events.clone(), self.waits.begin());
                 // The member's run goes on meanwhile, and may end.
                 tokio::spawn(async move {
                     tokio::select! {
                         decided = events.ask_approval(request) => {
-                            let millis = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
-                            waited.fetch_add(millis, Ordering::Relaxed);
+                            drop(waiting);
                             let _ = answer.send(decided);
                         }
                         () = answer.closed() => {}

@@ -9,9 +9,9 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_agents::{Cascade, CascadeMember, Order};
 use rejoinder_core::{
-    AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, Attachment, HistoryLine, LineState,
-    MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents, Runtimes, ScheduleCall, SendResult, Speaker,
-    ToolUse, Usage,
+    AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, ApprovalRequest, Attachment, HistoryLine,
+    LineState, MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents, Runtimes, ScheduleCall, SendResult,
+    Speaker, ToolUse, Usage,
 };
 use rstest::rstest;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,7 @@ enum Step {
     Schedules(ScheduleCall),
     Listens,
     Takes(Duration),
+    AsksApprovalFor(Duration),
     Waits,
     Fails,
     IsUnreachable,
@@ -101,6 +102,11 @@ impl AgentRuntime for Scripted {
                 Schedules(call) => drop(events.schedule(call).await),
                 Listens => drop(events.listen().await),
                 Takes(time) => tokio::time::sleep(time).await,
+                AsksApprovalFor(time) => drop(tokio::select! {
+                    decided = events.ask_approval(ApprovalRequest { action: "pay".to_owned(), details: None, kind: None }) => decided,
+                    () = cancel.cancelled() => Err("the run was cancelled".to_owned()),
+                    () = tokio::time::sleep(time) => Err("nobody has decided".to_owned()),
+                }),
                 Waits => {
                     cancel.cancelled().await;
                     return Err(AgentError::Failed("the run was cancelled".to_owned()));
@@ -362,6 +368,39 @@ async fn a_run_that_is_cancelled_is_no_failure_of_the_member() {
     }
 
     assert_eq!((one.runs(), two.runs()), (6, 0));
+}
+
+/// The deadline of the run stands still meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_is_stopped_while_it_waits_for_an_approval_has_not_failed() {
+    let one = Scripted::that([Takes(Duration::from_secs(1)), AsksApprovalFor(Duration::from_hours(96)), Fails]);
+    let both = of_both([Arc::clone(&one) as _, Scripted::that([Answers("Hello.")])]);
+
+    for _ in 0..6 {
+        assert!(stopped_after(&both, Duration::from_hours(48)).await.is_err());
+    }
+
+    let health = both.cascade.members();
+    assert_eq!((one.runs(), health[0].failed, health[0].is_left_out), (6, 0, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_nobody_decides_does_not_count_as_the_time_of_an_answer() {
+    let one =
+        Scripted::that([Takes(Duration::from_secs(1)), AsksApprovalFor(Duration::from_hours(48)), Answers("Later.")]);
+    let both = of_both([one as _, Scripted::that([Fails])]);
+    let (events, mut reported) = RunEvents::channel();
+    let waits = async {
+        let mut asked = Vec::new();
+        while let Some(event) = reported.recv().await {
+            asked.push(event);
+        }
+    };
+
+    let (outcome, ()) = tokio::join!(both.cascade.run(turn("Hi"), events, CancellationToken::new()), waits);
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+    assert_eq!(both.cascade.members()[0].median, Some(Duration::from_secs(1)));
 }
 
 #[tokio::test(start_paused = true)]
