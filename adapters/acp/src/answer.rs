@@ -6,6 +6,10 @@
 
 use rejoinder_agents::report::{AnswerUpdate, VisibleText, cut};
 use rejoinder_core::Shim;
+use sha2::{Digest, Sha256};
+
+/// How many messages an answer may have: each takes some memory, however short it is.
+const MOST_MESSAGES: usize = 10_000;
 
 /// What a chunk changes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,12 +21,12 @@ pub(crate) struct Step {
     pub(crate) update: AnswerUpdate,
 }
 
-/// One message of the agent: its id, and its raw text.
-type Message = (Option<String>, String);
-
 #[derive(Default)]
 pub(crate) struct Answer {
-    messages: Vec<Message>,
+    /// The raw texts of the agent's messages.
+    messages: Vec<String>,
+    /// The SHA-256 of the last one's id, which may be long.
+    last: Option<[u8; 32]>,
     visible: VisibleText,
     /// Whether the next chunk without an id begins another message.
     breaks: bool,
@@ -37,7 +41,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// Whether a person could see something of it.
     pub(crate) fn has_shown(&self) -> bool {
-        self.messages.iter().any(|(_, text)| !text.trim().is_empty())
+        self.messages.iter().any(|text| !text.trim().is_empty())
     }
 
     /// Something other than text came: text after it is another message.
@@ -66,22 +70,28 @@ impl Answer {
         if self.is_cut {
             return None;
         }
+        if whole.is_empty() {
+            return Some(step);
+        }
+        let id = id.map(|id| Sha256::digest(id).into());
+        let is_other = self.messages.is_empty() || self.last != id || (id.is_none() && self.breaks);
+        if is_other && self.messages.len() == MOST_MESSAGES {
+            self.is_cut = true;
+            return None;
+        }
         let text;
         (text, self.is_cut) = cut(whole, self.size);
         self.size += text.len();
-        let is_other = match self.messages.last() {
-            None => true,
-            Some((last, _)) => last.as_deref() != id || (id.is_none() && self.breaks),
-        };
         self.breaks = false;
         if is_other {
             if !self.messages.is_empty() {
                 step.ends = Some(self.visible.end());
                 self.visible = VisibleText::default();
             }
-            self.messages.push((id.map(str::to_owned), String::new()));
+            self.messages.push(String::new());
+            self.last = id;
         }
-        if let Some((_, message)) = self.messages.last_mut() {
+        if let Some(message) = self.messages.last_mut() {
             message.push_str(text);
         }
         self.visible.push(text, &mut step.update);
@@ -96,7 +106,7 @@ impl Answer {
 
     /// The whole text, with markers and thoughts if it is one message.
     pub(crate) fn into_text(self) -> String {
-        let mut texts: Vec<String> = self.messages.into_iter().map(|(_, text)| text).collect();
+        let mut texts = self.messages;
         if texts.len() == 1 {
             return texts.remove(0);
         }
@@ -157,6 +167,18 @@ mod tests {
         answer.push(None, "Done.");
 
         assert_eq!(answer.into_text(), "I look.\n\nDone.");
+    }
+
+    #[test]
+    fn an_answer_has_so_many_messages_at_most() {
+        let mut answer = Answer::default();
+        for number in 0..2 * MOST_MESSAGES {
+            answer.push(Some(&number.to_string()), "");
+            answer.push(Some(&number.to_string()), "x");
+        }
+
+        assert!(answer.is_cut);
+        assert_eq!((answer.messages.len(), answer.size), (MOST_MESSAGES, MOST_MESSAGES));
     }
 
     #[test]
