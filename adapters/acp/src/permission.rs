@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     protocol::{PermissionOption, ToolCall},
-    tools::{title, written},
+    tools::{described, written},
 };
 
 /// How many characters of an action are told before its digest. The core keeps 300 of both.
@@ -81,29 +81,31 @@ fn of_kind(options: &[PermissionOption], kind: &str) -> Option<String> {
 /// The name of an action, by which a decision is found again: the kind of the call, its title, and a digest of what neither says. So
 /// another content of the same file is another action.
 fn action(call: &ToolCall) -> String {
-    let title = title(call);
+    let title = described(call);
     let content = content(call);
     let is_all = content.is_none() && call.raw_input.as_ref().is_none_or(|input| is_title(input, &title));
     let said = match call.kind.as_deref() {
         Some(kind) if kind != "other" && kind != title => format!("{kind}: {title}"),
         _ => title,
     };
-    let is_short = said.chars().count() <= MAX_ACTION;
-    if is_short && is_all {
-        return said;
+    // The core keeps one line.
+    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_short = line.chars().count() <= MAX_ACTION;
+    if is_short && is_all && line == said {
+        return line;
     }
     let whole = json!([said, call.raw_input, content]).to_string();
     let digest = hex::encode(&Sha256::digest(whole)[..16]);
     let cut = if is_short { "" } else { "…" };
-    format!("{}{cut} ({digest})", said.chars().take(MAX_ACTION).collect::<String>())
+    format!("{}{cut} ({digest})", line.chars().take(MAX_ACTION).collect::<String>())
 }
 
 /// Whether an input is a single text, which is the title.
 fn is_title(input: &Value, title: &str) -> bool {
     match input {
         Value::String(text) => text == title,
-        Value::Object(parts) if parts.len() == 1 => parts.values().all(|part| part == title),
-        _ => false,
+        Value::Object(parts) if parts.len() == 1 && parts.values().all(|part| part == title) => true,
+        other => written(other) == title,
     }
 }
 
@@ -246,6 +248,42 @@ mod tests {
         assert_eq!(action(&call("rm -rf /srv/a/tmp")), "rm -rf /srv/a/tmp");
         assert_ne!(action(&call("rm -rf /srv/a")), action(&call("rm -rf /srv/a/tmp")));
         assert_ne!(action(&call("rm -rf /srv/a")), action(&call("rm -rf /")));
+    }
+
+    #[rstest]
+    #[case::input(json!({ "rawInput": { "path": "/srv/a" } }), r#"{"path":"/srv/a"}"#)]
+    #[case::input_and_kind(json!({ "kind": "delete", "rawInput": { "path": "/srv/a" } }), r#"delete: {"path":"/srv/a"}"#)]
+    #[case::kind(json!({ "kind": "delete" }), "delete")]
+    #[case::other(json!({ "kind": "other", "rawInput": {}, "title": " " }), "a tool call that the agent does not describe")]
+    #[case::nothing(json!({}), "a tool call that the agent does not describe")]
+    fn a_call_that_is_not_known_is_described_by_its_request(#[case] mut named: Value, #[case] said: &str) {
+        named["toolCallId"] = "1".into();
+        let named: ToolCall = serde_json::from_value(named).expect("a tool call");
+
+        let Decision::Ask(asked) = Permissions::new(&[], true).decide(&named, &options(&ALL)) else {
+            panic!("nobody has decided yet");
+        };
+
+        assert!(asked.action.split(" (").next() == Some(said), "{}", asked.action);
+    }
+
+    #[test]
+    fn a_long_input_of_a_call_without_a_title_is_bounded() {
+        let call = |end: &str| -> ToolCall {
+            let call = json!({ "toolCallId": "1", "rawInput": { "command": "x".repeat(10_000) + end } });
+            serde_json::from_value(call).expect("a tool call")
+        };
+
+        assert!(action(&call("1")).chars().count() <= 300);
+        assert_ne!(action(&call("1")), action(&call("2")));
+    }
+
+    /// The core keeps one line of it.
+    #[test]
+    fn an_action_is_one_line_and_lines_make_a_difference() {
+        let [one, other] = ["rm a\nrm b", "rm a rm b"].map(|title| action(&call(title)));
+
+        assert!(one.starts_with("execute: rm a rm b (") && other == "execute: rm a rm b", "{one}, {other}");
     }
 
     #[test]

@@ -61,6 +61,17 @@ pub(crate) fn title(call: &ToolCall) -> String {
     title.or(call.kind.as_deref()).unwrap_or("a tool").to_owned()
 }
 
+/// The same for who must decide about it: of a call without a title its input, and if nothing is known of it, that.
+pub(crate) fn described(call: &ToolCall) -> String {
+    let is_told = |text: &str| !text.trim().is_empty();
+    if call.title.as_deref().is_some_and(is_told) {
+        return title(call);
+    }
+    let input = call.raw_input.as_ref().map(written).filter(|input| is_told(input) && input != "{}");
+    let kind = call.kind.clone().filter(|kind| is_told(kind) && kind != "other");
+    input.or(kind).unwrap_or_else(|| "a tool call that the agent does not describe".to_owned())
+}
+
 fn merge(call: &mut ToolCall, new: ToolCall) {
     let ToolCall { id, title, kind, status, raw_input, raw_output, content } = new;
     call.id = id;
