@@ -6,7 +6,7 @@ use rejoinder_agents::report::{AnswerUpdate, Report};
 use rejoinder_core::{AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage};
 use serde_json::Value;
 use tokio::time::timeout;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::{
     AcpSection,
@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
                 Some(waits) => tokio::select! {
                     biased;
                     decision = &mut waits.decision => {
-                        let option = self.option(decision, &waits.options);
+                        let option = self.option(decision, waits);
                         prompt.permit(&waits.id, option.as_deref());
                         *question = None;
                         continue;
@@ -169,12 +169,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The agent's option for a decision. That nobody was asked is a no.
-    fn option(&mut self, decision: Result<AgentApproval, String>, options: &[PermissionOption]) -> Option<String> {
+    /// The agent's option for a decision. That nobody was asked is a no, and so is a decision about something else.
+    fn option(&mut self, decision: Result<AgentApproval, String>, question: &Question<'_>) -> Option<String> {
+        let (agent, turn_id, options) = (self.agent, self.turn.turn, &question.options);
         match decision {
-            Ok(approval) => self.permissions.decided(approval, options),
+            Ok(approval) if approval.action == question.request.action => self.permissions.decided(approval, options),
+            Ok(_) => {
+                warn!(agent, %turn_id, "a decision is not about what an ACP agent asked for, and allows nothing");
+                rejected(options)
+            }
             Err(why) => {
-                debug!(agent = self.agent, turn_id = %self.turn.turn, why, "nobody is asked for what an ACP agent wants to do");
+                debug!(agent, %turn_id, why, "nobody is asked for what an ACP agent wants to do");
                 rejected(options)
             }
         }

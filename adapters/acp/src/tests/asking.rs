@@ -126,6 +126,19 @@ async fn a_decision_is_answered_in_the_same_prompt(
 }
 
 #[tokio::test]
+async fn a_decision_about_something_else_allows_nothing() {
+    let double = Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)]);
+    let other = |_: &ApprovalRequest| {
+        let request = ApprovalRequest { action: "execute: ls".to_owned(), details: None, kind: None };
+        Some(Ok(decision(&request, ApprovalState::Approved)))
+    };
+
+    run_deciding(&double.runtime(), turn("Tidy up"), other, CancellationToken::new()).await.0.expect("an answer");
+
+    assert_eq!(double.answered(), ["o-reject_once"]);
+}
+
+#[tokio::test]
 async fn several_requests_are_asked_one_at_a_time_and_each_gets_its_own_decision() {
     let double = Double::new(|_| {
         vec![Act::AsksAll(&["rm a", "rm b", "rm c"]), Act::Asks("rm a", OPTIONS), Act::Asks("rm b", OPTIONS)]
