@@ -20,9 +20,9 @@ impl Clipped {
         serde_json::from_slice(outline.as_bytes()).ok()
     }
 
-    /// The session of its parameters.
+    /// The session of its parameters. `None` also if its id is too long to be one.
     pub(crate) fn session(&self) -> Option<&str> {
-        self.params["sessionId"].as_str()
+        self.params["sessionId"].as_str().filter(|id| !id.is_empty())
     }
 }
 
@@ -51,6 +51,21 @@ mod tests {
             (clipped.id.as_ref().and_then(Value::as_u64), clipped.method.is_some(), clipped.session()),
             (id, has_method, session)
         );
+    }
+
+    #[test]
+    fn the_longest_id_of_a_session_is_known_and_a_longer_one_is_none() {
+        let session = |length: usize| {
+            let (id, long) = ("x".repeat(length), "y".repeat(1 << 20));
+            let mut outline = Outline::default();
+            outline.push(
+                format!(r#"{{"method":"session/update","params":{{"update":"{long}","sessionId":"{id}"}}}}"#)
+                    .as_bytes(),
+            );
+            Clipped::read(&outline).expect("a message").session().map(str::len)
+        };
+
+        assert_eq!([4_096, 100_000].map(session), [Some(4_096), None]);
     }
 
     #[rstest]

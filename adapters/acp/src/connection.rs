@@ -42,6 +42,9 @@ const MOST_QUEUED: usize = 1_000;
 /// How many of the agent's sessions are told apart. Then all are forgotten.
 const MOST_OWNED: usize = 100_000;
 
+/// Why a message is lost that is no JSON, or not that of the protocol.
+const UNREADABLE: &str = "a message of the agent cannot be read";
+
 /// How many characters of an agent's own error the operator gets.
 const MAX_ERROR: usize = 1_000;
 
@@ -311,7 +314,7 @@ impl Connection {
                         warn!(error, "a line of an ACP agent is no message and is dropped");
                     }
                     if begins_one {
-                        self.lose();
+                        self.lose(UNREADABLE);
                     }
                     if broken == MOST_BROKEN {
                         return format!("it does not speak ACP: {MOST_BROKEN} lines in a row are no message ({error})");
@@ -332,7 +335,7 @@ impl Connection {
             }
             (Some(_), Some(session), id) => {
                 if let Some(events) = self.state.lock().sessions.get(session) {
-                    events.lose();
+                    events.lose(&format!("a message of the agent is longer than {MAX_FRAME} bytes"));
                 }
                 if let Some(id) = id {
                     self.refuse(id, INVALID_PARAMS, "the request is too long");
@@ -418,9 +421,9 @@ impl Connection {
         }
     }
 
-    /// Tells all prompts that a message was lost.
-    fn lose(&self) {
-        self.state.lock().sessions.values().for_each(Feed::lose);
+    /// Tells all prompts that a message was lost, and why.
+    fn lose(&self, why: &str) {
+        self.state.lock().sessions.values().for_each(|events| events.lose(why));
     }
 }
 

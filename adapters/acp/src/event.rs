@@ -23,8 +23,8 @@ pub(crate) enum Event {
     Update(Update),
     /// It asks for permission; the first value is the id of its request.
     Permission(Value, PermissionRequest),
-    /// A message could not be read: it may have been a part of the answer.
-    Lost,
+    /// A message, which may have been a part of the answer, was not read, for this reason.
+    Lost(String),
     /// The run takes too little of what the agent sends: the rest is left out.
     Overflowed,
     Ended(Result<PromptEnd, CallError>),

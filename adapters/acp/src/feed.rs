@@ -48,10 +48,10 @@ impl Feed {
         Err(Box::new(event))
     }
 
-    /// Says that a message could not be read.
-    pub(crate) fn lose(&self) {
+    /// Says why a message was not read.
+    pub(crate) fn lose(&self, why: &str) {
         // If it does not fit, the run is told that it has missed something.
-        let _ = self.push(Event::Lost, 0);
+        let _ = self.push(Event::Lost(why.to_owned()), 0);
     }
 
     /// Adds the last event.

@@ -137,11 +137,7 @@ impl<'a> Run<'a> {
                 }
                 Event::Update(Update::Other) => {}
                 Event::Permission(id, request) => requests.push_back((id, request)),
-                Event::Lost => {
-                    return Err(AgentError::Broken(
-                        "a message of the agent cannot be read: its answer is not whole".to_owned(),
-                    ));
-                }
+                Event::Lost(why) => return Err(AgentError::Broken(format!("{why}: its answer is not whole"))),
                 Event::Overflowed => {
                     return Err(AgentError::Broken(format!(
                         "the agent sends faster than its answer is taken: more than {MOST_WAITING} bytes wait"

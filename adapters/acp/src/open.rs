@@ -30,7 +30,7 @@ const TOLD_AGAIN: Duration = Duration::from_millis(300);
 const MAX_CHANGES: usize = 3;
 
 /// The most bytes of the agent's id of a session. As many can be stored.
-const MAX_ID: usize = 4_096;
+pub(crate) const MAX_ID: usize = 4_096;
 
 /// A session for a prompt.
 pub(crate) struct Opened {

@@ -1,10 +1,18 @@
 //! The outline of a message that is too long to be kept, read piece by piece. No I/O.
 
+use crate::open::MAX_ID;
+
 /// How many bytes of an outline are kept before the rest of a field is left out.
 const MOST: usize = 4 << 10;
 
 /// The most bytes of a text in it.
 const MAX_TEXT: usize = 256;
+
+/// The key of the text that says whose message it is.
+const SESSION: &[u8] = b"\"sessionId\":\"";
+
+/// The most bytes of that text, in which some characters are escaped.
+const MAX_SESSION: usize = 2 * MAX_ID;
 
 /// A message with its fields and theirs. What is deeper is left out, and so are long texts.
 #[derive(Debug, Default)]
@@ -13,6 +21,8 @@ pub(crate) struct Outline {
     depth: usize,
     /// Where in `kept` the text begins that is read now.
     text: Option<usize>,
+    /// The most bytes of that text.
+    most: usize,
     is_escaped: bool,
     is_long: bool,
     /// Whether the rest of the field is left out.
@@ -33,7 +43,7 @@ impl Outline {
     fn push_text(&mut self, byte: u8, begin: usize) {
         let ends = byte == b'"' && !self.is_escaped;
         self.is_escaped = byte == b'\\' && !self.is_escaped;
-        if !self.is_long && self.kept.len() - begin > MAX_TEXT {
+        if !self.is_long && self.kept.len() - begin > self.most {
             self.kept.truncate(begin);
             self.is_long = true;
         }
@@ -49,6 +59,7 @@ impl Outline {
         match byte {
             b'"' => {
                 self.keep(byte);
+                self.most = if self.kept.ends_with(SESSION) { MAX_SESSION } else { MAX_TEXT };
                 self.text = Some(self.kept.len());
             }
             b'{' | b'[' => {
