@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -16,7 +16,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::RawValue};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
-    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
+    sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ use crate::{
     event::{CallError, Event},
     feed::{Feed, FeedReader},
     lines::{Line, next_line},
-    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionUpdate},
+    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionUpdate, Update},
 };
 
 /// The largest message, in bytes.
@@ -69,7 +69,22 @@ struct State {
     sessions: HashMap<Arc<str>, Feed>,
     /// Which of our sessions has each of the agent's.
     owners: HashMap<Arc<str>, SessionId>,
+    /// The sessions whose updates without a prompt somebody waits for.
+    told_again: HashMap<Arc<str>, Arc<Notify>>,
     closed: Option<Arc<str>>,
+}
+
+impl State {
+    /// Who gets an update of a session. `None`: no prompt, and who waits for such updates is notified.
+    fn of_update(&self, session: &str) -> Option<Feed> {
+        let events = self.sessions.get(session).cloned();
+        if events.is_none()
+            && let Some(told) = self.told_again.get(session)
+        {
+            told.notify_one();
+        }
+        events
+    }
 }
 
 /// A connection to an agent. What drives it stands in `drive.rs`.
@@ -78,8 +93,8 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
     queued: AtomicUsize,
-    /// The session of the latest update that belongs to no prompt.
-    stray: watch::Sender<Arc<str>>,
+    /// How many updates could not be read.
+    unreadable: AtomicU64,
     state: Mutex<State>,
     /// Knows the agent's secrets.
     tail: Arc<Tail>,
@@ -92,8 +107,8 @@ impl Connection {
     pub(crate) fn new(number: u64, tail: Arc<Tail>) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
         let (outgoing, written) = mpsc::unbounded_channel();
         let (queued, state, given_up) = (AtomicUsize::new(0), Mutex::default(), CancellationToken::new());
-        let stray = watch::Sender::new("".into());
-        (Arc::new(Self { number, outgoing, queued, stray, state, tail, given_up }), written)
+        let unreadable = AtomicU64::new(0);
+        (Arc::new(Self { number, outgoing, queued, unreadable, state, tail, given_up }), written)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -112,20 +127,18 @@ impl Connection {
         let ended = (std::mem::take(&mut state.pending), std::mem::take(&mut state.sessions));
         drop(state);
         drop(ended);
+        let updates = self.unreadable.swap(0, Ordering::Relaxed);
+        if updates > 1 {
+            warn!(updates, "updates of an ACP agent could not be read");
+        }
     }
 
-    /// Returns when no update of the agent's session came for `pause`, which no prompt has.
-    pub(crate) async fn until_quiet(&self, session: &str, pause: Duration) {
-        let mut stray = self.stray.subscribe();
-        loop {
-            let told = async {
-                // The sender is ours.
-                while stray.changed().await.is_ok() && **stray.borrow_and_update() != *session {}
-            };
-            if timeout(pause, told).await.is_err() {
-                return;
-            }
-        }
+    /// Returns when no update of the agent's session came for `pause`, which no prompt has. One caller waits for a session.
+    pub(crate) async fn until_quiet(&self, session: &Arc<str>, pause: Duration) {
+        let told: Arc<Notify> = Arc::default();
+        self.state.lock().told_again.insert(Arc::clone(session), Arc::clone(&told));
+        let _waits = WaitsForQuiet { connection: self, session };
+        while timeout(pause, told.notified()).await.is_ok() {}
     }
 
     /// Has the process restarted, unless it works on a prompt whose run goes on. A run that waits for a decision begins again then.
@@ -392,18 +405,36 @@ impl Connection {
     }
 
     fn updated(&self, params: &str, size: usize) {
-        let Ok(SessionUpdate { session_id, update }) = serde_json::from_str(params) else {
-            return debug!("an update of an ACP agent cannot be read");
+        let (session, update) = match serde_json::from_str(params) {
+            Ok(SessionUpdate { session_id, update }) => (session_id, update),
+            Err(error) => {
+                self.count_unreadable(&error);
+                // It may be of any session.
+                return self.lose(UNREADABLE);
+            }
         };
-        let Some(events) = self.state.lock().sessions.get(session_id.as_str()).cloned() else {
+        let Some(events) = self.state.lock().of_update(&session) else {
             // A conversation that is told again, a title, commands.
-            self.stray.send_replace(session_id.into());
             return debug!("an update of an ACP agent belongs to no prompt");
         };
-        match serde_json::from_str(update.get()) {
+        let update = update.as_deref().map_or("null", RawValue::get);
+        match serde_json::from_str(update) {
             // It fails if the run is over.
             Ok(update) => drop(events.push(Event::Update(update), size)),
-            Err(error) => debug!(%error, "an update of an ACP agent cannot be read"),
+            Err(error) => {
+                self.count_unreadable(&error);
+                if Update::may_be_answer(update) {
+                    events.lose(UNREADABLE);
+                }
+            }
+        }
+    }
+
+    /// Tells the operator once, and again at the end of the connection. The words of the error may be those of a conversation.
+    fn count_unreadable(&self, error: &serde_json::Error) {
+        if self.unreadable.fetch_add(1, Ordering::Relaxed) == 0 {
+            let (why, byte) = (format!("{:?}", error.classify()), error.column());
+            warn!(why, byte, "an update of an ACP agent cannot be read and is dropped");
         }
     }
 
@@ -436,6 +467,18 @@ struct Forget<'a> {
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
         self.connection.state.lock().pending.remove(&self.id);
+    }
+}
+
+/// Somebody waits for a session that is told again, until this is dropped.
+struct WaitsForQuiet<'a> {
+    connection: &'a Connection,
+    session: &'a str,
+}
+
+impl Drop for WaitsForQuiet<'_> {
+    fn drop(&mut self) {
+        self.connection.state.lock().told_again.remove(self.session);
     }
 }
 

@@ -151,7 +151,7 @@ impl Opener<'_> {
 
     /// An agent tells the conversation again before its response to [`LOAD`], and some go on with it after that. Those updates belong to
     /// no prompt and are dropped, so that there must be none when one is sent.
-    async fn until_told_again(&self, id: &str) -> Result<(), AgentError> {
+    async fn until_told_again(&self, id: &Arc<str>) -> Result<(), AgentError> {
         let within = self.settings.start_timeout;
         let quiet = timeout(within, self.ready.connection.until_quiet(id, TOLD_AGAIN));
         quiet

@@ -113,7 +113,8 @@ pub(crate) struct Mode {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionUpdate {
     pub(crate) session_id: String,
-    pub(crate) update: Box<RawValue>,
+    #[serde(default)]
+    pub(crate) update: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,6 +127,21 @@ pub(crate) enum Update {
     /// Thoughts, plans, commands, titles, and what later versions add.
     #[serde(other)]
     Other,
+}
+
+/// An update that cannot be read otherwise.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UnreadableUpdate {
+    session_update: String,
+}
+
+impl Update {
+    /// Whether an update that cannot be read may be a part of the answer.
+    pub(crate) fn may_be_answer(update: &str) -> bool {
+        serde_json::from_str(update)
+            .map_or(true, |UnreadableUpdate { session_update }| session_update == "agent_message_chunk")
+    }
 }
 
 #[derive(Debug, Deserialize)]

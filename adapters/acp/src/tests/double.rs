@@ -199,7 +199,8 @@ impl Served {
                 if served.agent.capabilities["mostSessions"] == served.agent.sessions.load(Ordering::SeqCst) => {}
             Some("session/new") => {
                 let number = served.agent.sessions.fetch_add(1, Ordering::SeqCst) + 1;
-                let session = format!("s{number}");
+                let begin = served.agent.capabilities["sessionsBegin"].as_str().unwrap_or_default();
+                let session = format!("{begin}s{number}");
                 // Belongs to no prompt.
                 let notice = json!({ "content": { "type": "text", "text": "Welcome!" } });
                 served.update(&session, "agent_message_chunk", notice).await;

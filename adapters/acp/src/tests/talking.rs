@@ -1,6 +1,9 @@
 //! What real agents do: notices among the chunks, conversations that are told again, permissions.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use rejoinder_core::{
     AgentError, AgentMessage, AgentRuntime as _, AgentTurn, HistoryLine, LineState, Outcome, RunEvent, RunEvents,
@@ -8,7 +11,11 @@ use rejoinder_core::{
 };
 use rstest::rstest;
 use serde_json::json;
-use tokio::sync::Semaphore;
+use tokio::{
+    io::{AsyncWriteExt as _, duplex},
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::double::{Act, Double, run, run_listening, run_remembering, says};
@@ -344,6 +351,11 @@ async fn a_session_that_cannot_be_opened_again_is_told_what_was_said(
 #[case::noise(vec![Act::Writes("npm notice: a new version".to_owned()), says("Yes.")], Some("Yes."))]
 #[case::half_a_message(vec![says("Ye"), Act::Writes("{\"jsonrpc\":\"2.0\",".to_owned()), says("s.")], None)]
 #[case::too_long_a_message(vec![says("Ye"), Act::Writes("x".repeat(9 << 20)), says("s.")], None)]
+#[case::an_unreadable_chunk(vec![says("Ye"), Act::Updates(json!({ "sessionUpdate": "agent_message_chunk", "content": "s" }))], None)]
+#[case::an_unreadable_update(vec![says("Ye"), Act::Updates(json!("s"))], None)]
+#[case::no_update(vec![says("Ye"), Act::Writes(r#"{"method":"session/update","params":{"sessionId":"s1"}}"#.to_owned())], None)]
+#[case::an_update_of_nobody(vec![says("Ye"), Act::Writes(r#"{"method":"session/update","params":{"update":{}}}"#.to_owned())], None)]
+#[case::an_unreadable_tool(vec![says("Yes"), Act::Updates(json!({ "sessionUpdate": "tool_call", "title": 7 })), says(".")], Some("Yes."))]
 #[case::nothing_but_noise(vec![Act::Writes("no\n".repeat(200)), says("Yes.")], None)]
 #[case::cut(vec![says("Yes"), Act::Stops("max_tokens")], Some("Yes\n\nThe rest is missing."))]
 #[case::cut_before_it_began(vec![Act::Stops("max_tokens")], None)]
@@ -399,6 +411,53 @@ async fn a_message_that_is_too_long_fails_only_the_prompt_of_its_session() {
 
     assert!(matches!(&flooded, Err(AgentError::Broken(_))), "{flooded:?}");
     assert_eq!(text(calm), "Hello.");
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_is_told_by_a_long_id_of_its_session() {
+    let waits = CancellationToken::new();
+    let acts = vec![says("Ye"), says(&"x".repeat(9 << 20)), says("s.")];
+    let calm = vec![says("Hel"), Act::Waits(waits.clone()), says("lo.")];
+    let double = Double::that_can(json!({ "sessionsBegin": "s".repeat(4_000) }), None, move |prompt| {
+        let is_flood = prompt["params"]["prompt"].to_string().contains("flood");
+        if is_flood { acts.clone() } else { calm.clone() }
+    });
+    let acp = double.runtime();
+    let flood = async {
+        let (outcome, _) = run(&acp, turn("flood")).await;
+        waits.cancel();
+        outcome
+    };
+
+    let ((calm, _), flooded) = tokio::join!(run(&acp, turn("Hi")), flood);
+
+    let why = flooded.expect_err("a part of the answer is missing").to_string();
+    assert!(why.contains("longer than 8388608 bytes: its answer is not whole"), "{why}");
+    assert_eq!(text(calm), "Hello.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_sessions_that_are_told_again_at_once_are_both_waited_for() {
+    let (connection, _written) = Connection::new(1, Arc::default());
+    let (ours, mut agents) = duplex(1 << 16);
+    let (pause, began) = (Duration::from_millis(300), Instant::now());
+    let tells = async move {
+        for _ in 0..10 {
+            let update = |session| format!(r#"{{"method":"session/update","params":{{"sessionId":"{session}"}}}}"#);
+            let both = [update("a"), update("b"), String::new()].join("\n");
+            agents.write_all(both.as_bytes()).await.expect("it is read");
+            sleep(pause - Duration::from_millis(1)).await;
+        }
+        began.elapsed()
+    };
+    let quiet = async |session: &str| {
+        connection.until_quiet(&session.into(), pause).await;
+        began.elapsed()
+    };
+
+    let (a, b, told, _) = tokio::join!(quiet("a"), quiet("b"), tells, connection.read_from(ours));
+
+    assert!(a >= told && b >= told, "{a:?}, {b:?}, {told:?}");
 }
 
 #[tokio::test]
