@@ -25,8 +25,9 @@ use tracing::{debug, warn};
 use crate::{
     clipped::Clipped,
     event::{CallError, Event},
-    feed::{Feed, FeedReader},
+    feed::Feed,
     lines::{Line, next_line},
+    prompt::Prompt,
     protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionUpdate, Update},
 };
 
@@ -224,7 +225,7 @@ impl Connection {
     }
 
     /// Answers a request for permission. `None`: the request is cancelled.
-    fn permit(&self, request: &Value, option: Option<&str>) {
+    pub(crate) fn permit(&self, request: &Value, option: Option<&str>) {
         let outcome = match option {
             Some(option) => json!({ "outcome": "selected", "optionId": option }),
             None => json!({ "outcome": "cancelled" }),
@@ -263,7 +264,7 @@ impl Connection {
         Some(pending)
     }
 
-    fn write(&self, message: &impl Serialize) {
+    pub(crate) fn write(&self, message: &impl Serialize) {
         let mut line = serde_json::to_vec(message).expect("a message serialises to JSON");
         line.push(b'\n');
         self.queued.fetch_add(1, Ordering::Relaxed);
@@ -479,63 +480,5 @@ struct WaitsForQuiet<'a> {
 impl Drop for WaitsForQuiet<'_> {
     fn drop(&mut self) {
         self.connection.state.lock().told_again.remove(self.session);
-    }
-}
-
-/// A prompt on which the agent works. It is cancelled when this is dropped, and what it has asked for.
-pub(crate) struct Prompt {
-    connection: Arc<Connection>,
-    session: Arc<str>,
-    events: FeedReader,
-    /// The ids of its requests for permission that are not answered yet, with their shares of the feed.
-    asked: Vec<(Value, Option<OwnedSemaphorePermit>)>,
-    is_suspended: Arc<AtomicBool>,
-    has_ended: bool,
-}
-
-impl Prompt {
-    /// The next event; the last one is [`Event::Ended`].
-    pub(crate) async fn next(&mut self) -> Event {
-        let event = self.events.next().await;
-        let (event, share) =
-            event.unwrap_or_else(|| (Event::Ended(Err(CallError::Closed(self.connection.end()))), None));
-        match &event {
-            Event::Permission(id, _) => self.asked.push((id.clone(), share)),
-            Event::Ended(_) => self.has_ended = true,
-            _ => {}
-        }
-        event
-    }
-
-    /// What the agent says, for errors: without its secrets, and of a long text the beginning.
-    pub(crate) fn told(&self, words: String) -> String {
-        self.connection.told(words)
-    }
-
-    /// Answers a request for permission. `None`: the request is cancelled.
-    pub(crate) fn permit(&mut self, request: &Value, option: Option<&str>) {
-        self.asked.retain(|(id, _)| id != request);
-        self.connection.permit(request, option);
-    }
-
-    /// Says whether its run waits for a decision.
-    pub(crate) fn suspend(&self, waits: bool) {
-        self.is_suspended.store(waits, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Prompt {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            let params = json!({ "sessionId": self.session });
-            self.connection.write(&Call { jsonrpc: "2.0", id: None, method: "session/cancel", params });
-        }
-        let waiting = self.events.close().filter_map(|event| match event {
-            Event::Permission(request, _) => Some(request),
-            _ => None,
-        });
-        for request in self.asked.drain(..).map(|(request, _)| request).chain(waiting) {
-            self.connection.permit(&request, None);
-        }
     }
 }

@@ -11,11 +11,11 @@ use tracing::{debug, warn};
 use crate::{
     AcpSection,
     answer::Answer,
-    connection::Prompt,
     event::{CallError, Event},
     feed::MOST_WAITING,
     open::refusal,
     permission::{Decision, Permissions, rejected},
+    prompt::Prompt,
     protocol::{Chunk, Content, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError, Update},
     sessions::{Owner, Slot},
     tools::ToolCalls,

@@ -12,6 +12,7 @@
 //! | `protocol` | the messages of the protocol (no I/O) |
 //! | `launch` | starts the process below a supervisor, which ends it with all that it started, also when the gateway is killed |
 //! | `lines`, `outline`, `clipped`, `connection` | its messages: requests and answers, and what belongs to which session |
+//! | `prompt` | a prompt on which the agent works |
 //! | `feed` | what a session's run has not taken yet |
 //! | `drive` | keeps the process running, and says why it ended |
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
@@ -36,6 +37,7 @@ mod open;
 mod outline;
 mod permission;
 mod probe;
+mod prompt;
 mod protocol;
 mod run;
 mod section;

@@ -1,0 +1,74 @@
+//! A prompt on which the agent works.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::{
+    connection::Connection,
+    event::{CallError, Event},
+    feed::FeedReader,
+    protocol::Call,
+};
+
+/// A prompt on which the agent works. It is cancelled when this is dropped, and what it has asked for.
+pub(crate) struct Prompt {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) session: Arc<str>,
+    pub(crate) events: FeedReader,
+    /// The ids of its requests for permission that are not answered yet, with their shares of the feed.
+    pub(crate) asked: Vec<(Value, Option<OwnedSemaphorePermit>)>,
+    pub(crate) is_suspended: Arc<AtomicBool>,
+    pub(crate) has_ended: bool,
+}
+
+impl Prompt {
+    /// The next event; the last one is [`Event::Ended`].
+    pub(crate) async fn next(&mut self) -> Event {
+        let event = self.events.next().await;
+        let (event, share) =
+            event.unwrap_or_else(|| (Event::Ended(Err(CallError::Closed(self.connection.end()))), None));
+        match &event {
+            Event::Permission(id, _) => self.asked.push((id.clone(), share)),
+            Event::Ended(_) => self.has_ended = true,
+            _ => {}
+        }
+        event
+    }
+
+    /// What the agent says, for errors: without its secrets, and of a long text the beginning.
+    pub(crate) fn told(&self, words: String) -> String {
+        self.connection.told(words)
+    }
+
+    /// Answers a request for permission. `None`: the request is cancelled.
+    pub(crate) fn permit(&mut self, request: &Value, option: Option<&str>) {
+        self.asked.retain(|(id, _)| id != request);
+        self.connection.permit(request, option);
+    }
+
+    /// Says whether its run waits for a decision.
+    pub(crate) fn suspend(&self, waits: bool) {
+        self.is_suspended.store(waits, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let params = json!({ "sessionId": self.session });
+            self.connection.write(&Call { jsonrpc: "2.0", id: None, method: "session/cancel", params });
+        }
+        let waiting = self.events.close().filter_map(|event| match event {
+            Event::Permission(request, _) => Some(request),
+            _ => None,
+        });
+        for request in self.asked.drain(..).map(|(request, _)| request).chain(waiting) {
+            self.connection.permit(&request, None);
+        }
+    }
+}
