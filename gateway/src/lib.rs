@@ -44,6 +44,7 @@ mod http;
 mod log_lines;
 mod logging;
 mod materials;
+mod mcp_servers;
 mod metrics;
 mod open_files;
 mod own_tools;

@@ -28,9 +28,9 @@ pub struct PromptPiece {
 #[derive(Clone, Debug, Serialize)]
 pub struct OfferedTool {
     /// Its name, for example `ask`.
-    pub name: &'static str,
+    pub name: String,
     /// What the model reads about it.
-    pub description: &'static str,
+    pub description: String,
 }
 
 /// What a model gets in this turn besides its system prompt and the messages. `has_tools`: whether it is offered tools.
@@ -40,7 +40,10 @@ pub fn added_to_prompt(turn: &AgentTurn, leave_out: &[PieceName], has_tools: boo
     AddedToPrompt {
         pieces: pieces.map(|(name, text)| PromptPiece { name, text: text.trim().to_owned() }).collect(),
         left_out: leave_out.to_vec(),
-        tools: tools.iter().map(|tool| OfferedTool { name: tool.name, description: tool.description }).collect(),
+        tools: tools
+            .iter()
+            .map(|tool| OfferedTool { name: tool.name.to_string(), description: tool.description.to_string() })
+            .collect(),
     }
 }
 
@@ -61,7 +64,7 @@ mod tests {
             instructions::of(&turn, "Be kind.", &[PieceName::Legend]),
             format!("Be kind.\n\n{}", texts.join(" "))
         );
-        let tools: Vec<_> = added.tools.iter().map(|tool| tool.name).collect();
+        let tools: Vec<_> = added.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert!(tools.contains(&"ask") && tools.contains(&"defer"), "{tools:?}");
         assert!(added_to_prompt(&turn, &[], false).tools.is_empty());
     }

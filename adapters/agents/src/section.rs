@@ -16,7 +16,7 @@ use serde::{
 };
 use url::Url;
 
-use crate::piece::PieceName;
+use crate::{mcp_server::McpServerSection, piece::PieceName};
 
 /// The instructions that a model gets unless the operator has written others.
 pub(crate) const SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer briefly, in the language of the person.";
@@ -33,6 +33,8 @@ pub(crate) struct ModelSettings<'a> {
     /// What of its own the gateway does not add to it.
     pub(crate) leave_out: &'a [PieceName],
     pub(crate) tools: bool,
+    /// The servers whose tools it is offered as well.
+    pub(crate) mcp: &'a BTreeMap<String, McpServerSection>,
     pub(crate) images: bool,
     /// The size of the largest picture that the server takes, in bytes.
     pub(crate) largest_picture: usize,

@@ -54,7 +54,7 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let run = run_of(&context)?;
-        let names: Vec<_> = run.tools().iter().map(|tool| tool.name).collect();
+        let names: Vec<_> = run.tools().iter().map(|tool| &*tool.name).collect();
         if !names.contains(&&*call.name) {
             let known = names.join(", ");
             return Err(ErrorData::invalid_params(
@@ -93,7 +93,7 @@ fn run_of(context: &RequestContext<RoleServer>) -> Result<RunHandle, ErrorData> 
 
 fn described(tool: &Tool) -> model::Tool {
     let schema: JsonObject = serde_json::from_str(tool.parameters.get()).expect("a schema is an object");
-    model::Tool::new(tool.name, tool.description, Arc::new(schema))
+    model::Tool::new(tool.name.clone(), tool.description.clone(), Arc::new(schema))
 }
 
 fn result(ToolAnswer { text, is_error }: ToolAnswer) -> CallToolResult {

@@ -11,6 +11,7 @@ use crate::{
     built_agent::BuiltAgent,
     console::finding::Finding,
     materials::{Materials, WiringError},
+    mcp_servers::FoundServer,
 };
 
 /// What the gateway needs to know about a kind of agent.
@@ -36,6 +37,11 @@ pub(crate) trait AgentFactory: Sync {
     /// What the gateway adds to an agent's prompt in this turn; `None` for a kind without a prompt.
     fn added_to_prompt(&self, _agent: &Agent, _turn: &AgentTurn) -> Option<AddedToPrompt> {
         None
+    }
+
+    /// Tries the MCP servers of an agent, by name.
+    async fn mcp_servers(&self, _agent: &Agent, _http: &Client) -> Vec<(String, Result<FoundServer, String>)> {
+        Vec::new()
     }
 
     /// A remark on a valid section that the operator should know.

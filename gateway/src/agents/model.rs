@@ -3,6 +3,7 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use rejoinder_agents::{AddedToPrompt, AnthropicSection, ModelSection, ModelStatus, ModelsError, OpenAiSection};
 use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentTurn};
@@ -14,6 +15,7 @@ use crate::{
     client::{CHECK_TIMEOUT, is_readable_on_the_way},
     console::finding::Finding,
     materials::{Materials, WiringError},
+    mcp_servers::{self, FoundServer},
 };
 
 /// How many of the server's models a finding names.
@@ -40,8 +42,11 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
     }
 
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
-        let agent = section::<S>(agent).agent(Arc::clone(name), materials.http.clone());
-        let agent = agent.map_err(|error| WiringError::Agent { name: Arc::clone(name), reason: error.to_string() })?;
+        let (section, http) = (section::<S>(agent), &materials.http);
+        let wrong = |reason| WiringError::Agent { name: Arc::clone(name), reason };
+        let tools = mcp_servers::source(name, section.mcp(), http).map_err(wrong)?;
+        let agent = section.agent(Arc::clone(name), http.clone(), tools);
+        let agent = agent.map_err(|error| wrong(error.to_string()))?;
         Ok(agent.into())
     }
 
@@ -52,6 +57,11 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
     fn added_to_prompt(&self, agent: &Agent, turn: &AgentTurn) -> Option<AddedToPrompt> {
         let server = section::<S>(agent);
         Some(rejoinder_agents::added_to_prompt(turn, server.leaves_out(), server.offers_tools()))
+    }
+
+    async fn mcp_servers(&self, agent: &Agent, http: &Client) -> Vec<(String, Result<FoundServer, String>)> {
+        let servers = section::<S>(agent).mcp().iter();
+        join_all(servers.map(async |(name, server)| (name.clone(), mcp_servers::probe(name, server, http).await))).await
     }
 
     fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
@@ -69,7 +79,11 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
         let who = format!("{} at {}{role}", server.model(), url.as_str().trim_end_matches('/'));
         let in_time = tokio::time::timeout(CHECK_TIMEOUT, server.check_model(http)).await;
         let late = || Err(ModelsError::Unreachable("it does not answer in time".to_owned()));
-        vec![finding(about, &who, server.api_key().is_some(), self.doubt, in_time.unwrap_or_else(|_| late()))]
+        let has_key = server.api_key().is_some();
+        let mut findings = vec![finding(about, &who, has_key, self.doubt, in_time.unwrap_or_else(|_| late()))];
+        let servers = self.mcp_servers(agent, http).await;
+        findings.extend(servers.into_iter().map(|(server, found)| of_server(format!("agents.{name}.mcp.{server}"), found)));
+        findings
     }
 }
 
@@ -99,6 +113,23 @@ fn finding(about: String, who: &str, has_key: bool, doubt: &str, status: Result<
             .with_advice("See the server's log, and try again in a moment."),
         Err(error @ ModelsError::NoList(_)) => Finding::warning(about, format!("{who}: {error}"))
             .with_advice(format!("Does {base_url} {doubt}? If turns are answered, ignore this.")),
+    }
+}
+
+/// What a check of an MCP server found.
+fn of_server(about: String, found: Result<FoundServer, String>) -> Finding {
+    match found {
+        Ok(FoundServer { name, took, tools, left_out }) => {
+            let name = name.unwrap_or_else(|| "a server without a name".to_owned());
+            let what = format!("{name} answers after {:.1} s: {} tools", took.as_secs_f64(), tools.len());
+            if left_out.is_empty() {
+                return Finding::ok(about, what);
+            }
+            Finding::warning(about, format!("{what}; not offered: {}", left_out.join(", ")))
+                .with_advice("Name the tools that are to be offered in `tools`.")
+        }
+        Err(why) => Finding::wrong(about.clone(), why)
+            .with_advice(format!("Start the server, or correct {about}. Until then the model does not have its tools.")),
     }
 }
 

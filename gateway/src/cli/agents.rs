@@ -7,6 +7,7 @@ mod turn;
 use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
+use rejoinder_config::Agent;
 use rejoinder_core::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -19,7 +20,9 @@ use super::{
 };
 use crate::{
     agents,
+    client::http_client,
     console::{failure::Failure, output},
+    mcp_servers::{FoundServer, FoundTool},
 };
 
 #[derive(Debug, Subcommand)]
@@ -46,7 +49,7 @@ impl AgentsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::List(printing) => printing.print(&list(global).await?, lines),
-            Self::Show(Show { name, printing }) => show(global, name, printing),
+            Self::Show(Show { name, printing }) => show(global, name, printing).await,
             Self::Test(test) => test.perform(global).await,
         }
     }
@@ -86,21 +89,29 @@ fn lines(list: &Value) -> String {
     table(list, ("No agent is configured.", ""), ["AGENT", "KIND", "DEFAULT", "WHAT IT IS", "STATE"], row)
 }
 
-fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Failure> {
+async fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Failure> {
     let config = global.load()?.config;
     let agent = find(&config, name)?;
     let built = build(&config, &global.data_dir()?, name, agent)?;
     let added = agents::factory_of(agent).added_to_prompt(agent, &turn::in_chat(SystemClock.now()));
+    let servers = servers(agent).await?;
     let shown = json!({
         "name": name,
         "description": built.runtime.describe(),
         "is_default": name == config.routing.default_agent,
         "configuration": agent,
         "added_to_prompt": added,
+        "mcp_servers": servers.iter().map(|(server, found)| match found {
+            Ok(found) => json!({ "server": server, "is_up": true, "found": found }),
+            Err(why) => json!({ "server": server, "is_up": false, "error": why }),
+        }).collect::<Vec<_>>(),
     });
     printing.print(&shown, |_| {
         let mut text = config.agent_to_toml_redacted(name);
         let Some(added) = &added else { return text.trim_end().to_owned() };
+        for (server, found) in &servers {
+            text.push_str(&of_server(server, found));
+        }
         text.push_str("\n# What the gateway adds to the system prompt in a direct chat:\n");
         for piece in &added.pieces {
             let _ = write!(text, "\n{}: {}\n", piece.name.as_str(), piece.text);
@@ -112,11 +123,34 @@ fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Failure>
         if !added.tools.is_empty() {
             text.push_str("\n# The tools that the model is offered, if the chat has them:\n\n");
             for tool in &added.tools {
-                let _ = writeln!(text, "{}: {}", tool.name, output::one_line(tool.description));
+                let _ = writeln!(text, "{}: {}", tool.name, output::one_line(&tool.description));
             }
         }
         text.trim_end().to_owned()
     })
+}
+
+/// What the MCP servers of an agent offer, by name.
+async fn servers(agent: &Agent) -> Result<Vec<(String, Result<FoundServer, String>)>, Failure> {
+    let http = http_client().map_err(anyhow::Error::new)?;
+    Ok(agents::factory_of(agent).mcp_servers(agent, &http).await)
+}
+
+fn of_server(server: &str, found: &Result<FoundServer, String>) -> String {
+    match found {
+        Ok(FoundServer { tools, left_out, .. }) => {
+            let mut text = format!("\n# The tools of the MCP server {server}:\n\n");
+            for FoundTool { name, description, asks } in tools {
+                let asks = if *asks { " (asks for approval)" } else { "" };
+                let _ = writeln!(text, "{name}{asks}: {}", output::excerpt(&output::one_line(description), 200));
+            }
+            for why in left_out {
+                let _ = writeln!(text, "# Not offered: {why}");
+            }
+            text
+        }
+        Err(why) => format!("\n# The MCP server {server} is down: {}\n", output::one_line(why)),
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ mod request;
 mod section;
 mod stream;
 
+use std::borrow::Cow;
+
 use rejoinder_config::AgentSection;
 use rejoinder_core::AgentTurn;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
@@ -21,6 +23,7 @@ use crate::{
     model::{Dialect, Model, ModelKind, Protocol},
     prompt::messages::Message,
     section::ModelSettings,
+    tools::Tool,
 };
 
 /// An agent behind a server with Anthropic's Messages API.
@@ -53,8 +56,13 @@ impl Protocol for AnthropicSection {
         [Ok(VERSION)].into_iter().chain(key).collect()
     }
 
-    fn options<'a>(&'a self, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize {
-        request::options(self, turn, dialect)
+    fn options<'a>(
+        &'a self,
+        turn: &'a AgentTurn,
+        tools: Option<&'a [Cow<'a, Tool>]>,
+        dialect: Dialect,
+    ) -> impl Serialize {
+        request::options(self, turn, tools, dialect)
     }
 
     fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>) {

@@ -14,7 +14,7 @@ use crate::{
         frame,
         messages::{Content, Message},
     },
-    tools::{Tool, offered},
+    tools::Tool,
 };
 
 /// Where the instructions stand in a body: what comes before and after their text. Servers may cache them, with the tools.
@@ -33,7 +33,7 @@ struct BodyStart<'a> {
     stream: bool,
     temperature: Option<f32>,
     thinking: Option<Thinking>,
-    tools: Option<Vec<ToolDescription>>,
+    tools: Option<Vec<ToolDescription<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -44,26 +44,31 @@ struct Thinking {
 }
 
 /// A tool, as this API describes one.
-struct ToolDescription(Cow<'static, Tool>);
+struct ToolDescription<'a>(&'a Tool);
 
-impl Serialize for ToolDescription {
+impl Serialize for ToolDescription<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("name", self.0.name)?;
-        map.serialize_entry("description", self.0.description)?;
+        map.serialize_entry("name", &self.0.name)?;
+        map.serialize_entry("description", &self.0.description)?;
         map.serialize_entry("input_schema", &self.0.parameters)?;
         map.end()
     }
 }
 
-pub(super) fn options<'a>(section: &'a AnthropicSection, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize {
+pub(super) fn options<'a>(
+    section: &'a AnthropicSection,
+    turn: &'a AgentTurn,
+    tools: Option<&'a [Cow<'a, Tool>]>,
+    _: Dialect,
+) -> impl Serialize {
     BodyStart {
         model: turn.model.as_deref().unwrap_or(&section.model),
         max_tokens: section.max_tokens,
         stream: true,
         temperature: section.temperature.filter(|_| section.thinking.is_none()),
         thinking: section.thinking.map(|budget_tokens| Thinking { kind: "enabled", budget_tokens }),
-        tools: (section.tools && dialect.tools).then(|| offered(turn).into_iter().map(ToolDescription).collect()),
+        tools: tools.map(|tools| tools.iter().map(|tool| ToolDescription(tool)).collect()),
     }
 }
 
@@ -216,7 +221,7 @@ mod tests {
     }
 
     fn body(section: &AnthropicSection, turn: &AgentTurn, prompt: &Prompt<'_>, dialect: Dialect) -> Value {
-        let request = Request::new(section, turn, prompt, dialect);
+        let request = Request::of(section, turn, prompt, dialect);
         serde_json::from_slice(&request.body).expect("a body is JSON")
     }
 
@@ -331,7 +336,7 @@ mod tests {
 
         let (section, dialect) = (section(), Dialect::default());
         let prompt = Prompt::of(&turn, &section.settings());
-        let shown = Request::new(&section, &turn, &prompt, dialect).input::<AnthropicSection>(&prompt);
+        let shown = Request::of(&section, &turn, &prompt, dialect).input::<AnthropicSection>(&prompt);
         assert!(shown.messages.contains("[image/png, 3 bytes]") && !shown.messages.contains("YWJj"), "{shown:?}");
     }
 
@@ -341,7 +346,7 @@ mod tests {
         let section = AnthropicSection { api_key: Some("sk-ant-secret".into()), ..section() };
         let turn = turn("\"Hi\"");
         let prompt = Prompt::of(&turn, &section.settings());
-        let input = Request::new(&section, &turn, &prompt, Dialect::default()).input::<AnthropicSection>(&prompt);
+        let input = Request::of(&section, &turn, &prompt, Dialect::default()).input::<AnthropicSection>(&prompt);
         let mut body = sent(&section, &turn);
 
         let mut settings: Value = serde_json::from_str(&input.settings).expect("JSON");

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
+    mcp_server::{self, McpServerSection},
     piece::PieceName,
     section::{
         self, ModelSettings, PriceSection, SYSTEM_PROMPT, SchedulesSection, read_temperature, write_temperature,
@@ -72,6 +73,8 @@ pub struct AnthropicSection {
     pub schedules: SchedulesSection,
     /// What the model's tokens cost. `None`: unknown.
     pub price: Option<PriceSection>,
+    /// The servers of the Model Context Protocol whose tools the model is offered, by name.
+    pub mcp: BTreeMap<String, McpServerSection>,
 }
 
 impl Default for AnthropicSection {
@@ -96,6 +99,7 @@ impl Default for AnthropicSection {
             idle_timeout: Duration::from_mins(1),
             schedules: SchedulesSection::default(),
             price: None,
+            mcp: BTreeMap::new(),
         }
     }
 }
@@ -110,6 +114,7 @@ impl AnthropicSection {
             system_prompt: self.system_prompt.as_str(),
             leave_out: &self.leave_out,
             tools: self.tools,
+            mcp: &self.mcp,
             images: self.images,
             largest_picture: LARGEST_PICTURE,
             thinks_first: false,
@@ -127,6 +132,7 @@ impl Section for AnthropicSection {
     fn check(&self, checks: &mut Checks<'_>) {
         section::check_models(&self.model, &self.models, checks);
         section::check_headers(&self.headers, &[("x-api-key", Some("api_key")), ("anthropic-version", None)], checks);
+        mcp_server::check(&self.mcp, checks);
         if self.thinking.is_some_and(|thinking| thinking >= self.max_tokens) {
             let what = format!("must be less than `max_tokens` ({}), which it is a part of", self.max_tokens);
             checks.wrong(checks.key(&["thinking"]), what);
@@ -166,7 +172,7 @@ mod tests {
     fn the_manual_holds() {
         check_agent_manual::<AnthropicSection>(
             &[("ANTHROPIC_API_KEY", "sk-ant-example"), ("GATEWAY_KEY", "gw-example")],
-            &["models", "api_key", "headers", "temperature", "thinking", "price"],
+            &["models", "api_key", "headers", "temperature", "thinking", "price", "mcp"],
         );
     }
 

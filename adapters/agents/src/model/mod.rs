@@ -13,7 +13,8 @@
 //! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
 //!
 //! A run is one request, plus another one whenever the model must learn the result of a tool call (an invalid call, or a
-//! `send` that was not sent), [`MAX_ROUNDS`](run::MAX_ROUNDS) in total. A choice (`react`, `ask`, `defer`, `stay_silent`), or a
+//! `send` that was not sent), [`MAX_ROUNDS`](run::MAX_ROUNDS) in total, or [`MAX_TOOL_ROUNDS`](run::MAX_TOOL_ROUNDS) if it has
+//! tools that are not the gateway's own. A choice (`react`, `ask`, `defer`, `stay_silent`), or a
 //! `send` that became the turn's answer, ends the run without another request.
 
 #![expect(private_bounds, reason = "only the kinds of this crate are protocols")]
@@ -41,6 +42,6 @@ pub(crate) use self::{
 };
 pub use self::{
     listed::{ModelStatus, ModelsError},
-    section::ModelSection,
+    section::{ModelSection, MoreTools},
     server::{Model, SettingsError, redacted_url},
 };

@@ -1,12 +1,14 @@
 //! What the kinds with a model behind HTTP differ in.
 
+use std::borrow::Cow;
+
 use rejoinder_core::AgentTurn;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use secrecy::SecretString;
 use serde::Serialize;
 
 use super::{answer::Answer, dialect::Dialect};
-use crate::{prompt::messages::Message, section::ModelSettings};
+use crate::{prompt::messages::Message, section::ModelSettings, tools::Tool};
 
 /// The protocol of a kind of agent, implemented by the kind's section, or by a type that wraps it.
 pub(crate) trait Protocol: Send + Sync + 'static {
@@ -32,8 +34,14 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// When the key is not allowed in a header.
     fn headers(key: Option<&SecretString>) -> Result<HeaderMap, InvalidHeaderValue>;
 
-    /// The body without the instructions and the messages: a JSON object with at least one key.
-    fn options<'a>(&'a self, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize;
+    /// The body without the instructions and the messages: a JSON object with at least one key. `tools`: those that the
+    /// model is offered, at least one.
+    fn options<'a>(
+        &'a self,
+        turn: &'a AgentTurn,
+        tools: Option<&'a [Cow<'a, Tool>]>,
+        dialect: Dialect,
+    ) -> impl Serialize;
 
     /// Writes messages as the elements of a JSON list, without its brackets.
     fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>);

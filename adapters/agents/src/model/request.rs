@@ -1,12 +1,15 @@
 //! Builds the body of a request, and what the operator sees of it. No I/O.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use rejoinder_core::{AgentTurn, ModelInput};
 use serde::Serialize;
 
 use super::{dialect::Dialect, protocol::Protocol};
-use crate::prompt::messages::{Message, Prompt};
+use crate::{
+    prompt::messages::{Message, Prompt},
+    tools::Tool,
+};
 
 /// About how large a body is without its messages, in bytes.
 const BODY: usize = 2048;
@@ -23,12 +26,19 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The request for `prompt`, and what the operator sees of it. They have the same parts, which are written once.
-    pub(crate) fn new<P: Protocol>(protocol: &P, turn: &AgentTurn, prompt: &Prompt<'_>, dialect: Dialect) -> Self {
+    /// The request for `prompt` with these tools, and what the operator sees of it. They have the same parts, which are written once.
+    pub(crate) fn new<P: Protocol>(
+        protocol: &P,
+        turn: &AgentTurn,
+        tools: &[Cow<'_, Tool>],
+        prompt: &Prompt<'_>,
+        dialect: Dialect,
+    ) -> Self {
         let Prompt { instructions, messages } = prompt;
+        let tools = Some(tools).filter(|tools| dialect.tools && !tools.is_empty());
         let texts: usize = messages.iter().map(Message::size).sum();
         let mut body = Vec::with_capacity(texts + texts / 8 + instructions.len() + BODY);
-        write(&protocol.options(turn, dialect), &mut body);
+        write(&protocol.options(turn, tools, dialect), &mut body);
         // The instructions and the messages follow in the same object.
         body.pop();
         let options = body.len();
@@ -43,6 +53,13 @@ impl Request {
         let messages = start..body.len();
         body.extend(b"]}");
         Self { body, options, instructions, messages }
+    }
+
+    /// The request with the gateway's own tools.
+    #[cfg(test)]
+    pub(crate) fn of<P: Protocol>(protocol: &P, turn: &AgentTurn, prompt: &Prompt<'_>, dialect: Dialect) -> Self {
+        let tools = if protocol.settings().tools { crate::tools::offered(turn) } else { Vec::new() };
+        Self::new(protocol, turn, &tools, prompt, dialect)
     }
 
     /// What the model gets to read, without the bytes of pictures.

@@ -1,6 +1,6 @@
 //! A run: its rounds, and the retry of a request.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{borrow::Cow, sync::atomic::Ordering, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, RunEvents};
@@ -18,21 +18,33 @@ use super::{
 use crate::{
     prompt::{files, messages::Prompt},
     report::Report,
-    tools::RunState,
+    tools::{ForeignCalls, RunState, Tool, offered},
 };
 
 /// How many requests one run may make, not counting retries.
 pub(super) const MAX_ROUNDS: usize = 5;
 
+/// The same for a run with tools that are not the gateway's own.
+pub(super) const MAX_TOOL_ROUNDS: usize = 25;
+
 impl<P: Protocol> Model<P> {
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let mut prompt = Prompt::of(turn, &self.protocol.settings());
-        let (began, mut state, mut retried) = (Instant::now(), RunState::default(), false);
+        let more = match &self.more_tools {
+            Some(source) => source.tools().await,
+            None => Vec::new(),
+        };
+        let foreign = ForeignCalls::of(turn, more);
+        let rounds = if foreign.is_empty() { MAX_ROUNDS } else { MAX_TOOL_ROUNDS };
+        let own = if self.protocol.settings().tools { offered(turn) } else { Vec::new() };
+        let tools: Vec<_> = own.into_iter().chain(foreign.definitions().into_iter().map(Cow::Owned)).collect();
+        let (began, mut state, mut retried) = (Instant::now(), RunState::with(foreign), false);
         let mut report = Report::to(events);
         // Whether the model has said all that it wanted, and is only asked again for what came meanwhile.
         let mut is_whole = false;
-        for round in 1..=MAX_ROUNDS {
-            let answer = match self.ask(turn, &mut prompt, &mut report, state.has_shown(), &mut retried).await {
+        for round in 1..=rounds {
+            state.foreign.rounds_left = rounds - round;
+            let answer = match self.ask(turn, &tools, &mut prompt, &mut report, state.has_shown(), &mut retried).await {
                 Ok(answer) => answer,
                 // An earlier choice of the model stays valid.
                 Err(_) if is_whole => return Ok(state.outcome()),
@@ -51,7 +63,7 @@ impl<P: Protocol> Model<P> {
             let results = state.perform(&written.calls, turn, now, events).await;
             let ends = state.sent || (!is_paused && results.iter().all(|result| !result.needs_answer));
             // What came while the model worked is answered by another round: this one does not end the run.
-            let may_listen = round < MAX_ROUNDS && !is_paused && (written.calls.is_empty() || !ends);
+            let may_listen = round < rounds && !is_paused && (written.calls.is_empty() || !ends);
             let came = if may_listen { events.listen().await } else { Vec::new() };
             is_whole = ends && !came.is_empty();
             let ends = ends && came.is_empty();
@@ -59,7 +71,7 @@ impl<P: Protocol> Model<P> {
             if ends {
                 break;
             }
-            if is_paused && round == MAX_ROUNDS {
+            if is_paused && round == rounds {
                 let error = AgentError::Broken("the model paused its answer too often".to_owned());
                 return state.choice().ok_or(error);
             }
@@ -76,6 +88,7 @@ impl<P: Protocol> Model<P> {
     async fn ask(
         &self,
         turn: &AgentTurn,
+        tools: &[Cow<'_, Tool>],
         prompt: &mut Prompt<'_>,
         report: &mut Report<'_>,
         has_shown: bool,
@@ -87,7 +100,7 @@ impl<P: Protocol> Model<P> {
             if !dialect.images {
                 prompt.remove_pictures();
             }
-            let request = Request::new(&self.protocol, turn, prompt, dialect);
+            let request = Request::new(&self.protocol, turn, tools, prompt, dialect);
             report.shown(request.input::<P>(prompt)).await;
             let mut answer = P::Answer::new(self.thinks_first.load(Ordering::Relaxed));
             report.next(has_shown);
@@ -142,6 +155,9 @@ impl<P: Protocol> AgentRuntime for Model<P> {
 
     /// Asks the server for its models. A server that does not list them, or not with this key, is reached all the same.
     async fn probe(&self) -> Option<Result<(), AgentError>> {
+        if let Some(tools) = &self.more_tools {
+            tools.start();
+        }
         Some(match list_of(&self.http, &self.protocol).await {
             Err(ModelsError::Unreachable(why)) => Err(AgentError::Unreachable(why)),
             Err(error @ ModelsError::Failing(_)) => Err(AgentError::Unreachable(error.to_string())),

@@ -1,6 +1,6 @@
 //! A section of a kind with a model behind HTTP, as the gateway uses it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use rejoinder_config::{AgentSection, Secret};
@@ -12,7 +12,10 @@ use super::{
     protocol::Protocol,
     server::{Model, SettingsError},
 };
-use crate::{piece::PieceName, section::ModelSettings};
+use crate::{mcp_server::McpServerSection, piece::PieceName, section::ModelSettings, tools::ToolSource};
+
+/// Where the further tools of an agent come from, if it has any.
+pub type MoreTools = Option<Arc<dyn ToolSource>>;
 
 /// The section of an agent behind a server with a model.
 #[async_trait]
@@ -26,14 +29,22 @@ pub trait ModelSection: AgentSection {
     /// Whether the server gets a key or further headers.
     fn sends_secrets(&self) -> bool;
 
+    /// The servers whose tools it is offered as well.
+    fn mcp(&self) -> &BTreeMap<String, McpServerSection>;
+
     /// Whether the model is offered tools.
     fn offers_tools(&self) -> bool;
 
-    /// The agent. As [`Model::new`].
+    /// The agent, with further tools. As [`Model::new`].
     ///
     /// # Errors
     /// When the settings are invalid.
-    fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError>;
+    fn agent(
+        &self,
+        name: AgentName,
+        http: reqwest::Client,
+        tools: MoreTools,
+    ) -> Result<Arc<dyn AgentRuntime>, SettingsError>;
 
     /// What of its own the gateway does not add to the system prompt.
     fn leaves_out(&self) -> &[PieceName];
@@ -48,8 +59,13 @@ pub trait ModelSection: AgentSection {
 /// A section whose agents are asked by a protocol.
 pub(crate) trait ModelKind: AgentSection + Protocol + Clone {
     /// [`ModelSection::agent`].
-    fn build(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
-        Ok(Arc::new(Model::new(name, self.clone(), http)?))
+    fn build(
+        &self,
+        name: AgentName,
+        http: reqwest::Client,
+        tools: MoreTools,
+    ) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
+        Ok(Arc::new(Model::new(name, self.clone(), http)?.with_more_tools(tools)))
     }
 }
 
@@ -72,6 +88,10 @@ impl<P: ModelKind> ModelSection for P {
         api_key.is_some() || !headers.is_empty()
     }
 
+    fn mcp(&self) -> &BTreeMap<String, McpServerSection> {
+        self.settings().mcp
+    }
+
     fn offers_tools(&self) -> bool {
         self.settings().tools
     }
@@ -80,8 +100,13 @@ impl<P: ModelKind> ModelSection for P {
         self.settings().leave_out
     }
 
-    fn agent(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
-        self.build(name, http)
+    fn agent(
+        &self,
+        name: AgentName,
+        http: reqwest::Client,
+        tools: MoreTools,
+    ) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
+        self.build(name, http, tools)
     }
 
     async fn check_model(&self, http: &reqwest::Client) -> Result<ModelStatus, ModelsError> {

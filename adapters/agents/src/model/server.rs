@@ -1,6 +1,10 @@
 //! A server, and how it is reached.
 
-use std::{fmt, sync::atomic::AtomicBool, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use rejoinder_config::Secret;
 use rejoinder_core::AgentName;
@@ -9,7 +13,7 @@ use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
 use super::{dialect::LearnedDialect, protocol::Protocol};
-use crate::section::ModelSettings;
+use crate::{section::ModelSettings, tools::ToolSource};
 
 /// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -60,6 +64,8 @@ pub struct Model<P> {
     pub(super) headers: HeaderMap,
     pub(super) learned: LearnedDialect,
     pub(super) thinks_first: AtomicBool,
+    /// Where further tools come from.
+    pub(super) more_tools: Option<Arc<dyn ToolSource>>,
 }
 
 impl<P: Protocol> fmt::Debug for Model<P> {
@@ -87,7 +93,14 @@ impl<P: Protocol> Model<P> {
         let headers = headers::<P>(&settings)?;
         let thinks_first = AtomicBool::new(settings.thinks_first);
         let (learned, retry_pause) = (LearnedDialect::default(), RETRY_PAUSE);
-        Ok(Self { name, protocol: section, retry_pause, http, url, headers, learned, thinks_first })
+        Ok(Self { name, protocol: section, retry_pause, http, url, headers, learned, thinks_first, more_tools: None })
+    }
+
+    /// The same with further tools, beside those of the gateway.
+    #[must_use]
+    pub fn with_more_tools(mut self, tools: Option<Arc<dyn ToolSource>>) -> Self {
+        self.more_tools = tools;
+        self
     }
 
     #[must_use]

@@ -14,7 +14,7 @@ mod section;
 mod stream;
 mod trial;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use rejoinder_config::AgentSection;
 use rejoinder_core::{AgentName, AgentRuntime, AgentTurn};
@@ -29,9 +29,10 @@ pub use self::{
     trial::say_hello,
 };
 use crate::{
-    model::{Dialect, Model, ModelKind, Protocol, SettingsError},
+    model::{Dialect, Model, ModelKind, MoreTools, Protocol, SettingsError},
     prompt::messages::Message,
     section::ModelSettings,
+    tools::Tool,
 };
 
 /// An agent behind a Chat Completions server.
@@ -41,10 +42,17 @@ pub type OpenAi = Model<OpenAiSection>;
 pub type OpenAiResponses = Model<ResponsesSection>;
 
 impl ModelKind for OpenAiSection {
-    fn build(&self, name: AgentName, http: reqwest::Client) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
+    fn build(
+        &self,
+        name: AgentName,
+        http: reqwest::Client,
+        tools: MoreTools,
+    ) -> Result<Arc<dyn AgentRuntime>, SettingsError> {
         Ok(match self.api {
-            OpenAiApi::Chat => Arc::new(OpenAi::new(name, self.clone(), http)?),
-            OpenAiApi::Responses => Arc::new(OpenAiResponses::new(name, self.clone().into(), http)?),
+            OpenAiApi::Chat => Arc::new(OpenAi::new(name, self.clone(), http)?.with_more_tools(tools)),
+            OpenAiApi::Responses => {
+                Arc::new(OpenAiResponses::new(name, self.clone().into(), http)?.with_more_tools(tools))
+            }
         })
     }
 }
@@ -65,8 +73,13 @@ impl Protocol for OpenAiSection {
         key.map(|key| Ok((AUTHORIZATION, bearer(key)?))).into_iter().collect()
     }
 
-    fn options<'a>(&'a self, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize {
-        request::options(self, turn, dialect)
+    fn options<'a>(
+        &'a self,
+        turn: &'a AgentTurn,
+        tools: Option<&'a [Cow<'a, Tool>]>,
+        dialect: Dialect,
+    ) -> impl Serialize {
+        request::options(self, turn, tools, dialect)
     }
 
     fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>) {

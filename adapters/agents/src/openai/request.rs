@@ -14,7 +14,7 @@ use crate::{
         frame,
         messages::{Content, Message},
     },
-    tools::{Tool, ToolCall, offered},
+    tools::{Tool, ToolCall},
 };
 
 #[derive(Clone, Copy, Serialize)]
@@ -120,15 +120,15 @@ struct BodyStart<'a> {
     temperature: Option<f32>,
     max_tokens: Option<u32>,
     max_completion_tokens: Option<u32>,
-    tools: Option<Vec<FunctionTool>>,
+    tools: Option<Vec<FunctionTool<'a>>>,
 }
 
 /// A tool, as this API describes one.
 #[derive(Serialize)]
-struct FunctionTool {
+struct FunctionTool<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
-    function: Cow<'static, Tool>,
+    function: &'a Tool,
 }
 
 #[derive(Serialize)]
@@ -144,7 +144,12 @@ pub(super) fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>) {
     write_elements(messages.iter().flat_map(ChatMessage::all_of), body);
 }
 
-pub(super) fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize {
+pub(super) fn options<'a>(
+    settings: &'a OpenAiSection,
+    turn: &'a AgentTurn,
+    tools: Option<&'a [Cow<'a, Tool>]>,
+    dialect: Dialect,
+) -> impl Serialize {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
     BodyStart {
@@ -154,8 +159,7 @@ pub(super) fn options<'a>(settings: &'a OpenAiSection, turn: &'a AgentTurn, dial
         temperature: settings.temperature,
         max_tokens: old,
         max_completion_tokens: new,
-        tools: (settings.tools && dialect.tools)
-            .then(|| offered(turn).into_iter().map(|function| FunctionTool { kind: "function", function }).collect()),
+        tools: tools.map(|tools| tools.iter().map(|tool| FunctionTool { kind: "function", function: tool }).collect()),
     }
 }
 
@@ -170,14 +174,14 @@ mod tests {
     use crate::tests::{line, settings, turn};
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
-        let request = Request::new(settings, turn, &Prompt::of(turn, &settings.settings()), Dialect::default());
+        let request = Request::of(settings, turn, &Prompt::of(turn, &settings.settings()), Dialect::default());
         serde_json::from_slice(&request.body).expect("a body is JSON")
     }
 
     /// What the operator sees of the request: the settings and the messages.
     fn shown(turn: &AgentTurn, settings: &OpenAiSection) -> (serde_json::Value, serde_json::Value) {
         let prompt = Prompt::of(turn, &settings.settings());
-        let input = Request::new(settings, turn, &prompt, Dialect::default()).input::<OpenAiSection>(&prompt);
+        let input = Request::of(settings, turn, &prompt, Dialect::default()).input::<OpenAiSection>(&prompt);
         let json = |text: &str| serde_json::from_str(text).expect("JSON");
         (json(&input.settings), json(&input.messages))
     }
@@ -262,7 +266,7 @@ mod tests {
         };
         let settings = OpenAiSection { max_tokens: Some(100), ..settings() };
         let turn = turn("Hi");
-        let request = Request::new(&settings, &turn, &Prompt::of(&turn, &settings.settings()), dialect);
+        let request = Request::of(&settings, &turn, &Prompt::of(&turn, &settings.settings()), dialect);
         let body: serde_json::Value = serde_json::from_slice(&request.body).expect("JSON");
         assert_eq!(body["max_completion_tokens"], 100);
         for key in ["max_tokens", "stream_options", "tools"] {

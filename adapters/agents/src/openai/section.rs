@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
+    mcp_server::{self, McpServerSection},
     piece::PieceName,
     section::{
         self, ModelSettings, PriceSection, SYSTEM_PROMPT, SchedulesSection, read_temperature, write_temperature,
@@ -82,6 +83,8 @@ pub struct OpenAiSection {
     pub schedules: SchedulesSection,
     /// What the model's tokens cost. `None`: unknown.
     pub price: Option<PriceSection>,
+    /// The servers of the Model Context Protocol whose tools the model is offered, by name.
+    pub mcp: BTreeMap<String, McpServerSection>,
 }
 
 impl Default for OpenAiSection {
@@ -107,6 +110,7 @@ impl Default for OpenAiSection {
             idle_timeout: Duration::from_mins(1),
             schedules: SchedulesSection::default(),
             price: None,
+            mcp: BTreeMap::new(),
         }
     }
 }
@@ -121,6 +125,7 @@ impl OpenAiSection {
             system_prompt: self.system_prompt.as_str(),
             leave_out: &self.leave_out,
             tools: self.tools,
+            mcp: &self.mcp,
             images: self.images,
             largest_picture: usize::MAX,
             thinks_first: self.thinks_first,
@@ -138,6 +143,7 @@ impl Section for OpenAiSection {
     fn check(&self, checks: &mut Checks<'_>) {
         section::check_models(&self.model, &self.models, checks);
         section::check_headers(&self.headers, &[("authorization", Some("api_key"))], checks);
+        mcp_server::check(&self.mcp, checks);
     }
 }
 
@@ -176,7 +182,7 @@ mod tests {
     fn the_manual_holds() {
         check_agent_manual::<OpenAiSection>(
             &[("OPENAI_API_KEY", "sk-example"), ("GATEWAY_KEY", "gw-example")],
-            &["models", "api_key", "headers", "temperature", "max_tokens", "price"],
+            &["models", "api_key", "headers", "temperature", "max_tokens", "price", "mcp"],
         );
     }
 

@@ -19,6 +19,9 @@ pub(super) const SCHEDULE: &str = "schedule";
 pub(super) const SEARCH_HISTORY: &str = "search_history";
 pub(crate) const REQUEST_APPROVAL: &str = "request_approval";
 
+/// How the kinds of approvals begin that calls of tools of MCP servers need.
+const FOREIGN_KIND: &str = "mcp.";
+
 const MIN_DEFER: Duration = Duration::from_secs(1);
 
 /// How many characters of a note or reason are kept.
@@ -147,6 +150,11 @@ impl Call {
                 let RequestApproval { action, details, kind } = read(arguments)?;
                 if is_blank(&action) {
                     return Err("error: `action` is empty".to_owned());
+                }
+                if kind.as_deref().is_some_and(|kind| kind.trim().starts_with(FOREIGN_KIND)) {
+                    return Err(format!(
+                        "error: kinds that begin with {FOREIGN_KIND} are for calls of tools: call the tool"
+                    ));
                 }
                 Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind }))
             }

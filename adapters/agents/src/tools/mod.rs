@@ -7,15 +7,18 @@
 //! | `schedule` | the tool `schedule` |
 //! | `search` | the tool `search_history` |
 //! | `chosen` | how several choices become one outcome |
+//! | `foreign` | tools that are not the gateway's own, and their approvals |
 //! | `run` | carries calls out, and combines what a run said and chose into its outcome |
 //! | `callers` | the same for an agent that calls the tools itself, while it runs |
 //!
 //! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send`
-//! sends the answer at once. The model gets the result of `schedule` and `search_history`.
+//! sends the answer at once. The model gets the result of `schedule`, `search_history` and tools that are not the
+//! gateway's own.
 
 mod call;
 mod callers;
 mod chosen;
+mod foreign;
 mod number;
 mod offer;
 mod run;
@@ -27,10 +30,12 @@ mod tests;
 pub(crate) use self::{
     call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
     chosen::Choice,
+    foreign::ForeignCalls,
     offer::offered,
     run::{MAX_TOOL_NAME, RunState},
 };
 pub use self::{
     callers::{CallerTools, ToolAnswer},
+    foreign::{ForeignTool, ToolSource},
     offer::Tool,
 };

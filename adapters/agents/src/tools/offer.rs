@@ -15,11 +15,19 @@ use super::{
 #[derive(Clone, Debug, Serialize)]
 pub struct Tool {
     /// By which it is called.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// For the agent.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// The JSON schema of its arguments: an object.
     pub parameters: Box<RawValue>,
+}
+
+/// The names of the gateway's own tools.
+const OWN: [&str; 8] = [REACT, ASK, DEFER, REQUEST_APPROVAL, SCHEDULE, SEARCH_HISTORY, SEND, STAY_SILENT];
+
+/// Whether this is the name of one of the gateway's own tools.
+pub(super) fn is_own(name: &str) -> bool {
+    OWN.contains(&name)
 }
 
 /// The tools for a run of this turn.
@@ -38,7 +46,7 @@ pub(crate) fn offered(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
 /// The tools for an agent that calls them itself, in a run of this turn: it can wait for an approval, and gets no more of the history
 /// than its requests hold.
 pub(super) fn offered_to_callers(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
-    let waiting = |tool: Cow<'static, Tool>| match tool.name {
+    let waiting = |tool: Cow<'static, Tool>| match &*tool.name {
         REQUEST_APPROVAL => Cow::Borrowed(&*WAITING_APPROVAL_TOOL),
         _ => tool,
     };
@@ -123,11 +131,14 @@ static APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| {
 });
 
 /// The same for an agent that can wait for the decision.
-static WAITING_APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| Tool {
+static WAITING_APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| {
+    Tool {
     description: "Ask for approval before you do something that cannot be undone, costs money, or speaks for others. Returns the \
                   decision, perhaps after hours: do not act before. If the call ends without one, end your turn: you will be asked \
-                  again with the decision.",
+                  again with the decision."
+        .into(),
     ..APPROVAL_TOOL.clone()
+}
 });
 
 /// The tool that is offered to agents that call tools themselves.
@@ -178,7 +189,7 @@ impl Tool {
     ) -> Self {
         let parameters = Parameters { kind: "object", properties: Properties(properties), required };
         let parameters = to_raw_value(&parameters).expect("texts and lists serialise to JSON");
-        Self { name, description, parameters }
+        Self { name: name.into(), description: description.into(), parameters }
     }
 }
 

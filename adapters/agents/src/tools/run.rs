@@ -5,6 +5,7 @@ use rejoinder_core::{AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Tim
 use super::{
     call::{Call, DEFER, ToolCall, rfc3339},
     chosen::Chosen,
+    foreign::{Called, ForeignCalls},
     schedule, search,
 };
 
@@ -28,6 +29,7 @@ pub(crate) struct RunState {
     unseen: String,
     tools: Vec<String>,
     chosen: Chosen,
+    pub(crate) foreign: ForeignCalls,
     /// Whether `send` became the turn's answer.
     pub(crate) sent: bool,
 }
@@ -36,6 +38,11 @@ impl RunState {
     /// Drops all but that something was sent.
     pub(super) fn begin_again(&mut self) {
         *self = Self { sent: self.sent, ..Self::default() };
+    }
+
+    /// That of a run with further tools.
+    pub(crate) fn with(foreign: ForeignCalls) -> Self {
+        Self { foreign, ..Self::default() }
     }
 
     pub(crate) const fn has_shown(&self) -> bool {
@@ -67,11 +74,20 @@ impl RunState {
         // has to be corrected first.
         let wants_to_defer = turn.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
         let defers = self.chosen.defer.is_some() || wants_to_defer;
-        for (ToolCall { name, arguments, .. }, call) in calls.iter().zip(parsed) {
+        for (made, call) in calls.iter().zip(parsed) {
+            let ToolCall { name, arguments, .. } = made;
+            let foreign = self.foreign.find(name);
             let name: String = name.chars().take(MAX_TOOL_NAME).collect();
             if !self.tools.contains(&name) {
                 self.tools.push(name.clone());
             }
+            let call = match &foreign {
+                Some(tool) => match self.foreign.call(&**tool, made, events).await {
+                    Called::Answered(answer) => Err(answer.text),
+                    Called::Asks(request) => Ok(Call::Approval(request)),
+                },
+                None => call,
+            };
             let (text, needs_answer) = match call {
                 Err(message) => (message, true),
                 Ok(Call::Send(_)) if defers && !self.sent => (

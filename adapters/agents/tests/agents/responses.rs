@@ -33,7 +33,7 @@ async fn a_section_with_this_api_asks_by_it_and_stores_nothing() {
     let server = Server::answering([says(&["Hi"]), Answer::says(&["Hi"])]).await;
     let section = OpenAiSection { api_key: Some("sk-secret".into()), ..server.settings() };
     for api in [OpenAiApi::Responses, OpenAiApi::Chat] {
-        let agent = OpenAiSection { api, ..section.clone() }.agent("main".into(), client()).expect("it is good");
+        let agent = OpenAiSection { api, ..section.clone() }.agent("main".into(), client(), None).expect("it is good");
         assert!(agent.describe().starts_with("openai test-model at http://127.0.0.1:"), "{}", agent.describe());
         run(&*agent, turn("Hi")).await.reply();
     }

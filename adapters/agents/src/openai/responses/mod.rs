@@ -8,6 +8,8 @@
 mod request;
 mod stream;
 
+use std::borrow::Cow;
+
 use rejoinder_config::AgentSection;
 use rejoinder_core::AgentTurn;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
@@ -20,6 +22,7 @@ use crate::{
     model::{Dialect, Protocol},
     prompt::messages::Message,
     section::ModelSettings,
+    tools::Tool,
 };
 
 /// The section of an agent that is asked by the Responses API.
@@ -48,8 +51,13 @@ impl Protocol for ResponsesSection {
         OpenAiSection::headers(key)
     }
 
-    fn options<'a>(&'a self, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize {
-        request::options(&self.0, turn, dialect)
+    fn options<'a>(
+        &'a self,
+        turn: &'a AgentTurn,
+        tools: Option<&'a [Cow<'a, Tool>]>,
+        dialect: Dialect,
+    ) -> impl Serialize {
+        request::options(&self.0, turn, tools, dialect)
     }
 
     fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>) {

@@ -15,7 +15,7 @@ use crate::{
         frame,
         messages::{Content, Message},
     },
-    tools::{Tool, offered},
+    tools::Tool,
 };
 
 /// What a server that stores nothing sends of a thought, so that it gets it back.
@@ -31,22 +31,27 @@ struct BodyStart<'a> {
     include: Option<[&'static str; 1]>,
     temperature: Option<f32>,
     max_output_tokens: Option<u32>,
-    tools: Option<Vec<FunctionTool>>,
+    tools: Option<Vec<FunctionTool<'a>>>,
 }
 
 /// A tool, as this API describes one.
 #[derive(Serialize)]
-struct FunctionTool {
+struct FunctionTool<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(flatten)]
-    function: Cow<'static, Tool>,
+    function: &'a Tool,
     /// If it is left out, the server makes every argument required.
     strict: bool,
 }
 
-pub(super) fn options<'a>(section: &'a OpenAiSection, turn: &'a AgentTurn, dialect: Dialect) -> impl Serialize {
-    let tool = |function| FunctionTool { kind: "function", function, strict: false };
+pub(super) fn options<'a>(
+    section: &'a OpenAiSection,
+    turn: &'a AgentTurn,
+    tools: Option<&'a [Cow<'a, Tool>]>,
+    dialect: Dialect,
+) -> impl Serialize {
+    let tool = |tool: &'a Cow<'a, Tool>| FunctionTool { kind: "function", function: tool, strict: false };
     BodyStart {
         model: turn.model.as_deref().unwrap_or(&section.model),
         stream: true,
@@ -54,7 +59,7 @@ pub(super) fn options<'a>(section: &'a OpenAiSection, turn: &'a AgentTurn, diale
         include: dialect.encrypted_thoughts.then_some(ENCRYPTED_THOUGHTS),
         temperature: section.temperature,
         max_output_tokens: section.max_tokens,
-        tools: (section.tools && dialect.tools).then(|| offered(turn).into_iter().map(tool).collect()),
+        tools: tools.map(|tools| tools.iter().map(tool).collect()),
     }
 }
 
@@ -152,7 +157,7 @@ mod tests {
     }
 
     fn body(section: OpenAiSection, turn: &AgentTurn, prompt: &Prompt<'_>, dialect: Dialect) -> Value {
-        let request = Request::new(&ResponsesSection::from(section), turn, prompt, dialect);
+        let request = Request::of(&ResponsesSection::from(section), turn, prompt, dialect);
         serde_json::from_slice(&request.body).expect("a body is JSON")
     }
 
@@ -230,7 +235,7 @@ mod tests {
         let section = ResponsesSection::from(OpenAiSection { api_key: Some("sk-secret-key".into()), ..settings() });
         let turn = turn("\"Hi\"");
         let prompt = Prompt::of(&turn, &section.settings());
-        let request = Request::new(&section, &turn, &prompt, Dialect::default());
+        let request = Request::of(&section, &turn, &prompt, Dialect::default());
         let input = request.input::<ResponsesSection>(&prompt);
         let mut body: Value = serde_json::from_slice(&request.body).expect("a body is JSON");
 

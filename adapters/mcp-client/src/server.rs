@@ -1,0 +1,158 @@
+//! A server of an agent: its connection, its tools as they are now, and calls.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use rejoinder_agents::ToolAnswer;
+use rejoinder_core::{AgentName, Backoff};
+use rmcp::{
+    RoleClient,
+    model::{CallToolRequestParams, CallToolResponse, JsonObject},
+    service::{Peer, ServiceError},
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, sleep, timeout},
+};
+use tracing::{debug, info, warn};
+
+use crate::{
+    connection::{Connector, list, seconds, shortened},
+    result::{failed, told},
+    tools::{Offered, offered},
+};
+
+/// After how long a connection that ends counts as one that worked.
+const STEADY: Duration = Duration::from_mins(1);
+
+/// How long changes of the tools are collected.
+const CHANGES: Duration = Duration::from_secs(1);
+
+/// What is known of a server.
+#[derive(Clone)]
+pub(crate) enum State {
+    /// It is connected to for the first time.
+    Starting,
+    /// It cannot be used now.
+    Down,
+    Up(Arc<Up>),
+}
+
+/// A server that can be used.
+pub(crate) struct Up {
+    peer: Peer<RoleClient>,
+    pub(crate) tools: Vec<Arc<Offered>>,
+}
+
+/// A server of an agent.
+pub(crate) struct Server {
+    agent: AgentName,
+    name: String,
+    connector: Connector,
+    state: watch::Sender<State>,
+    /// Notified when a call finds that the connection is broken.
+    broken: Notify,
+}
+
+impl Server {
+    pub(crate) fn new(agent: AgentName, name: String, connector: Connector) -> Self {
+        Self { agent, name, connector, state: watch::Sender::new(State::Starting), broken: Notify::new() }
+    }
+
+    /// Connects, and again whenever the connection has ended.
+    pub(crate) async fn keep_running(self: Arc<Self>) {
+        let (mut backoff, mut is_told) = (Backoff::default(), false);
+        let (agent, server) = (&*self.agent, &*self.name);
+        loop {
+            let began = Instant::now();
+            let why = match self.serve(&mut is_told).await {
+                Ok(why) | Err(why) => why,
+            };
+            self.state.send_replace(State::Down);
+            if began.elapsed() >= STEADY {
+                backoff.reset();
+            }
+            let pause = backoff.pause();
+            let pause_ms = pause.as_millis();
+            if std::mem::replace(&mut is_told, true) {
+                debug!(agent, server, why, pause_ms, "an MCP server is still down");
+            } else {
+                warn!(agent, server, why, pause_ms, "an MCP server is down: its tools are not offered");
+            }
+            sleep(pause).await;
+        }
+    }
+
+    /// One connection, until its end. Returns why it ended.
+    async fn serve(&self, is_told: &mut bool) -> Result<String, String> {
+        let changed = Arc::new(Notify::new());
+        let connection = self.connector.connect(Arc::clone(&changed)).await?;
+        let (agent, server) = (&*self.agent, &*self.name);
+        let peer = connection.peer();
+        let mut ended = pin!(connection.ended());
+        let section = &self.connector.section;
+        loop {
+            let tools = tokio::select! {
+                why = &mut ended => return Ok(why),
+                tools = list(&peer, section.timeout) => tools?,
+            };
+            let (tools, left_out) = offered(server, section, tools);
+            for why in left_out {
+                warn!(agent, server, why, "a tool of an MCP server is not offered");
+            }
+            info!(agent, server, tools = tools.len(), "the tools of an MCP server are offered");
+            *is_told = false;
+            let tools = tools.into_iter().map(Arc::new).collect();
+            self.state.send_replace(State::Up(Arc::new(Up { peer: peer.clone(), tools })));
+            tokio::select! {
+                why = &mut ended => return Ok(why),
+                () = self.broken.notified() => return Ok("a request did not reach it".to_owned()),
+                () = changed.notified() => {}
+            }
+            tokio::select! {
+                why = &mut ended => return Ok(why),
+                () = sleep(CHANGES) => {}
+            }
+        }
+    }
+
+    /// Waits until it is known whether the server can be used.
+    pub(crate) async fn settled(&self) {
+        // Fails never: the server has the other end itself.
+        let _ = self.state.subscribe().wait_for(|state| !matches!(state, State::Starting)).await;
+    }
+
+    /// The tools that can be called now.
+    pub(crate) fn tools(&self) -> Vec<Arc<Offered>> {
+        match &*self.state.borrow() {
+            State::Up(up) => up.tools.clone(),
+            State::Starting | State::Down => Vec::new(),
+        }
+    }
+
+    /// Calls a tool by the server's own name. If the future is dropped, the server is told that the call is cancelled.
+    pub(crate) async fn call(&self, tool: &str, arguments: JsonObject) -> ToolAnswer {
+        let state = self.state.borrow().clone();
+        let State::Up(up) = state else {
+            return failed("the server of this tool is down at the moment");
+        };
+        let began = Instant::now();
+        let limit = self.connector.section.timeout;
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let answer = match timeout(limit, up.peer.call_tool_once(params)).await {
+            Ok(Ok(CallToolResponse::Complete(result))) => told(result),
+            Ok(Ok(_)) => failed("the tool asks for more than it was given, which is not supported"),
+            Ok(Err(ServiceError::McpError(error))) => failed(&shortened(&error.message)),
+            Ok(Err(error)) => {
+                if matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed) {
+                    self.broken.notify_one();
+                }
+                debug!(agent = &*self.agent, server = self.name, %error, "a call of an MCP server failed");
+                failed("the server of this tool went away; it is not known whether the call was carried out")
+            }
+            Err(_) => failed(&format!("no result within {}: the call was cancelled", seconds(limit))),
+        };
+        let took_ms = began.elapsed().as_millis();
+        debug!(agent = &*self.agent, server = self.name, tool, took_ms, failed = answer.is_error, "an MCP tool was called");
+        answer
+    }
+}

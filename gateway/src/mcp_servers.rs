@@ -1,0 +1,13 @@
+//! The MCP servers of an agent, whose tools its model is offered.
+
+mod found;
+#[cfg(not(feature = "mcp-client"))]
+mod left_out;
+#[cfg(feature = "mcp-client")]
+mod used;
+
+pub(crate) use self::found::{FoundServer, FoundTool};
+#[cfg(not(feature = "mcp-client"))]
+pub(crate) use self::left_out::{probe, source};
+#[cfg(feature = "mcp-client")]
+pub(crate) use self::used::{probe, source};

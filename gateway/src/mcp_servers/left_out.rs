@@ -1,0 +1,24 @@
+//! Of a build without the client.
+
+use std::collections::BTreeMap;
+
+use rejoinder_agents::{McpServerSection, MoreTools};
+use rejoinder_core::AgentName;
+use reqwest::Client;
+
+use super::found::FoundServer;
+
+const LEFT_OUT: &str = "this build has no client of the Model Context Protocol: remove `mcp`, or build with the feature `mcp-client`";
+
+pub(crate) fn source(
+    _: &AgentName,
+    servers: &BTreeMap<String, McpServerSection>,
+    _: &Client,
+) -> Result<MoreTools, String> {
+    if servers.is_empty() { Ok(None) } else { Err(LEFT_OUT.to_owned()) }
+}
+
+#[expect(clippy::unused_async, reason = "as in a build with the client")]
+pub(crate) async fn probe(_: &str, _: &McpServerSection, _: &Client) -> Result<FoundServer, String> {
+    Err(LEFT_OUT.to_owned())
+}
