@@ -23,7 +23,11 @@ impl<R> BoundedLines<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         for part in buffer.filled()[before..].split_inclusive(|byte| *byte == b'\n') {

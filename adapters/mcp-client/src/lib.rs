@@ -25,8 +25,6 @@ mod process;
 mod result;
 mod server;
 mod servers;
-#[cfg(test)]
-mod tests;
 mod tools;
 
 pub use self::{

@@ -152,7 +152,14 @@ impl Server {
             Err(_) => failed(&format!("no result within {}: the call was cancelled", seconds(limit))),
         };
         let took_ms = began.elapsed().as_millis();
-        debug!(agent = &*self.agent, server = self.name, tool, took_ms, failed = answer.is_error, "an MCP tool was called");
+        debug!(
+            agent = &*self.agent,
+            server = self.name,
+            tool,
+            took_ms,
+            failed = answer.is_error,
+            "an MCP tool was called"
+        );
         answer
     }
 }

@@ -54,9 +54,9 @@ impl fmt::Debug for McpServers {
 #[async_trait]
 impl ToolSource for McpServers {
     fn start(&self) {
-        self.loops.lock().get_or_insert_with(|| {
-            self.servers.iter().map(|server| Arc::clone(server).keep_running()).collect()
-        });
+        self.loops
+            .lock()
+            .get_or_insert_with(|| self.servers.iter().map(|server| Arc::clone(server).keep_running()).collect());
     }
 
     async fn tools(&self) -> Vec<Arc<dyn ForeignTool>> {

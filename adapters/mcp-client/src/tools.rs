@@ -30,7 +30,11 @@ pub(crate) struct Offered {
 }
 
 /// Which tools of a server are offered, and why others are not.
-pub(crate) fn offered(server: &str, section: &McpServerSection, tools: Vec<model::Tool>) -> (Vec<Offered>, Vec<String>) {
+pub(crate) fn offered(
+    server: &str,
+    section: &McpServerSection,
+    tools: Vec<model::Tool>,
+) -> (Vec<Offered>, Vec<String>) {
     let (mut offered, mut left_out, mut names) = (Vec::new(), Vec::new(), HashSet::new());
     for tool in tools.into_iter().filter(|tool| section.offers(&tool.name)) {
         let own_name = tool.name.to_string();

@@ -1,1 +1,0 @@
-//! Against a server that is a script.
