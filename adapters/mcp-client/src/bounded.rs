@@ -30,15 +30,21 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let (mut line, most) = (self.line, self.most);
+        let mut is_too_long = false;
         for part in buffer.filled()[before..].split_inclusive(|byte| *byte == b'\n') {
-            self.line += part.len();
-            if self.line > self.most {
-                return Poll::Ready(Err(io::Error::other(format!("a message is longer than {} bytes", self.most))));
-            }
+            line += part.len();
+            is_too_long |= line > most;
             if part.ends_with(b"\n") {
-                self.line = 0;
+                line = 0;
             }
         }
+        if is_too_long {
+            // What fails must have read nothing.
+            buffer.set_filled(before);
+            return Poll::Ready(Err(io::Error::other(format!("a message is longer than {most} bytes"))));
+        }
+        self.line = line;
         Poll::Ready(Ok(()))
     }
 }

@@ -82,7 +82,8 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
         let has_key = server.api_key().is_some();
         let mut findings = vec![finding(about, &who, has_key, self.doubt, in_time.unwrap_or_else(|_| late()))];
         let servers = self.mcp_servers(agent, http).await;
-        findings.extend(servers.into_iter().map(|(server, found)| of_server(format!("agents.{name}.mcp.{server}"), found)));
+        findings
+            .extend(servers.into_iter().map(|(server, found)| of_server(format!("agents.{name}.mcp.{server}"), found)));
         findings
     }
 }
@@ -128,8 +129,9 @@ fn of_server(about: String, found: Result<FoundServer, String>) -> Finding {
             Finding::warning(about, format!("{what}; not offered: {}", left_out.join(", ")))
                 .with_advice("Name the tools that are to be offered in `tools`.")
         }
-        Err(why) => Finding::wrong(about.clone(), why)
-            .with_advice(format!("Start the server, or correct {about}. Until then the model does not have its tools.")),
+        Err(why) => Finding::wrong(about.clone(), why).with_advice(format!(
+            "Start the server, or correct {about}. Until then the model does not have its tools."
+        )),
     }
 }
 

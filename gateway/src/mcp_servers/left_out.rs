@@ -8,7 +8,8 @@ use reqwest::Client;
 
 use super::found::FoundServer;
 
-const LEFT_OUT: &str = "this build has no client of the Model Context Protocol: remove `mcp`, or build with the feature `mcp-client`";
+const LEFT_OUT: &str =
+    "this build has no client of the Model Context Protocol: remove `mcp`, or build with the feature `mcp-client`";
 
 pub(crate) fn source(
     _: &AgentName,

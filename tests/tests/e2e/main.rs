@@ -19,6 +19,7 @@ mod keeping;
 mod kinds;
 mod logs;
 mod mcp;
+mod mcp_servers;
 mod metrics;
 mod operate;
 mod pages;

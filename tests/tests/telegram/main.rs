@@ -21,6 +21,7 @@ mod initiative;
 mod kinds;
 mod limits;
 mod linked;
+mod mcp;
 mod operator;
 mod outages;
 mod promise;

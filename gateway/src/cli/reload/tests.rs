@@ -62,9 +62,15 @@ kind = "openai"
 base_url = "http://127.0.0.1:11434/v1"
 model = "llama"
 price = { input = 1.0, output = 2.0 }
+[agents.main.mcp.files]
+command = ["true"]
+[agents.main.mcp.tracker]
+url = "https://tracker.example.org/mcp"
 [agents.claude]
 kind = "anthropic"
 model = "claude"
+[agents.claude.mcp.files]
+command = ["true"]
 [agents.front-desk]
 kind = "front-desk"
 [agents.script]
