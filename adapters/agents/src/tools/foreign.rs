@@ -6,7 +6,7 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentApproval, AgentTurn, ApprovalRequest, ApprovalState, RunEvents};
+use rejoinder_core::{AgentApproval, AgentTurn, ApprovalRequest, ApprovalState, RunEvents, as_stored};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -72,12 +72,7 @@ impl ForeignCalls {
     pub(crate) fn of(turn: &AgentTurn, mut tools: Vec<Arc<dyn ForeignTool>>) -> Self {
         let may_approve = turn.may_ask_approval || !turn.approvals.is_empty();
         tools.retain(|tool| (may_approve || tool.approved_as().is_none()) && !is_own(&tool.definition().name));
-        // All but the newest were decided for an earlier run, which had them.
-        let newest = turn.approvals.len().saturating_sub(1);
-        let is_used = |(index, approval): (usize, &AgentApproval)| {
-            (approval.clone(), index < newest && approval.state == ApprovalState::Approved)
-        };
-        let approvals = turn.approvals.iter().enumerate().map(is_used).collect();
+        let approvals = turn.approvals.iter().map(|approval| (approval.clone(), approval.is_used)).collect();
         let files = turn.attachments.iter().chain(turn.quoted.iter().flat_map(|quoted| &quoted.files));
         let more = turn.more.iter().any(|more| !more.attachments.is_empty());
         let may_wait = !more && files.into_iter().all(|file| file.bytes.is_none());
@@ -130,7 +125,8 @@ impl ForeignCalls {
         request: ApprovalRequest,
         events: &RunEvents,
     ) -> Result<Option<ApprovalRequest>, String> {
-        let known = self.approvals.iter_mut().rev().find(|(known, is_used)| known.action == request.action && !is_used);
+        let stored = as_stored(request.clone());
+        let known = self.approvals.iter_mut().rev().find(|(known, is_used)| known.request == stored && !is_used);
         let decided = match known {
             Some((approval, is_used)) => {
                 *is_used = approval.state == ApprovalState::Approved;

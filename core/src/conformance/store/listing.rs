@@ -53,7 +53,7 @@ pub async fn what_waits_for_an_agent_is_counted(subject: &mut impl Subject) {
     settled.settle(&*store, delivery).await;
     let (agent, session): (AgentName, _) = ("main".into(), settled.session);
     let (own_session, until) = (Some("s1".to_owned()), at(60));
-    let kept = AgentSessionChange::Kept { agent: agent.clone(), session, own_session, until };
+    let kept = AgentSessionChange::Kept { agent: agent.clone(), session, own_session, removals: 0, until };
     done(&*store, Transition { agent_sessions: vec![kept], ..Transition::default() }).await;
 
     let figures = store.agent_figures(at(0), 10).await.expect("readable");
