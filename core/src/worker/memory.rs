@@ -94,7 +94,7 @@ pub(super) async fn forget_removed(
             }
             // The notice is owed still.
             Err(error) => {
-                warn!(%agent, %session, error = error.summary(), "an agent was not told that a turn was removed")
+                warn!(%agent, %session, error = error.summary(), "an agent was not told that a turn was removed");
             }
         }
     }

@@ -290,8 +290,7 @@ impl Worker {
         let mut typing = self.typing(turn, &capabilities, show);
         let estimate = Estimate::new(&input);
         let (events, mut reported) = RunEvents::channel();
-        let heard = events.told();
-        let mut heard_before = 0;
+        let (heard, mut heard_before) = (events.told(), 0);
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
@@ -320,10 +319,10 @@ impl Worker {
                 () = go_on.notified(), if question.is_some() => {
                     waited += self.waits(question.as_ref());
                     heard_before = heard.load(Ordering::SeqCst);
-                    left = match self.answer(turn, run, &mut question, stop).await {
-                        Ok(left) => left,
+                    match self.answer(turn, run, &mut question, stop).await {
+                        Ok(asked) => left = asked,
                         Err(spent) => break RunResult::SpentMeanwhile(spent),
-                    };
+                    }
                     deadline = turn.obligation.hard_deadline().or(deadline);
                     remember_until(memory.as_ref(), deadline).await;
                     working = self.working(run);
@@ -376,8 +375,7 @@ impl Worker {
         let deadline = deadline.filter(|_| question.is_none());
         waited += self.waits(question.as_ref());
         // It was told only if it has waited until then.
-        let left = left.filter(|_| heard.load(Ordering::SeqCst) == heard_before);
-        let left = question.map(|question| question.request).or(left);
+        let left = question.map(|it| it.request).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
         let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
         FinishedRun { result, usage, shares, spent, content, typing, left, deadline, waited }
     }
