@@ -105,14 +105,17 @@ impl Connector {
         }
     }
 
-    /// The words of an error, without the values of headers and variables.
     fn refusal(&self, error: &ClientInitializeError) -> String {
+        self.masked(&chain(error))
+    }
+
+    /// The words of an error, without the values of headers and variables, and without the secret parts of the URL.
+    pub(crate) fn masked(&self, text: &str) -> String {
         let secrets = self.section.headers.values().chain(self.section.env.values());
         let masker = rejoinder_core::Masker::new(secrets.map(|secret| secret.expose()));
         let url = self.section.url.as_ref();
-        let text = chain(error);
-        let text = url.map_or(text.clone(), |url| text.replace(url.as_str(), redacted_url(url).as_str()));
-        masker.text(shortened(&text))
+        let text = url.map_or_else(|| text.to_owned(), |url| text.replace(url.as_str(), redacted_url(url).as_str()));
+        shortened(&masker.text(text))
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) enum State {
 /// A server that can be used.
 pub(crate) struct Up {
     peer: Peer<RoleClient>,
+    /// Notified when a call finds that the connection is broken.
+    broken: Arc<Notify>,
     pub(crate) tools: Vec<Arc<Offered>>,
 }
 
@@ -49,13 +51,11 @@ pub(crate) struct Server {
     name: String,
     connector: Connector,
     state: watch::Sender<State>,
-    /// Notified when a call finds that the connection is broken.
-    broken: Notify,
 }
 
 impl Server {
     pub(crate) fn new(agent: AgentName, name: String, connector: Connector) -> Self {
-        Self { agent, name, connector, state: watch::Sender::new(State::Starting), broken: Notify::new() }
+        Self { agent, name, connector, state: watch::Sender::new(State::Starting) }
     }
 
     /// Connects, and again whenever the connection has ended.
@@ -84,28 +84,33 @@ impl Server {
 
     /// One connection, until its end. Returns why it ended.
     async fn serve(&self, is_told: &mut bool) -> Result<String, String> {
-        let changed = Arc::new(Notify::new());
+        let (changed, broken) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let connection = self.connector.connect(Arc::clone(&changed)).await?;
         let (agent, server) = (&*self.agent, &*self.name);
         let peer = connection.peer();
         let mut ended = pin!(connection.ended());
-        let section = &self.connector.section;
+        let (section, mut is_first) = (&self.connector.section, true);
         loop {
             let tools = tokio::select! {
                 why = &mut ended => return Ok(why),
-                tools = list(&peer, section.timeout) => tools?,
+                tools = list(&peer, section.timeout) => tools.map_err(|why| self.connector.masked(&why))?,
             };
             let (tools, left_out) = offered(server, section, tools);
             for why in left_out {
                 warn!(agent, server, why, "a tool of an MCP server is not offered");
             }
-            info!(agent, server, tools = tools.len(), "the tools of an MCP server are offered");
+            let count = tools.len();
+            if std::mem::replace(&mut is_first, false) {
+                info!(agent, server, tools = count, "the tools of an MCP server are offered");
+            } else {
+                debug!(agent, server, tools = count, "the tools of an MCP server were listed again");
+            }
             *is_told = false;
             let tools = tools.into_iter().map(Arc::new).collect();
-            self.state.send_replace(State::Up(Arc::new(Up { peer: peer.clone(), tools })));
+            self.state.send_replace(State::Up(Arc::new(Up { peer: peer.clone(), broken: Arc::clone(&broken), tools })));
             tokio::select! {
                 why = &mut ended => return Ok(why),
-                () = self.broken.notified() => return Ok("a request did not reach it".to_owned()),
+                () = broken.notified() => return Ok("a request did not reach it".to_owned()),
                 () = changed.notified() => {}
             }
             tokio::select! {
@@ -144,9 +149,10 @@ impl Server {
             Ok(Err(ServiceError::McpError(error))) => failed(&shortened(&error.message)),
             Ok(Err(error)) => {
                 if matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed) {
-                    self.broken.notify_one();
+                    up.broken.notify_one();
                 }
-                debug!(agent = &*self.agent, server = self.name, %error, "a call of an MCP server failed");
+                let why = self.connector.masked(&error.to_string());
+                debug!(agent = &*self.agent, server = self.name, why, "a call of an MCP server failed");
                 failed("the server of this tool went away; it is not known whether the call was carried out")
             }
             Err(_) => failed(&format!("no result within {}: the call was cancelled", seconds(limit))),

@@ -12,11 +12,14 @@ use parking_lot::Mutex;
 use rejoinder_agents::{ForeignTool, McpServerSection, Supervisor, Tool, ToolAnswer, ToolSource};
 use rejoinder_core::AgentName;
 use serde_json::{Map, Value};
-use tokio::{task::JoinSet, time::timeout_at};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
 
 use crate::{connection::Connector, server::Server, tools::Offered};
 
-/// How long the first run waits for servers that are still being connected to.
+/// How long after their start runs wait for servers that are still being connected to.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How large the definitions of all tools of an agent may be, in bytes. Further tools are not offered.
@@ -25,8 +28,8 @@ const MOST_DEFINED: usize = 512 << 10;
 /// The servers of an agent. They end when this is dropped.
 pub struct McpServers {
     servers: Vec<Arc<Server>>,
-    /// The loop of each server, once they run.
-    loops: Mutex<Option<JoinSet<()>>>,
+    /// The loop of each server, once they run, and since when.
+    loops: Mutex<Option<(Instant, JoinSet<()>)>>,
 }
 
 impl McpServers {
@@ -43,6 +46,15 @@ impl McpServers {
         };
         Self { servers: sections.iter().map(server).collect(), loops: Mutex::default() }
     }
+
+    /// Starts the loops, if they do not run. Returns when they began.
+    fn begin(&self) -> Instant {
+        let mut loops = self.loops.lock();
+        let (began, _) = loops.get_or_insert_with(|| {
+            (Instant::now(), self.servers.iter().map(|server| Arc::clone(server).keep_running()).collect())
+        });
+        *began
+    }
 }
 
 impl fmt::Debug for McpServers {
@@ -54,14 +66,11 @@ impl fmt::Debug for McpServers {
 #[async_trait]
 impl ToolSource for McpServers {
     fn start(&self) {
-        self.loops
-            .lock()
-            .get_or_insert_with(|| self.servers.iter().map(|server| Arc::clone(server).keep_running()).collect());
+        self.begin();
     }
 
     async fn tools(&self) -> Vec<Arc<dyn ForeignTool>> {
-        self.start();
-        let until = tokio::time::Instant::now() + PATIENCE;
+        let until = self.begin() + PATIENCE;
         let (mut tools, mut names, mut size) = (Vec::<Arc<dyn ForeignTool>>::new(), HashSet::new(), 0);
         for server in &self.servers {
             // One that takes longer is left out of this run.

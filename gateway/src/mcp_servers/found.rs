@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 /// A server that answers.
+#[cfg_attr(not(feature = "mcp-client"), allow(dead_code, reason = "no server is tried"))]
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FoundServer {
     /// Its name and version, if it says them.
@@ -17,6 +18,7 @@ pub(crate) struct FoundServer {
 }
 
 /// A tool that the model is offered.
+#[cfg_attr(not(feature = "mcp-client"), allow(dead_code, reason = "no server is tried"))]
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FoundTool {
     pub(crate) name: String,
