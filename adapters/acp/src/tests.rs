@@ -3,4 +3,5 @@
 mod asking;
 mod conformance;
 mod double;
+mod losing;
 mod talking;
