@@ -5,7 +5,7 @@
 //!
 //! | File | Contains |
 //! | --- | --- |
-//! | `runs` | the runs in flight, by their tokens |
+//! | `runs` | the runs in flight, by their tokens, and the tokens of sessions that outlive them |
 //! | `runtime` | a decorator of an agent: opens its runs, carries out their calls, and combines them with what the agent said |
 //! | `server` | the methods of the protocol |
 //! | `routes` | `/mcp`: who may call, and how much |

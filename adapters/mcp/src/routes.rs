@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    runs::{RunHandle, Runs},
+    runs::{Opened, Runs},
     server::ToolServer,
 };
 
@@ -83,10 +83,11 @@ async fn handle(State(door): State<Arc<Door>>, request: Request) -> Response {
 }
 
 impl Door {
-    /// Finds the run of a request, and reads its body.
+    /// Finds the run of a request, and reads its body. The methods that need a run are refused one by one if there is none.
     async fn admit(&self, parts: &mut Parts, body: Body) -> Result<Body, Problem> {
-        let run = self.run(parts)?;
-        parts.extensions.insert(run);
+        if let Opened::Run(run) = self.opened(parts)? {
+            parts.extensions.insert(run);
+        }
         if parts.method != Method::POST {
             return Ok(Body::empty());
         }
@@ -98,7 +99,7 @@ impl Door {
 
     /// Nobody waits after wrong tokens: they are too long to be guessed, and an agent that calls after the end of its run must not hold
     /// up others at its address.
-    fn run(&self, parts: &Parts) -> Result<RunHandle, Problem> {
+    fn opened(&self, parts: &Parts) -> Result<Opened, Problem> {
         let peer = Peer::of(&parts.extensions);
         let Some(sent) = bearer(&parts.headers) else {
             self.guesses.missing(peer, SURFACE);

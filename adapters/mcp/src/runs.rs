@@ -8,7 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rejoinder_agents::{Tool, ToolAnswer};
+use rejoinder_agents::{SessionTokens, Tool, ToolAnswer};
 use rejoinder_core::ToolTokens;
 use rejoinder_kit::token_digest;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -16,9 +16,19 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 /// How many calls of one run are carried out, or wait, at once.
 const MOST_CALLS: usize = 8;
 
+/// The SHA-256 of a token.
+type TokenDigest = [u8; 32];
+
 /// The runs in flight whose agents may call tools. A token is kept as its SHA-256, so that the time of a lookup tells nothing about it.
 #[derive(Default)]
-pub struct Runs(Mutex<HashMap<[u8; 32], RunHandle>>);
+pub struct Runs(Mutex<Open>);
+
+#[derive(Default)]
+struct Open {
+    runs: HashMap<TokenDigest, RunHandle>,
+    /// The tokens of sessions, each with that of the session's latest run.
+    sessions: HashMap<TokenDigest, Option<TokenDigest>>,
+}
 
 /// A call that has arrived.
 pub(crate) struct ToolCall {
@@ -43,6 +53,13 @@ struct Inner {
     room: Semaphore,
 }
 
+/// What a token opens.
+pub(crate) enum Opened {
+    Run(RunHandle),
+    /// It is that of a session which has no run in this moment.
+    NoRun,
+}
+
 /// A run in flight, and its tokens. They are worth nothing once it is [closed](Self::close).
 pub(crate) struct OpenRun {
     runs: Arc<Runs>,
@@ -55,7 +72,7 @@ pub(crate) struct OpenRun {
 struct Current {
     number: u32,
     token: Arc<str>,
-    digest: [u8; 32],
+    digest: TokenDigest,
     is_closed: bool,
 }
 
@@ -69,15 +86,45 @@ impl Runs {
         (Arc::new(open), arriving)
     }
 
-    /// The run of a token, if it is in flight.
-    pub(crate) fn of(&self, token: &[u8]) -> Option<RunHandle> {
-        self.0.lock().get(&token_digest(token)).cloned()
+    /// What a token opens. `None`: nobody has it.
+    pub(crate) fn of(&self, token: &[u8]) -> Option<Opened> {
+        let (open, digest) = (self.0.lock(), token_digest(token));
+        if let Some(run) = open.runs.get(&digest) {
+            return Some(Opened::Run(run.clone()));
+        }
+        let latest = open.sessions.get(&digest)?;
+        let run = latest.and_then(|latest| open.runs.get(&latest));
+        Some(run.map_or(Opened::NoRun, |run| Opened::Run(run.clone())))
     }
+}
+
+impl SessionTokens for Runs {
+    fn issue(&self) -> Arc<str> {
+        let (token, digest) = new_token();
+        self.0.lock().sessions.insert(digest, None);
+        token
+    }
+
+    fn lend(&self, session: &str, run: &str) {
+        if let Some(latest) = self.0.lock().sessions.get_mut(&token_digest(session.as_bytes())) {
+            *latest = Some(token_digest(run.as_bytes()));
+        }
+    }
+
+    fn revoke(&self, session: &str) {
+        self.0.lock().sessions.remove(&token_digest(session.as_bytes()));
+    }
+}
+
+fn new_token() -> (Arc<str>, TokenDigest) {
+    let token: Arc<str> = hex::encode(rand::random::<[u8; 32]>()).into();
+    let digest = token_digest(token.as_bytes());
+    (token, digest)
 }
 
 impl fmt::Debug for Runs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runs").field("in_flight", &self.0.lock().len()).finish()
+        f.debug_struct("Runs").field("in_flight", &self.0.lock().runs.len()).finish()
     }
 }
 
@@ -91,7 +138,7 @@ impl OpenRun {
     pub(crate) fn close(&self) {
         let mut current = self.current.lock();
         current.is_closed = true;
-        self.runs.0.lock().remove(&current.digest);
+        self.runs.0.lock().runs.remove(&current.digest);
     }
 }
 
@@ -105,13 +152,12 @@ impl ToolTokens for OpenRun {
         if current.is_closed {
             return;
         }
-        let token: Arc<str> = hex::encode(rand::random::<[u8; 32]>()).into();
-        let (number, digest) = (current.number + 1, token_digest(token.as_bytes()));
+        let (number, (token, digest)) = (current.number + 1, new_token());
         let (tools, calls) = (Arc::clone(&self.tools), self.calls.clone());
         let handle = RunHandle(Arc::new(Inner { token: number, tools, calls, room: Semaphore::new(MOST_CALLS) }));
-        let mut runs = self.runs.0.lock();
-        runs.remove(&current.digest);
-        runs.insert(digest, handle);
+        let mut open = self.runs.0.lock();
+        open.runs.remove(&current.digest);
+        open.runs.insert(digest, handle);
         *current = Current { number, token, digest, is_closed: false };
     }
 }

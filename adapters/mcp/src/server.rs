@@ -24,6 +24,9 @@ const INSTRUCTIONS: &str = "The tools of the chat that you answer in. They hold 
                             stay_silent, request_approval and send decides how your turn ends; without one, what you write is your \
                             answer.";
 
+/// Why a session calls in vain.
+const NO_RUN: &str = "no turn of this session is answered now: call while you answer one";
+
 /// The server of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToolServer;
@@ -88,7 +91,7 @@ impl ServerHandler for ToolServer {
 /// The run that the routes have found for the request.
 fn run_of(context: &RequestContext<RoleServer>) -> Result<RunHandle, ErrorData> {
     let run = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<RunHandle>());
-    run.cloned().ok_or_else(|| ErrorData::internal_error("the request has no run", None))
+    run.cloned().ok_or_else(|| ErrorData::invalid_request(NO_RUN, None))
 }
 
 fn described(tool: &Tool) -> model::Tool {

@@ -7,6 +7,7 @@ use axum::{
     http::{Request, StatusCode},
 };
 use parking_lot::Mutex;
+use rejoinder_agents::{CallerTools, SessionTokens};
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse,
     conformance::runtime::turn,
@@ -16,7 +17,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::{PATH, RouteSettings, Runs, WithTools, routes};
+use crate::{PATH, RouteSettings, Runs, WithTools, routes, runs::Opened};
 
 /// An agent that ends when it is told to.
 struct Agent(Mutex<Option<(oneshot::Sender<ToolAccess>, oneshot::Receiver<Outcome>)>>);
@@ -241,7 +242,7 @@ async fn rubbish_is_refused() {
 async fn only_so_many_calls_of_a_run_wait() {
     let runs: Arc<Runs> = Arc::default();
     let (open, mut arriving) = runs.open(Vec::new());
-    let run = runs.of(open.token().as_bytes()).expect("it is open");
+    let Some(Opened::Run(run)) = runs.of(open.token().as_bytes()) else { panic!("it is not open") };
     let calls: Vec<_> = (0..8)
         .map(|_| {
             let run = run.clone();
@@ -309,6 +310,36 @@ async fn a_call_that_waits_when_the_gateway_stops_is_told_so() {
     let ((status, problem), ()) = tokio::join!(waiting, stops);
 
     assert_eq!((status, &problem["type"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("urn:rejoinder:problem:stopping")));
+}
+
+#[test]
+fn the_token_of_a_session_opens_the_run_that_it_has() {
+    let runs: Arc<Runs> = Arc::default();
+    let tokens: &dyn SessionTokens = &*runs;
+    let (session, other) = (tokens.issue(), tokens.issue());
+    let opens = |token: &str| match runs.of(token.as_bytes()) {
+        Some(Opened::Run(run)) => Some(run.tools().len()),
+        Some(Opened::NoRun) => Some(usize::MAX),
+        None => None,
+    };
+    let offered = CallerTools::of(&mut turn("Hi"), RunEvents::channel().0).offered();
+    let tools = |count: usize| offered[..count].to_vec();
+    assert_eq!([opens(&session), opens("guess")], [Some(usize::MAX), None]);
+
+    let (first, _) = runs.open(tools(1));
+    tokens.lend(&session, &first.token());
+    assert_eq!([opens(&session), opens(&other)], [Some(1), Some(usize::MAX)]);
+    let (second, _) = runs.open(tools(2));
+    let token = second.token();
+    tokens.lend(&session, &token);
+    drop(first);
+    assert_eq!(opens(&session), Some(2));
+    drop(second);
+    assert_eq!(opens(&session), Some(usize::MAX));
+
+    tokens.revoke(&session);
+    tokens.lend(&session, &token);
+    assert_eq!(opens(&session), None);
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | `foreign` | tools that are not the gateway's own, and their approvals |
 //! | `run` | carries calls out, and combines what a run said and chose into its outcome |
 //! | `callers` | the same for an agent that calls the tools itself, while it runs |
+//! | `session_tokens` | with what an agent calls them that is told a token once in a session |
 //!
 //! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send`
 //! sends the answer at once. The model gets the result of `schedule`, `search_history` and tools that are not the
@@ -24,6 +25,7 @@ mod offer;
 mod run;
 mod schedule;
 mod search;
+mod session_tokens;
 #[cfg(test)]
 mod tests;
 
@@ -38,4 +40,5 @@ pub use self::{
     callers::{CallerTools, ToolAnswer},
     foreign::{ForeignTool, ToolSource},
     offer::Tool,
+    session_tokens::SessionTokens,
 };
