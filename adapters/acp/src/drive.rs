@@ -74,13 +74,21 @@ pub(crate) struct Keeper {
     name: AgentName,
     launcher: Box<dyn Launch>,
     start_timeout: Duration,
+    /// Whether the agent is to call the gateway's tools.
+    is_given_tools: bool,
     needed: Notify,
     status: watch::Sender<Status>,
 }
 
 impl Keeper {
-    pub(crate) fn new(name: AgentName, launcher: Box<dyn Launch>, start_timeout: Duration) -> Self {
-        Self { name, launcher, start_timeout, needed: Notify::new(), status: watch::Sender::default() }
+    pub(crate) fn new(
+        name: AgentName,
+        launcher: Box<dyn Launch>,
+        start_timeout: Duration,
+        is_given_tools: bool,
+    ) -> Self {
+        let (needed, status) = (Notify::new(), watch::Sender::default());
+        Self { name, launcher, start_timeout, is_given_tools, needed, status }
     }
 
     /// The connection, as soon as there is one.
@@ -165,6 +173,10 @@ impl Keeper {
         if let Some(found) = &agent.agent_info {
             let (name, version) = (connection.told(found.name.clone()), connection.told(found.version.clone()));
             info!(agent = &*self.name, name, version, "an ACP agent has started");
+        }
+        if self.is_given_tools && !agent.agent_capabilities.mcp_capabilities.http {
+            let agent = &*self.name;
+            warn!(agent, "an ACP agent has no MCP servers over HTTP: it cannot call the gateway's tools (`mcp`)");
         }
         let ready = Ready { connection: Arc::clone(&connection), agent };
         self.status.send_modify(|status| status.ready = Some(ready));

@@ -16,6 +16,7 @@
 //! | `feed` | what a session's run has not taken yet |
 //! | `drive` | keeps the process running, and says why it ended |
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
+//! | `own_tools` | the gateway's tools, as a session is told them |
 //! | `answer`, `tools`, `permission` | reads what it says, does and asks (no I/O) |
 //! | `follow` | what it says, does and asks for in a run |
 //! | `run` | one run |
@@ -35,6 +36,7 @@ mod launch;
 mod lines;
 mod open;
 mod outline;
+mod own_tools;
 mod permission;
 mod probe;
 mod prompt;

@@ -2,7 +2,8 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use rejoinder_core::{AgentError, SessionId};
+use rejoinder_agents::SessionTokens;
+use rejoinder_core::{AgentError, SessionId, ToolAccess};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
@@ -13,6 +14,7 @@ use crate::{
     connection::Connection,
     drive::Ready,
     event::CallError,
+    own_tools::SessionToken,
     protocol::{AUTH_REQUIRED, NewSession, RpcError},
     sessions::{AgentSession, Known, Owner, Slot},
 };
@@ -47,6 +49,8 @@ pub(crate) struct Opener<'a> {
     pub(crate) agent: &'a str,
     pub(crate) settings: &'a AcpSection,
     pub(crate) ready: &'a Ready,
+    /// Where the run has its tools, and what gives sessions tokens for them.
+    pub(crate) tools: Option<(&'a ToolAccess, &'a Arc<dyn SessionTokens>)>,
 }
 
 impl Opener<'_> {
@@ -129,15 +133,16 @@ impl Opener<'_> {
             ),
             (capabilities.load_session, LOAD),
         ];
+        let (tools, servers) = self.own_tools();
         for (_, method) in methods.into_iter().filter(|(can, _)| *can) {
-            let params = json!({ "sessionId": id, "cwd": self.settings.folder(), "mcpServers": [] });
-            match self.call::<IgnoredAny>(method, params).await? {
+            let params = json!({ "sessionId": id, "cwd": self.settings.folder(), "mcpServers": servers });
+            match self.call_with::<IgnoredAny>(method, params, tools.as_deref()).await? {
                 Ok(_) => {
                     if method == LOAD {
                         self.until_told_again(&id).await?;
                     }
                     self.set_mode(&id, &[]).await?;
-                    return Ok(Some(AgentSession { id, connection: connection.number }));
+                    return Ok(Some(AgentSession { id, connection: connection.number, tools }));
                 }
                 // Some agents say that they can, and cannot.
                 Err(error) => {
@@ -160,9 +165,10 @@ impl Opener<'_> {
     }
 
     async fn begin(&self, session: SessionId) -> Result<AgentSession, AgentError> {
-        let params = json!({ "cwd": self.settings.folder(), "mcpServers": [] });
-        let NewSession { session_id, modes } =
-            self.call("session/new", params).await?.map_err(|error| refusal("session/new", &error))?;
+        let (tools, servers) = self.own_tools();
+        let params = json!({ "cwd": self.settings.folder(), "mcpServers": servers });
+        let begun = self.call_with("session/new", params, tools.as_deref()).await?;
+        let NewSession { session_id, modes } = begun.map_err(|error| refusal("session/new", &error))?;
         let id: Arc<str> = session_id.into();
         if id.len() > MAX_ID {
             return Err(AgentError::Broken(format!("the id of its new session has more than {MAX_ID} bytes")));
@@ -173,7 +179,39 @@ impl Opener<'_> {
         let modes = modes.unwrap_or_default().available_modes;
         self.set_mode(&id, &modes.into_iter().map(|mode| mode.id).collect::<Vec<_>>()).await?;
         info!(agent = self.agent, "an ACP agent has begun a session");
-        Ok(AgentSession { id, connection: self.ready.connection.number })
+        Ok(AgentSession { id, connection: self.ready.connection.number, tools })
+    }
+
+    /// The token of a session that is opened, and the MCP servers that it is told. Agents call the server already while they open it.
+    fn own_tools(&self) -> (Option<Arc<SessionToken>>, Vec<Value>) {
+        let Some((run, tokens)) = self.tools.filter(|_| self.ready.agent.agent_capabilities.mcp_capabilities.http)
+        else {
+            return (None, Vec::new());
+        };
+        let token = SessionToken::issue(tokens);
+        token.lend(run);
+        let server = token.server(&run.url);
+        (Some(Arc::new(token)), vec![server])
+    }
+
+    /// The same with a token in its parameters, which the agent's error does not contain.
+    async fn call_with<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+        tools: Option<&SessionToken>,
+    ) -> Result<Result<T, RpcError>, AgentError> {
+        let called = self.call(method, params).await;
+        let Some(tools) = tools else { return called };
+        let masked = |value: Value| match value {
+            Value::String(text) => tools.masked(&text).into(),
+            other => other,
+        };
+        Ok(called?.map_err(|RpcError { code, message, data }| RpcError {
+            code,
+            message: tools.masked(&message),
+            data: data.map(masked),
+        }))
     }
 
     async fn set_mode(&self, session: &str, modes: &[String]) -> Result<(), AgentError> {

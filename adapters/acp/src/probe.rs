@@ -18,6 +18,8 @@ use crate::{
 pub struct FoundAgent {
     /// Its name and version, if it says them.
     pub name: Option<String>,
+    /// Whether it can call tools of MCP servers over HTTP.
+    pub calls_tools: bool,
     /// How long it took to answer.
     pub took: Duration,
 }
@@ -42,5 +44,5 @@ pub async fn probe(settings: &AcpSection, supervisor: Supervisor) -> Result<Foun
     let agent =
         answered.map_err(|_| format!("it did not answer `initialize` within {:?}", settings.start_timeout))??;
     let name = agent.agent_info.map(|info| connection.told(format!("{} {}", info.name, info.version)));
-    Ok(FoundAgent { name, took })
+    Ok(FoundAgent { name, calls_tools: agent.agent_capabilities.mcp_capabilities.http, took })
 }

@@ -71,8 +71,16 @@ pub(crate) struct AgentInfo {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct AgentCapabilities {
     pub(crate) load_session: bool,
+    pub(crate) mcp_capabilities: McpCapabilities,
     pub(crate) prompt_capabilities: PromptCapabilities,
     pub(crate) session_capabilities: SessionCapabilities,
+}
+
+/// Which transports of MCP servers it has, besides standard input and output.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct McpCapabilities {
+    pub(crate) http: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_agents::{
-    Supervisor,
+    SessionTokens, Supervisor,
     prompt::{blocks, files},
     sessions::Sessions,
 };
@@ -38,6 +38,7 @@ pub struct Acp {
     settings: AcpSection,
     keeper: Keeper,
     sessions: Sessions<Slot>,
+    tokens: Option<Arc<dyn SessionTokens>>,
 }
 
 impl fmt::Debug for Acp {
@@ -55,8 +56,15 @@ impl Acp {
     }
 
     pub(crate) fn with_launcher(name: AgentName, settings: AcpSection, launcher: Box<dyn Launch>) -> Self {
-        let keeper = Keeper::new(Arc::clone(&name), launcher, settings.start_timeout);
-        Self { name, settings, keeper, sessions: Sessions::default() }
+        let keeper = Keeper::new(Arc::clone(&name), launcher, settings.start_timeout, settings.mcp);
+        Self { name, settings, keeper, sessions: Sessions::default(), tokens: None }
+    }
+
+    /// The same for an agent that is told in its sessions where it calls the tools of its runs, each of which has
+    /// [some](AgentTurn::tools).
+    #[must_use]
+    pub fn with_tools(self, tokens: Arc<dyn SessionTokens>) -> Self {
+        Self { tokens: Some(tokens), ..self }
     }
 
     /// Starts the process when a turn needs it, and ends it when `stop` is cancelled.
@@ -69,7 +77,9 @@ impl Acp {
         let slot = self.sessions.of(turn.session);
         let owner = slot.owner();
         let ready = self.keeper.ready().await?;
-        let opener = Opener { agent: &self.name, settings: &self.settings, ready: &ready };
+        let access = turn.tools.take();
+        let tools = access.as_ref().zip(self.tokens.as_ref());
+        let opener = Opener { agent: &self.name, settings: &self.settings, ready: &ready, tools };
         let mut place = opener.open(slot, owner, turn.session, turn.own_session.as_deref()).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
         let AcpSection { system_prompt, history_messages, mode, .. } = &self.settings;
@@ -87,6 +97,9 @@ impl Acp {
             let parts: Vec<_> = prompt.iter().map(PromptPart::from).collect();
             let params = json!({ "sessionId": id, "prompt": parts, "_meta": meta(&turn) });
             prompt.clear();
+            if let (Some(token), Some(access)) = (&session.tools, &access) {
+                token.lend(access);
+            }
             let sent =
                 ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
             // It was told what a new session must know.

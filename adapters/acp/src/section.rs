@@ -40,6 +40,8 @@ pub struct AcpSection {
     /// How long it may say nothing during a turn.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub idle_timeout: Duration,
+    /// Whether it may call the tools of its runs over the Model Context Protocol.
+    pub mcp: bool,
 }
 
 impl Default for AcpSection {
@@ -55,6 +57,7 @@ impl Default for AcpSection {
             max_concurrent: 8,
             start_timeout: Duration::from_mins(1),
             idle_timeout: Duration::from_mins(10),
+            mcp: false,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     built_agent::{AgentLoop, BuiltAgent},
     console::finding::Finding,
     materials::{Materials, WiringError},
+    own_tools::Caller,
 };
 
 /// An agent that takes longer to start keeps the first person waiting.
@@ -37,8 +38,14 @@ impl AgentFactory for Acp {
             name: Arc::clone(name),
             reason: format!("this program cannot start itself: {error}"),
         })?;
-        let acp = Arc::new(rejoinder_acp::Acp::new(Arc::clone(name), section, supervisor));
+        let is_given_tools = section.mcp;
+        let acp = rejoinder_acp::Acp::new(Arc::clone(name), section, supervisor);
+        let acp = Arc::new(match materials.own_tools.session_tokens().filter(|_| is_given_tools) {
+            Some(tokens) => acp.with_tools(tokens),
+            None => acp,
+        });
         let runtime: Arc<dyn AgentRuntime> = Arc::clone(&acp) as Arc<dyn AgentRuntime>;
+        let runtime = materials.with_tools(name, runtime, is_given_tools, Caller::Here)?;
         let run: AgentLoop = Arc::new(move |stop| {
             let (acp, own_folder) = (Arc::clone(&acp), own_folder.clone());
             async move {
@@ -67,13 +74,24 @@ impl AgentFactory for Acp {
             Ok(supervisor) => probe(&section.clone().in_folder(&env::temp_dir()), supervisor).await,
             Err(error) => Err(format!("this program cannot start itself: {error}")),
         };
-        vec![finding(about, &who, found)]
+        let lacks_tools = section.mcp && found.as_ref().is_ok_and(|found| !found.calls_tools);
+        let mut findings = vec![finding(about.clone(), &who, found)];
+        if lacks_tools {
+            findings.push(no_tools(about));
+        }
+        findings
     }
+}
+
+fn no_tools(about: String) -> Finding {
+    let advice = format!("Update it, or set {about}.mcp = false.");
+    Finding::warning(about, "it has no MCP servers over HTTP, so it cannot call the gateway's tools")
+        .with_advice(advice)
 }
 
 fn finding(about: String, who: &str, found: Result<FoundAgent, String>) -> Finding {
     match found {
-        Ok(FoundAgent { name, took }) => {
+        Ok(FoundAgent { name, took, .. }) => {
             let name = name.unwrap_or_else(|| "an agent without a name".to_owned());
             let what = format!("{who}: {name} answers after {:.1} s", took.as_secs_f64());
             if took < SLOW {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
+use rejoinder_agents::SessionTokens;
 use rejoinder_config::Config;
 use rejoinder_core::AgentRuntime;
 use rejoinder_kit::Guesses;
@@ -30,6 +31,10 @@ impl OwnTools {
             return Ok(agent);
         }
         Err("`mcp` must be false: this build has no Model Context Protocol (its feature `mcp` is off)".to_owned())
+    }
+
+    pub(crate) const fn session_tokens(&self) -> Option<Arc<dyn SessionTokens>> {
+        None
     }
 
     pub(crate) const fn routes(&self, _: &Config, _: &Arc<Guesses>, _: &CancellationToken) -> Option<Router> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
+use rejoinder_agents::SessionTokens;
 use rejoinder_config::Config;
 use rejoinder_core::AgentRuntime;
 use rejoinder_kit::Guesses;
@@ -41,6 +42,11 @@ impl OwnTools {
         let Some(served) = self.0.as_ref().filter(|_| is_wanted) else { return Ok(agent) };
         let url = [served.base_url(caller), PATH].concat();
         Ok(Arc::new(WithTools::new(agent, Arc::clone(&served.runs), &url)))
+    }
+
+    /// What gives tokens to sessions that outlive their runs.
+    pub(crate) fn session_tokens(&self) -> Option<Arc<dyn SessionTokens>> {
+        self.0.as_ref().map(|served| Arc::clone(&served.runs) as Arc<dyn SessionTokens>)
     }
 
     pub(crate) fn routes(&self, config: &Config, guesses: &Arc<Guesses>, stop: &CancellationToken) -> Option<Router> {

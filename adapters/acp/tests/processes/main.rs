@@ -2,6 +2,7 @@
 
 mod real;
 mod scripts;
+mod tools;
 
 use std::sync::Arc;
 
