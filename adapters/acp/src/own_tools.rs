@@ -22,7 +22,7 @@ impl SessionToken {
 
     /// From now on it opens the tools of this run.
     pub(crate) fn lend(&self, run: &ToolAccess) {
-        self.tokens.lend(&self.token, &run.token);
+        self.tokens.lend(&self.token, &run.tokens.token());
     }
 
     /// The server in `mcpServers`.
