@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn an_agent_has_a_bounded_number_of_servers() {
-        let servers: String =
+        let servers: Vec<_> =
             (0..17).map(|number| format!("[agents.main.mcp.s{number}]\ncommand = [\"x\"]\n")).collect();
-        let errors = Machine::with_agent::<OpenAiSection>(&format!("{AGENT}{servers}")).errors();
+        let errors = Machine::with_agent::<OpenAiSection>(&format!("{AGENT}{}", servers.concat())).errors();
 
         assert!(errors.contains("agents.main.mcp` has 17 servers: an agent has at most 16"), "{errors}");
     }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_agents::{McpServerSection, Supervisor, redacted_url};
+use rejoinder_core::Masker;
 use rejoinder_kit::secret_headers;
 use rmcp::{
     ClientHandler, RoleClient,
@@ -111,8 +112,8 @@ impl Connector {
 
     /// The words of an error, without the values of headers and variables, and without the secret parts of the URL.
     pub(crate) fn masked(&self, text: &str) -> String {
-        let secrets = self.section.headers.values().chain(self.section.env.values());
-        let masker = rejoinder_core::Masker::new(secrets.map(|secret| secret.expose()));
+        let secrets = self.section.headers.iter().chain(&self.section.env);
+        let masker = Masker::new(secrets.map(|(_, secret)| secret.expose()));
         let url = self.section.url.as_ref();
         let text = url.map_or_else(|| text.to_owned(), |url| text.replace(url.as_str(), redacted_url(url).as_str()));
         shortened(&masker.text(text))

@@ -1,5 +1,7 @@
 //! What the model is told of a result. No I/O.
 
+use std::fmt::Write as _;
+
 use rejoinder_agents::ToolAnswer;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
@@ -52,7 +54,7 @@ fn cut(mut text: String) -> String {
         let end = text.floor_char_boundary(MAX_RESULT);
         let missing = text.len() - end;
         text.truncate(end);
-        text.push_str(&format!("\n[… {missing} more bytes are not shown]"));
+        let _ = write!(text, "\n[… {missing} more bytes are not shown]");
     }
     text
 }

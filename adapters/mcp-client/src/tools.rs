@@ -69,7 +69,7 @@ fn name(server: &str, tool: &str) -> String {
     if whole.len() <= MAX_NAME && whole.chars().all(is_taken) {
         return whole;
     }
-    let digest: String = Sha256::digest(&whole).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(&Sha256::digest(&whole)[..4]);
     let kept = whole.chars().map(|c| if is_taken(c) { c } else { '_' }).take(MAX_NAME - digest.len() - 1);
     format!("{}_{digest}", kept.collect::<String>())
 }

@@ -173,7 +173,7 @@ fn arguments(text: &str) -> Result<Map<String, Value>, String> {
 /// What somebody must approve. The action names the call and a digest of its arguments: with others it is another action.
 fn request(tool: &str, kind: &str, arguments: &Map<String, Value>) -> ApprovalRequest {
     let written = serde_json::to_string_pretty(arguments).expect("JSON serialises to JSON");
-    let digest: String = Sha256::digest(&written).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(&Sha256::digest(&written)[..16]);
     let action = format!("Call {tool} ({digest})");
     ApprovalRequest { action, details: Some(shown(&written)), kind: Some(kind.to_owned()) }
 }
