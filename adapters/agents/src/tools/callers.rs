@@ -16,6 +16,7 @@ use rejoinder_core::{
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
+    answer::ToolAnswer,
     call::{ASK, Call, DEFER, REACT, REQUEST_APPROVAL, SEND, STAY_SILENT, ToolCall},
     offer::{Tool, offered_to_callers},
     run::{MAX_TOOL_NAME, RunState},
@@ -24,21 +25,6 @@ use crate::approval::Approval;
 
 /// The tools of which a run has one call.
 const DECISIVE: [&str; 6] = [REACT, ASK, DEFER, STAY_SILENT, REQUEST_APPROVAL, SEND];
-
-/// The result of a call, for the agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolAnswer {
-    pub text: String,
-    /// Whether nothing was done.
-    pub is_error: bool,
-}
-
-impl From<String> for ToolAnswer {
-    fn from(text: String) -> Self {
-        let is_error = text.starts_with("error: ") || text.starts_with("not sent: ");
-        Self { text, is_error }
-    }
-}
 
 /// The calls of an agent in one run, and what they come to.
 pub struct CallerTools {

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{
+    answer::ToolAnswer,
     call::ToolCall,
-    callers::ToolAnswer,
     offer::{Tool, is_own},
 };
 use crate::approval::Approval;

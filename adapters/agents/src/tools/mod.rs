@@ -3,6 +3,7 @@
 //! | File | Contains |
 //! | --- | --- |
 //! | `offer` | which tools a run has, and how they are described |
+//! | `answer` | the result of a call |
 //! | `call` | reads a call of one |
 //! | `schedule` | the tool `schedule` |
 //! | `search` | the tool `search_history` |
@@ -16,6 +17,7 @@
 //! sends the answer at once. The model gets the result of `schedule`, `search_history` and tools that are not the
 //! gateway's own.
 
+mod answer;
 mod call;
 mod callers;
 mod chosen;
@@ -29,16 +31,17 @@ mod session_tokens;
 #[cfg(test)]
 mod tests;
 
+pub use self::{
+    answer::ToolAnswer,
+    callers::CallerTools,
+    foreign::{ForeignTool, ToolSource},
+    offer::Tool,
+    session_tokens::SessionTokens,
+};
 pub(crate) use self::{
     call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
     chosen::Choice,
     foreign::ForeignCalls,
     offer::offered,
     run::{MAX_TOOL_NAME, RunState},
-};
-pub use self::{
-    callers::{CallerTools, ToolAnswer},
-    foreign::{ForeignTool, ToolSource},
-    offer::Tool,
-    session_tokens::SessionTokens,
 };
