@@ -134,7 +134,7 @@ pub use model::{
         HistoryLine, LineState, Speaker, Surface, ToolAccess, ToolTokens, TriedRun, Usage,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
-    approval::{ApprovalState, as_stored},
+    approval::ApprovalState,
     approvers::{ApprovalRule, ApprovalSettings},
     brief::{Brief, EarlierLine},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
@@ -185,6 +185,7 @@ pub use ports::{
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };
+pub use questions::request::as_stored;
 pub use schedules::Calendar;
 pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
 use rejoinder_agents::report::{AnswerUpdate, Report};
-use rejoinder_core::{AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage};
+use rejoinder_core::{AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage, as_stored};
 use serde_json::Value;
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -169,7 +169,9 @@ impl<'a> Run<'a> {
     fn option(&mut self, decision: Result<AgentApproval, String>, question: &Question<'_>) -> Option<String> {
         let (agent, turn_id, options) = (self.agent, self.turn.turn, &question.options);
         match decision {
-            Ok(approval) if approval.action == question.request.action => self.permissions.decided(approval, options),
+            Ok(approval) if approval.request == as_stored(question.request.clone()) => {
+                self.permissions.decided(approval, options)
+            }
             Ok(_) => {
                 warn!(agent, %turn_id, "a decision is not about what an ACP agent asked for, and allows nothing");
                 rejected(options)

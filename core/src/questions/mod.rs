@@ -7,3 +7,4 @@ pub(crate) mod digest;
 pub(crate) mod expirer;
 pub(crate) mod first_pick;
 pub(crate) mod open_questions;
+pub(crate) mod request;

@@ -54,12 +54,12 @@ use crate::{
     merges::{self, Merges},
     model::{
         AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent, Support,
-        TurnRecord, Usage, as_stored,
+        TurnRecord, Usage,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
     ports::{AgentError, RunEnd, RunEvent, RunEvents, SendResult, SharedClock, StoreError},
-    questions::approvals::MOST_WAITING,
+    questions::{approvals::MOST_WAITING, request::as_stored},
     schedules::Calendar,
     shown::visibility,
 };

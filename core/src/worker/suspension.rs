@@ -16,8 +16,9 @@ use crate::{
     base::pauses,
     events::Run,
     ledger::trigger::Trigger,
-    model::{AgentApproval, ApprovalState, TurnRecord, as_stored},
+    model::{AgentApproval, ApprovalState, TurnRecord},
     ports::StoreError,
+    questions::request::as_stored,
 };
 
 impl Worker {
