@@ -25,9 +25,8 @@ use tracing::{debug, warn};
 use crate::{
     clipped::Clipped,
     event::{CallError, Event},
-    feed::Feed,
+    feed::{Feed, FeedReader},
     lines::{Line, next_line},
-    prompt::Prompt,
     protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionUpdate, Update},
 };
 
@@ -204,24 +203,18 @@ impl Connection {
         CallError::Refused(RpcError { code, message: self.told(message), data })
     }
 
-    /// Sends a prompt. `permit` is held until the agent has ended its work on it.
-    pub(crate) fn prompt(
-        self: &Arc<Self>,
+    /// Sends a prompt. `permit` is held until the agent has ended its work on it. Returns what the agent says, and whether its run waits.
+    pub(crate) fn send_prompt(
+        &self,
         session: Arc<str>,
         params: impl Serialize,
         permit: OwnedSemaphorePermit,
-    ) -> Result<Prompt, CallError> {
+    ) -> Result<(FeedReader, Arc<AtomicBool>), CallError> {
         let ((events, received), is_suspended) = (Feed::new(), Arc::<AtomicBool>::default());
-        let pending = Pending::Prompt {
-            session: Arc::clone(&session),
-            events,
-            is_suspended: Arc::clone(&is_suspended),
-            _permit: permit,
-        };
+        let pending = Pending::Prompt { session, events, is_suspended: Arc::clone(&is_suspended), _permit: permit };
         let id = self.register(pending)?;
         self.write(&Call { jsonrpc: "2.0", id: Some(id), method: "session/prompt", params });
-        let (connection, asked) = (Arc::clone(self), Vec::new());
-        Ok(Prompt { connection, session, events: received, asked, is_suspended, has_ended: false })
+        Ok((received, is_suspended))
     }
 
     /// Answers a request for permission. `None`: the request is cancelled.

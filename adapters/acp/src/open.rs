@@ -15,7 +15,7 @@ use crate::{
     drive::Ready,
     event::CallError,
     own_tools::SessionToken,
-    protocol::{AUTH_REQUIRED, NewSession, RpcError},
+    protocol::{AUTH_REQUIRED, MAX_ID, NewSession, RpcError},
     sessions::{AgentSession, Known, Owner, Slot},
 };
 
@@ -30,9 +30,6 @@ const TOLD_AGAIN: Duration = Duration::from_millis(300);
 
 /// How often the known session may change while it is waited for.
 const MAX_CHANGES: usize = 3;
-
-/// The most bytes of the agent's id of a session. As many can be stored.
-pub(crate) const MAX_ID: usize = 4_096;
 
 /// A session for a prompt.
 pub(crate) struct Opened {

@@ -1,6 +1,6 @@
 //! The outline of a message that is too long to be kept, read piece by piece. No I/O.
 
-use crate::open::MAX_ID;
+use crate::protocol::MAX_ID;
 
 /// How many bytes of an outline are kept before the rest of a field is left out.
 const MOST: usize = 4 << 10;

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -17,16 +18,27 @@ use crate::{
 
 /// A prompt on which the agent works. It is cancelled when this is dropped, and what it has asked for.
 pub(crate) struct Prompt {
-    pub(crate) connection: Arc<Connection>,
-    pub(crate) session: Arc<str>,
-    pub(crate) events: FeedReader,
+    connection: Arc<Connection>,
+    session: Arc<str>,
+    events: FeedReader,
     /// The ids of its requests for permission that are not answered yet, with their shares of the feed.
-    pub(crate) asked: Vec<(Value, Option<OwnedSemaphorePermit>)>,
-    pub(crate) is_suspended: Arc<AtomicBool>,
-    pub(crate) has_ended: bool,
+    asked: Vec<(Value, Option<OwnedSemaphorePermit>)>,
+    is_suspended: Arc<AtomicBool>,
+    has_ended: bool,
 }
 
 impl Prompt {
+    /// Sends it. `permit` is held until the agent has ended its work on it.
+    pub(crate) fn send(
+        connection: Arc<Connection>,
+        session: Arc<str>,
+        params: impl Serialize,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Self, CallError> {
+        let (events, is_suspended) = connection.send_prompt(Arc::clone(&session), params, permit)?;
+        Ok(Self { connection, session, events, asked: Vec::new(), is_suspended, has_ended: false })
+    }
+
     /// The next event; the last one is [`Event::Ended`].
     pub(crate) async fn next(&mut self) -> Event {
         let event = self.events.next().await;

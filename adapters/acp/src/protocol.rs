@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, value::RawValue};
 use serde_with::skip_serializing_none;
 
+/// The most bytes of the agent's id of a session. As many can be stored.
+pub(crate) const MAX_ID: usize = 4_096;
+
 pub(crate) const VERSION: u64 = 1;
 
 /// An error code: the agent wants a login.

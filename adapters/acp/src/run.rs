@@ -22,6 +22,7 @@ use crate::{
     follow::{Followed, Run},
     launch::{Launch, Launcher},
     open::{Opened, Opener},
+    prompt::Prompt,
     protocol::PromptPart,
     sessions::{Owner, Slot},
 };
@@ -100,8 +101,8 @@ impl Acp {
             if let (Some(token), Some(access)) = (&session.tools, &access) {
                 token.lend(access);
             }
-            let sent =
-                ready.connection.prompt(Arc::clone(&id), params, permit).map_err(|error| run.failed(&id, error))?;
+            let sent = Prompt::send(Arc::clone(&ready.connection), Arc::clone(&id), params, permit)
+                .map_err(|error| run.failed(&id, error))?;
             // It was told what a new session must know.
             slot.keep(&owner, session.clone());
             if is_new {

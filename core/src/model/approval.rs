@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rejoinder_guard::{ApprovalRequest, Timestamp};
 
 use crate::model::{
-    agent::AgentName,
     conversation::ChannelId,
     ids::{ApprovalId, PersonId, TurnId},
 };
@@ -82,7 +81,7 @@ pub enum ApprovalChange {
     /// Somebody decided one that waits.
     Decided { id: ApprovalId, state: ApprovalState, at: Timestamp, by: String, note: Option<String> },
     /// The approvals that this agent has in a turn, and that no run was given, are given to run `run`.
-    Given { turn: TurnId, agent: AgentName, run: u32 },
+    Given { turn: TurnId, agent: Arc<str>, run: u32 },
     /// The latest approval of a turn was given to run `run`, which ended without it: the next run may have it.
     GivenBack { turn: TurnId, run: u32 },
     /// The one that a turn waits for is closed: nobody decided it in time, or it is not waited for any more.

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::double::{Act, Double, run, run_listening, run_remembering, says};
-use crate::{connection::Connection, event::CallError};
+use crate::{connection::Connection, event::CallError, prompt::Prompt};
 
 pub(super) fn text(outcome: Result<Outcome, AgentError>) -> String {
     match outcome {
@@ -229,9 +229,9 @@ async fn an_id_that_an_agent_gives_twice_opens_no_other_conversation() {
 async fn a_prompt_takes_no_other_ones_session() {
     let (connection, _written) = Connection::new(1, Arc::default());
     let permit = || Arc::new(Semaphore::new(1)).try_acquire_owned().expect("a permit");
-    let _first = connection.prompt("s1".into(), json!({}), permit()).expect("it is sent");
+    let _first = Prompt::send(Arc::clone(&connection), "s1".into(), json!({}), permit()).expect("it is sent");
 
-    let second = connection.prompt("s1".into(), json!({}), permit());
+    let second = Prompt::send(Arc::clone(&connection), "s1".into(), json!({}), permit());
 
     assert!(matches!(second.err(), Some(CallError::Refused(_))));
 }

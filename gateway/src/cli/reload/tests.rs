@@ -195,6 +195,7 @@ const VALUES: &[&str] = &[
     "[\"store\"]",
     "[\"date\"]",
     "{ x-seven = \"7\" }",
+    "{ SEVEN = \"7\" }",
     "[{ name = \"seven\", agent = \"front-desk\" }]",
     "[{ kind = \"seven\", decision = \"approve\" }]",
     "[{ say = \"failed\" }, { say = \"silent\" }]",
