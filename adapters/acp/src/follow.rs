@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
     fn option(&mut self, decision: Result<AgentApproval, String>, question: &Question<'_>) -> Option<String> {
         let (agent, turn_id, options) = (self.agent, self.turn.turn, &question.options);
         match decision {
-            Ok(approval) if approval.request == as_stored(question.request.clone()) => {
+            Ok(approval) if approval.request == as_stored(&question.request) => {
                 self.permissions.decided(approval, options)
             }
             Ok(_) => {

@@ -43,7 +43,7 @@ impl Permissions {
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
         let request = request(action(call), call);
-        let stored = as_stored(request.clone());
+        let stored = as_stored(&request);
         let decided =
             self.approvals.iter_mut().rev().find(|(approval, is_used)| approval.request == stored && !is_used);
         match decided {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn approval(call: &ToolCall, state: ApprovalState) -> AgentApproval {
-        let request = as_stored(request(action(call), call));
+        let request = as_stored(&request(action(call), call));
         AgentApproval { request, state, by: None, note: None, is_used: false }
     }
 

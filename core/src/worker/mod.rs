@@ -534,7 +534,7 @@ fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>)
 fn bounded(outcome: Outcome) -> Outcome {
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>();
     match outcome {
-        Outcome::Approval(request) => Outcome::Approval(as_stored(request)),
+        Outcome::Approval(request) => Outcome::Approval(as_stored(&request)),
         Outcome::Defer { note, due } => Outcome::Defer { note: note.map(|note| short(&note, MOST_NOTE)), due },
         outcome => outcome,
     }

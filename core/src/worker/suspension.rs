@@ -30,7 +30,7 @@ impl Worker {
         request: ApprovalRequest,
         answer: Answer,
     ) -> Option<Question> {
-        let request = as_stored(request);
+        let request = as_stored(&request);
         let at_once = self.decided_at_once(&Outcome::Approval(request.clone()), turn, run).await;
         let (event, trigger) = match at_once {
             Some(at_once) => (Event::SuspendedByRule(request.clone()), Trigger::Asked { at_once, run: run.number }),

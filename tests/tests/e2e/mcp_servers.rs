@@ -137,7 +137,7 @@ async fn no_server_outlives_the_gateway() {
 
     eventually("the server ends", async || (running(&mark) == 0).then_some(())).await;
     gateway.restart().await;
-    tokio::time::timeout(Duration::from_secs(60), offered(&gateway, &model, "files_echo")).await.expect("it is back");
+    tokio::time::timeout(Duration::from_mins(1), offered(&gateway, &model, "files_echo")).await.expect("it is back");
 }
 
 /// How many processes have this argument.

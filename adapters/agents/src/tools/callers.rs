@@ -195,7 +195,7 @@ impl CallerTools {
 
     /// Asks for an approval, or waits for the one that was asked for with the same request.
     async fn ask(&mut self, request: ApprovalRequest, arguments: String, answer: oneshot::Sender<ToolAnswer>) {
-        let stored = as_stored(request.clone());
+        let stored = as_stored(&request);
         if let Some(index) = self.decided.iter().rposition(|decided| decided.request == stored) {
             let decided = &self.decided[index];
             let (is_yes, told) = (is_yes(decided), ToolAnswer::from(Approval::from(decided).json()));

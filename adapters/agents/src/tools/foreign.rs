@@ -125,7 +125,7 @@ impl ForeignCalls {
         request: ApprovalRequest,
         events: &RunEvents,
     ) -> Result<Option<ApprovalRequest>, String> {
-        let stored = as_stored(request.clone());
+        let stored = as_stored(&request);
         let known = self.approvals.iter_mut().rev().find(|(known, is_used)| known.request == stored && !is_used);
         let decided = match known {
             Some((approval, is_used)) => {

@@ -81,7 +81,7 @@ fn decided(
             match event {
                 RunEvent::Ask(request, answer) => {
                     all.lock().0.push(request.clone());
-                    let request = as_stored(request);
+                    let request = as_stored(&request);
                     let _ = answer.send(Ok(AgentApproval { request, state, by: None, note: None, is_used: false }));
                 }
                 RunEvent::Tool(call) => all.lock().1.push(call.name),
@@ -146,7 +146,7 @@ async fn where_nobody_can_approve_the_tool_is_not_offered() {
 #[tokio::test]
 async fn what_was_approved_for_an_earlier_run_is_carried_out_once() {
     let request = request("bank_pay", "mcp.bank.pay", &Map::new());
-    let (request, state) = (as_stored(request), ApprovalState::Approved);
+    let (request, state) = (as_stored(&request), ApprovalState::Approved);
     let approved = AgentApproval { request, state, by: None, note: None, is_used: false };
     let (mut run, reported) = run(AgentTurn { approvals: vec![approved], ..approvable() });
     let seen = decided(reported, ApprovalState::Declined);
