@@ -120,7 +120,7 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 }
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 31] = [
+const DEPENDENT: [&str; 32] = [
     "server.public_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
@@ -140,6 +140,7 @@ const DEPENDENT: [&str; 31] = [
     "agents.helper.kind",
     "agents.coder.env",
     "agents.script.env",
+    "agents.main.mcp.files.env",
     "commands.weather.prompt",
     "schedules.morning.cron",
     "schedules.morning.at",
@@ -195,7 +196,6 @@ const VALUES: &[&str] = &[
     "[\"store\"]",
     "[\"date\"]",
     "{ x-seven = \"7\" }",
-    "{ SEVEN = \"7\" }",
     "[{ name = \"seven\", agent = \"front-desk\" }]",
     "[{ kind = \"seven\", decision = \"approve\" }]",
     "[{ say = \"failed\" }, { say = \"silent\" }]",
