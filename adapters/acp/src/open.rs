@@ -133,7 +133,7 @@ impl Opener<'_> {
         let (tools, servers) = self.own_tools();
         for (_, method) in methods.into_iter().filter(|(can, _)| *can) {
             let params = json!({ "sessionId": id, "cwd": self.settings.folder(), "mcpServers": servers });
-            match self.call_with::<IgnoredAny>(method, params, tools.as_deref()).await? {
+            match self.call::<IgnoredAny>(method, params).await? {
                 Ok(_) => {
                     if method == LOAD {
                         self.until_told_again(&id).await?;
@@ -164,7 +164,7 @@ impl Opener<'_> {
     async fn begin(&self, session: SessionId) -> Result<AgentSession, AgentError> {
         let (tools, servers) = self.own_tools();
         let params = json!({ "cwd": self.settings.folder(), "mcpServers": servers });
-        let begun = self.call_with("session/new", params, tools.as_deref()).await?;
+        let begun = self.call("session/new", params).await?;
         let NewSession { session_id, modes } = begun.map_err(|error| refusal("session/new", &error))?;
         let id: Arc<str> = session_id.into();
         if id.len() > MAX_ID {
@@ -189,26 +189,6 @@ impl Opener<'_> {
         token.lend(run);
         let server = token.server(&run.url);
         (Some(Arc::new(token)), vec![server])
-    }
-
-    /// The same with a token in its parameters, which the agent's error does not contain.
-    async fn call_with<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        params: Value,
-        tools: Option<&SessionToken>,
-    ) -> Result<Result<T, RpcError>, AgentError> {
-        let called = self.call(method, params).await;
-        let Some(tools) = tools else { return called };
-        let masked = |value: Value| match value {
-            Value::String(text) => tools.masked(&text).into(),
-            other => other,
-        };
-        Ok(called?.map_err(|RpcError { code, message, data }| RpcError {
-            code,
-            message: tools.masked(&message),
-            data: data.map(masked),
-        }))
     }
 
     async fn set_mode(&self, session: &str, modes: &[String]) -> Result<(), AgentError> {

@@ -30,11 +30,6 @@ impl SessionToken {
         let header = json!({ "name": "Authorization", "value": format!("Bearer {}", self.token) });
         json!({ "type": "http", "name": NAME, "url": url, "headers": [header] })
     }
-
-    /// A text without it.
-    pub(crate) fn masked(&self, text: &str) -> String {
-        text.replace(&*self.token, "••••")
-    }
 }
 
 impl Drop for SessionToken {

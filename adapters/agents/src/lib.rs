@@ -66,5 +66,5 @@ pub use piece::PieceName;
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
-pub use tools::{CallerTools, ForeignTool, SessionTokens, Tool, ToolAnswer, ToolSource};
+pub use tools::{CallerTools, ForeignTool, SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer, ToolSource};
 pub use wire::{MAX_FILES, attachment};

@@ -7,6 +7,8 @@ use rejoinder_config::Secret;
 use rejoinder_core::Masker;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::tools::{end_of_token, without_tokens};
+
 /// How many bytes are kept.
 const KEPT: usize = 4 * 1024;
 
@@ -47,15 +49,15 @@ impl Tail {
     /// The text, without white space at its ends, and without secrets.
     pub fn text(&self) -> String {
         let kept = self.kept.lock();
-        let half_a_secret = if kept.len() < KEPT { 0 } else { self.end_of_secret(&kept) };
+        let half_a_secret = if kept.len() < KEPT { 0 } else { self.end_of_secret(&kept).max(end_of_token(&kept)) };
         // Its beginning may be half a character.
         let text = String::from_utf8_lossy(&kept[half_a_secret..]);
         self.masked(text.trim_start_matches(char::REPLACEMENT_CHARACTER).trim().to_owned())
     }
 
-    /// The text without secrets.
+    /// The text without secrets, and without tokens of the gateway's tools.
     pub fn masked(&self, text: String) -> String {
-        self.masker.text(text)
+        self.masker.text(without_tokens(text))
     }
 
     /// How many bytes of a secret whose beginning was not kept may stand first.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rejoinder_agents::{SessionTokens, Tool, ToolAnswer};
+use rejoinder_agents::{SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer};
 use rejoinder_core::ToolTokens;
 use rejoinder_kit::token_digest;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -117,7 +117,7 @@ impl SessionTokens for Runs {
 }
 
 fn new_token() -> (Arc<str>, TokenDigest) {
-    let token: Arc<str> = hex::encode(rand::random::<[u8; 32]>()).into();
+    let token: Arc<str> = format!("{TOKEN_PREFIX}{}", hex::encode(rand::random::<[u8; 32]>())).into();
     let digest = token_digest(token.as_bytes());
     (token, digest)
 }

@@ -11,7 +11,7 @@
 //! | `foreign` | tools that are not the gateway's own, and their approvals |
 //! | `run` | carries calls out, and combines what a run said and chose into its outcome |
 //! | `callers` | the same for an agent that calls the tools itself, while it runs |
-//! | `session_tokens` | with what an agent calls them that is told a token once in a session |
+//! | `session_tokens` | tokens that open them, also for an agent that is told one once in a session |
 //!
 //! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send`
 //! sends the answer at once. The model gets the result of `schedule`, `search_history` and tools that are not the
@@ -36,7 +36,7 @@ pub use self::{
     callers::CallerTools,
     foreign::{ForeignTool, ToolSource},
     offer::Tool,
-    session_tokens::SessionTokens,
+    session_tokens::{SessionTokens, TOKEN_PREFIX},
 };
 pub(crate) use self::{
     call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
@@ -44,4 +44,5 @@ pub(crate) use self::{
     foreign::ForeignCalls,
     offer::offered,
     run::{MAX_TOOL_NAME, RunState},
+    session_tokens::{end_of_token, without_tokens},
 };
