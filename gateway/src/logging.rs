@@ -172,5 +172,8 @@ fn filter(level: LogLevel) -> Targets {
     // The SDK logs every unanswered request as an error, and an account without a backup as a warning at each sync. The
     // adapter logs what matters of this.
     let matrix = if ours >= LevelFilter::DEBUG { libraries } else { LevelFilter::OFF };
-    Targets::new().with_default(libraries).with_target("matrix_sdk", matrix).with_target("rejoinder", ours)
+    // It logs whole URLs and what servers send.
+    let mcp = LevelFilter::OFF;
+    let libraries = Targets::new().with_default(libraries).with_target("matrix_sdk", matrix).with_target("rmcp", mcp);
+    libraries.with_target("rejoinder", ours)
 }

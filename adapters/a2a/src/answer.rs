@@ -46,13 +46,13 @@ impl Files {
     fn append(&mut self, more: Self) {
         self.sent.extend(more.sent);
         self.unsent.extend(more.unsent);
-        self.cut();
+        self.cut(MAX_FILES);
     }
 
     /// More than an answer may have are not kept in memory.
-    fn cut(&mut self) {
-        if self.sent.len() > MAX_FILES {
-            self.sent.truncate(MAX_FILES);
+    fn cut(&mut self, most: usize) {
+        if self.sent.len() > most {
+            self.sent.truncate(most);
             self.unsent.push(format!("there are more than {MAX_FILES}"));
         }
         self.unsent.truncate(MAX_FILES);
@@ -101,6 +101,7 @@ impl Answer {
                 self.rewrite(&mut changes);
             }
         }
+        self.cut_files();
         if self.rewrites > MAX_REWRITES {
             changes.clear();
         }
@@ -119,10 +120,20 @@ impl Answer {
             self.rewrites += usize::from(!self.artifacts.is_empty());
             self.replace(pieces, &mut changes);
         }
+        self.cut_files();
         if self.rewrites > MAX_REWRITES {
             changes.clear();
         }
         changes
+    }
+
+    /// Keeps no more files of all artifacts than the answer may have.
+    fn cut_files(&mut self) {
+        let mut most = MAX_FILES;
+        for files in self.artifacts.iter_mut().map(|piece| &mut piece.files).chain([&mut self.files]) {
+            files.cut(most);
+            most -= files.sent.len();
+        }
     }
 
     /// Writes the draft anew, unless that was done often.
@@ -176,6 +187,7 @@ impl Answer {
     pub(crate) fn message(&mut self, message: Option<Message>) -> String {
         let (text, files) = content(message.and_then(|message| message.parts), "\n\n");
         self.files.append(files);
+        self.cut_files();
         cut(&text, 0).0.to_owned()
     }
 
@@ -233,7 +245,7 @@ fn content(parts: Option<Vec<Part>>, between: &str) -> (String, Files) {
                     Ok(file) => files.sent.push(file),
                     Err(why) => files.unsent.push(why),
                 }
-                files.cut();
+                files.cut(MAX_FILES);
             }
         }
     }

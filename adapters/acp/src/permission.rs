@@ -58,7 +58,7 @@ impl Permissions {
 
     /// The option for what was decided while the run waited. A no holds for the rest of the run.
     pub(crate) fn decided(&mut self, approval: AgentApproval, options: &[PermissionOption]) -> Option<String> {
-        let is_approved = approval.state == ApprovalState::Approved;
+        let is_approved = approval.state == ApprovalState::Approved && !approval.is_used;
         self.approvals.push((approval, is_approved));
         if is_approved { allowed(options) } else { rejected(options) }
     }

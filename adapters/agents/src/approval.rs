@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
+const APPROVED: &str = "approved";
+
 #[skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[schema(as = AgentTurnApproval)]
@@ -22,7 +24,7 @@ impl<'a> From<&'a AgentApproval> for Approval<'a> {
     fn from(approval: &'a AgentApproval) -> Self {
         let AgentApproval { request, state, by, note, is_used } = approval;
         let decision = match state {
-            ApprovalState::Approved => "approved",
+            ApprovalState::Approved => APPROVED,
             ApprovalState::Declined => "declined",
             ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "expired",
         };
@@ -37,6 +39,13 @@ impl<'a> From<&'a AgentApproval> for Approval<'a> {
 }
 
 impl Approval<'_> {
+    /// An approval allows nothing any more: somebody had it before.
+    pub(crate) fn use_up(&mut self) {
+        if self.decision == APPROVED {
+            self.used = Some(true);
+        }
+    }
+
     pub(crate) fn json(&self) -> String {
         serde_json::to_string(self).expect("texts serialise to JSON")
     }

@@ -99,6 +99,13 @@ pub(crate) fn check(servers: &BTreeMap<String, McpServerSection>, checks: &mut C
             let what = format!("has an invalid name: use letters, digits, `_` and `-`, at most {MAX_NAME} characters");
             checks.wrong(checks.key(&["mcp", name]), what);
         }
+        if let Some(other) =
+            servers.keys().find(|other| name.strip_prefix(&***other).is_some_and(|rest| rest.starts_with('_')))
+        {
+            let what =
+                format!("begins with the name of the server `{other}` and `_`: their tools could have the same names");
+            checks.wrong(checks.key(&["mcp", name]), what);
+        }
         server.check(name, checks);
     }
 }

@@ -18,6 +18,7 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::{
     bounded::BoundedLines,
+    impatient::Impatient,
     process::{self, Process},
     tools::MOST_TOOLS,
 };
@@ -31,8 +32,9 @@ const MAX_ERROR_BODY: usize = 4 << 10;
 /// How many characters of a server's own words an error has.
 const MAX_ERROR: usize = 500;
 
-/// How many pages a list of tools may have.
+/// How many pages a list of tools may have, and how many bytes.
 const MOST_PAGES: usize = 32;
+const MOST_LISTED: usize = 4 << 20;
 
 /// What a connection is made with.
 #[derive(Clone)]
@@ -86,7 +88,8 @@ impl Connector {
         }
         let started = process::start(&self.section, &self.supervisor)?;
         let output = BoundedLines::new(started.output, MAX_MESSAGE);
-        let transport = AsyncRwTransport::new_client(output, started.input).with_max_line_length(MAX_MESSAGE);
+        let transport =
+            AsyncRwTransport::new_client(output, Impatient::new(started.input)).with_max_line_length(MAX_MESSAGE);
         match timeout(self.section.timeout, serve_client(Client { changed }, transport)).await {
             Ok(Ok(service)) => Ok(Connection { service, process: Some(started.process) }),
             Ok(Err(ClientInitializeError::ConnectionClosed(_))) => {
@@ -112,8 +115,14 @@ impl Connector {
 
     /// The words of an error, without the values of headers and variables, and without the secret parts of the URL.
     pub(crate) fn masked(&self, text: &str) -> String {
-        let secrets = self.section.headers.iter().chain(&self.section.env);
-        let masker = Masker::new(secrets.map(|(_, secret)| secret.expose()));
+        let (section, values) = (&self.section, self.section.headers.values().chain(self.section.env.values()));
+        let inherited: Vec<_> = section.inherit.iter().filter_map(|name| std::env::var(name).ok()).collect();
+        // Of `Bearer KEY`, the key is one as well.
+        let values = values.flat_map(|value| {
+            let value = value.expose();
+            [Some(value), value.split_once(' ').map(|(_, key)| key)].into_iter().flatten()
+        });
+        let masker = Masker::new(values.chain(inherited.iter().map(String::as_str)));
         let url = self.section.url.as_ref();
         let text = url.map_or_else(|| text.to_owned(), |url| text.replace(url.as_str(), redacted_url(url).as_str()));
         shortened(&masker.text(text))
@@ -146,15 +155,22 @@ impl Connection {
 /// The server's own tools, as many as are read.
 ///
 /// # Errors
-/// Says why there is no list, for the operator.
+/// Says why there is no list. It is to be [masked](Connector::masked).
 pub(crate) async fn list(peer: &Peer<RoleClient>, limit: Duration) -> Result<Vec<Tool>, String> {
     let mut tools = Vec::new();
     let listing = async {
-        let mut cursor = None;
+        let (mut cursor, mut size) = (None, 0);
         for _ in 0..MOST_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = peer.list_tools(Some(params)).await.map_err(|error| shortened(&error.to_string()))?;
-            tools.extend(page.tools);
+            let page = peer.list_tools(Some(params)).await.map_err(|error| error.to_string())?;
+            for mut tool in page.tools {
+                tool.output_schema = None;
+                size += serde_json::to_string(&tool).map_or(0, |tool| tool.len());
+                tools.push(tool);
+            }
+            if size > MOST_LISTED {
+                return Err(format!("its list of tools has more than {} MiB", MOST_LISTED >> 20));
+            }
             cursor = page.next_cursor;
             if cursor.is_none() || tools.len() > MOST_TOOLS {
                 break;

@@ -9,7 +9,8 @@
 //! | `server` | one of them: its connection, its tools as they are now, and calls |
 //! | `connection` | connects by the transport of the section, and lists the tools |
 //! | `process` | the program of a server |
-//! | `bounded` | a stream whose lines are bounded (no I/O of its own) |
+//! | `bounded` | a stream whose lines are bounded, and how many come (no I/O of its own) |
+//! | `impatient` | a stream that fails when nobody reads it (no I/O of its own) |
 //! | `tools` | what the model is told of the tools (no I/O) |
 //! | `result` | what the model is told of a result (no I/O) |
 //! | `probe` | tries a server for the operator |
@@ -20,6 +21,7 @@
 
 mod bounded;
 mod connection;
+mod impatient;
 mod probe;
 mod process;
 mod result;

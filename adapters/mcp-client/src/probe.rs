@@ -48,7 +48,7 @@ pub async fn probe(
     let connector = Connector { section: section.clone(), http: http.clone(), supervisor: supervisor.clone() };
     let at = |why: String| format!("{}: {why}", connector.place());
     let connection = connector.connect(Arc::default()).await.map_err(at)?;
-    let tools = list(&connection.peer(), section.timeout).await.map_err(at)?;
+    let tools = list(&connection.peer(), section.timeout).await.map_err(|why| at(connector.masked(&why)))?;
     let (tools, left_out) = offered(name, section, tools);
     let tools = tools.into_iter().map(|tool| FoundTool {
         name: tool.definition.name.into_owned(),

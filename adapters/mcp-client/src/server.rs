@@ -1,7 +1,8 @@
 //! A server of an agent: its connection, its tools as they are now, and calls.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use rejoinder_agents::ToolAnswer;
 use rejoinder_core::{AgentName, Backoff};
 use rmcp::{
@@ -16,13 +17,22 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use crate::{
-    connection::{Connector, list, seconds, shortened},
+    connection::{Connector, list, seconds},
     result::{failed, told},
     tools::{Offered, offered},
 };
 
 /// After how long a connection that ends counts as one that worked.
 const STEADY: Duration = Duration::from_mins(1);
+
+/// How long a server that answers takes for a list of its tools at the most.
+const ANSWERS: Duration = Duration::from_secs(10);
+
+/// How many tools are known to have asked for approval. Of a server with more, all do.
+const MOST_ASKED: usize = 1_000;
+
+/// How many tools that are not offered are logged at once.
+const MOST_TOLD: usize = 5;
 
 /// How long changes of the tools are collected.
 const CHANGES: Duration = Duration::from_secs(1);
@@ -51,11 +61,13 @@ pub(crate) struct Server {
     name: String,
     connector: Connector,
     state: watch::Sender<State>,
+    /// The tools that asked for approval at some time: none stops to by itself.
+    asked: Mutex<HashSet<String>>,
 }
 
 impl Server {
     pub(crate) fn new(agent: AgentName, name: String, connector: Connector) -> Self {
-        Self { agent, name, connector, state: watch::Sender::new(State::Starting) }
+        Self { agent, name, connector, state: watch::Sender::new(State::Starting), asked: Mutex::default() }
     }
 
     /// Connects, and again whenever the connection has ended.
@@ -89,16 +101,20 @@ impl Server {
         let (agent, server) = (&*self.agent, &*self.name);
         let peer = connection.peer();
         let mut ended = pin!(connection.ended());
-        let (section, mut is_first) = (&self.connector.section, true);
+        let (section, mut is_first, mut told) = (&self.connector.section, true, Vec::new());
         loop {
             let tools = tokio::select! {
                 why = &mut ended => return Ok(why),
                 tools = list(&peer, section.timeout) => tools.map_err(|why| self.connector.masked(&why))?,
             };
-            let (tools, left_out) = offered(server, section, tools);
-            for why in left_out {
-                warn!(agent, server, why, "a tool of an MCP server is not offered");
+            let (mut tools, left_out) = offered(server, section, tools);
+            if left_out != told {
+                for why in left_out.iter().take(MOST_TOLD) {
+                    warn!(agent, server, why, "a tool of an MCP server is not offered");
+                }
+                told = left_out;
             }
+            self.ask_as_before(&mut tools);
             let count = tools.len();
             if std::mem::replace(&mut is_first, false) {
                 info!(agent, server, tools = count, "the tools of an MCP server are offered");
@@ -120,6 +136,28 @@ impl Server {
         }
     }
 
+    /// A tool that asked for approval goes on to, whatever the server says of it later: the operator has read that it asks.
+    fn ask_as_before(&self, tools: &mut [Offered]) {
+        if self.connector.section.ask.is_some() {
+            return;
+        }
+        let mut asked = self.asked.lock();
+        for tool in tools {
+            if tool.approved_as.is_some() && asked.len() < MOST_ASKED {
+                asked.insert(tool.own_name.clone());
+            } else if tool.approved_as.is_none() && (asked.contains(&tool.own_name) || asked.len() >= MOST_ASKED) {
+                let (agent, server, tool_name) = (&*self.agent, &*self.name, &*tool.own_name);
+                warn!(
+                    agent,
+                    server,
+                    tool_name,
+                    "a tool of an MCP server says now that it only reads: it still asks for approval"
+                );
+                tool.approved_as = Some(tool.kind(server));
+            }
+        }
+    }
+
     /// Waits until it is known whether the server can be used.
     pub(crate) async fn settled(&self) {
         // Fails never: the server has the other end itself.
@@ -134,28 +172,34 @@ impl Server {
         }
     }
 
-    /// Calls a tool by the server's own name. If the future is dropped, the server is told that the call is cancelled.
-    pub(crate) async fn call(&self, tool: &str, arguments: JsonObject) -> ToolAnswer {
+    /// Calls a tool, if it is still the one that was offered. If the future is dropped, the server is told that the call is cancelled.
+    pub(crate) async fn call(&self, offered: &Offered, arguments: JsonObject) -> ToolAnswer {
         let state = self.state.borrow().clone();
         let State::Up(up) = state else {
             return failed("the server of this tool is down at the moment");
         };
+        if !up.tools.iter().any(|tool| tool.is(offered)) {
+            return failed("this tool has changed meanwhile, and was not called");
+        }
+        let tool = &*offered.own_name;
         let began = Instant::now();
         let limit = self.connector.section.timeout;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let answer = match timeout(limit, up.peer.call_tool_once(params)).await {
             Ok(Ok(CallToolResponse::Complete(result))) => told(result),
             Ok(Ok(_)) => failed("the tool asks for more than it was given, which is not supported"),
-            Ok(Err(ServiceError::McpError(error))) => failed(&shortened(&error.message)),
+            Ok(Err(ServiceError::McpError(error))) => failed(&self.connector.masked(&error.message)),
             Ok(Err(error)) => {
-                if matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed) {
-                    up.broken.notify_one();
-                }
+                // It may be this call alone: that of others goes on.
+                Self::check(&up);
                 let why = self.connector.masked(&error.to_string());
                 debug!(agent = &*self.agent, server = self.name, why, "a call of an MCP server failed");
                 failed("the server of this tool went away; it is not known whether the call was carried out")
             }
-            Err(_) => failed(&format!("no result within {}: the call was cancelled", seconds(limit))),
+            Err(_) => {
+                Self::check(&up);
+                failed(&format!("no result within {}: the call was cancelled", seconds(limit)))
+            }
         };
         let took_ms = began.elapsed().as_millis();
         debug!(
@@ -167,5 +211,15 @@ impl Server {
             "an MCP tool was called"
         );
         answer
+    }
+
+    /// Ends the connection if the server does not answer any more.
+    fn check(up: &Arc<Up>) {
+        let up = Arc::clone(up);
+        tokio::spawn(async move {
+            if list(&up.peer, ANSWERS).await.is_err() {
+                up.broken.notify_one();
+            }
+        });
     }
 }

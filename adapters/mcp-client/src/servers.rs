@@ -77,8 +77,9 @@ impl ToolSource for McpServers {
             let _ = timeout_at(until, server.settled()).await;
             for offered in server.tools() {
                 let Tool { name, description, parameters } = &offered.definition;
-                size += name.len() + description.len() + parameters.get().len();
-                if size <= MOST_DEFINED && names.insert(name.clone()) {
+                let added = name.len() + description.len() + parameters.get().len();
+                if size + added <= MOST_DEFINED && names.insert(name.clone()) {
+                    size += added;
                     tools.push(Arc::new(ServerTool { server: Arc::clone(server), offered: Arc::clone(&offered) }));
                 }
             }
@@ -104,6 +105,6 @@ impl ForeignTool for ServerTool {
     }
 
     async fn call(&self, arguments: Map<String, Value>) -> ToolAnswer {
-        self.server.call(&self.offered.own_name, arguments).await
+        self.server.call(&self.offered, arguments).await
     }
 }

@@ -29,6 +29,19 @@ pub(crate) struct Offered {
     pub(crate) approved_as: Option<String>,
 }
 
+impl Offered {
+    /// The kind of the action of a call.
+    pub(crate) fn kind(&self, server: &str) -> String {
+        format!("mcp.{server}.{}", self.own_name)
+    }
+
+    /// Whether this is what was offered: a tool that has changed is not the one that was approved.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let [one, two] = [self, other].map(|it| (&it.own_name, &it.approved_as, &it.definition.description));
+        one == two && self.definition.parameters.get() == other.definition.parameters.get()
+    }
+}
+
 /// Which tools of a server are offered, and why others are not.
 pub(crate) fn offered(
     server: &str,

@@ -80,10 +80,16 @@ impl AgentRuntime for WithTools {
                     follow(&open, &mut number, &mut tools);
                     // With an older token it is answered as one of a run that has ended.
                     if call.token == number {
-                        tools.call(&call.name, call.arguments, call.answer).await;
+                        tokio::select! {
+                            () = tools.call(&call.name, call.arguments, call.answer) => {}
+                            () = cancel.cancelled() => {}
+                        }
                     }
                 }
-                decision = tools.decision() => tools.decided(decision).await,
+                decision = tools.decision() => {
+                    follow(&open, &mut number, &mut tools);
+                    tools.decided(decision).await;
+                }
                 ended = &mut running => break ended,
             }
         };

@@ -277,6 +277,13 @@ impl fmt::Debug for ToolAccess {
 }
 
 impl AgentTurn {
+    /// Marks its approvals as used: another agent, which may have acted on them, had the turn.
+    pub fn use_up_approvals(&mut self) {
+        for approval in &mut self.approvals {
+            approval.is_used |= approval.state == ApprovalState::Approved;
+        }
+    }
+
     /// Drops the bytes of its files, which count until then.
     pub fn drop_files(&mut self) {
         for message in &mut self.more {

@@ -359,7 +359,7 @@ impl Dispatcher {
             Err(_) => {}
         }
         self.attempts.end_until_stored(&begun, &result).await;
-        let is_outdated = matches!(result, Err(DeliveryError::NotSent { .. }))
+        let is_outdated = matches!(result, Err(DeliveryError::NotSent { retry_after: None, .. }))
             && self.caller.health.has_returned_since(channel.channel(), begun.at);
         if is_outdated {
             self.lanes.hurry(channel.channel(), begun.delivery.conversation_id);

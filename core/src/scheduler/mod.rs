@@ -349,7 +349,10 @@ pub(crate) fn may_stop_runs(turn: &TurnRecord) -> bool {
         && turn.event.part_of.is_none()
 }
 
-/// Whether no run of a turn is in flight and one is still to come, or it waits for an approval.
+/// Whether no run of a turn is in flight and one is still to come, or it waits for an approval, or to go on after one.
 fn waits(turn: &TurnRecord) -> bool {
-    turn.obligation.is_waiting() || turn.obligation.is_put_off() || turn.obligation.is_suspended()
+    turn.obligation.is_waiting()
+        || turn.obligation.is_put_off()
+        || turn.obligation.is_suspended()
+        || turn.obligation.is_resuming()
 }

@@ -114,7 +114,6 @@ impl Inputs {
         }
         let deferred = self.deferred(turn, run).await.map_err(unread_of("the deferral"))?;
         let handoff = self.handoff(turn, run).await.map_err(unread_of("the runs before"))?;
-        let approvals = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
         let others = self.merged(turn).await.map_err(unread_of("the turns that it answers for"))?;
@@ -136,6 +135,8 @@ impl Inputs {
         let more = self.messages(&others, run).await;
         let (first, more) = as_albums(event, first, &others, more);
         let AgentMessage { text, forwarded, attachments, quoted, .. } = first;
+        // Last, because they are used from now on.
+        let approvals = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
         let input = AgentTurn {
             turn: turn.id,
             conversation: event.conversation.clone(),
@@ -272,6 +273,9 @@ impl Inputs {
         if asked.iter().any(|approval| approval.state == ApprovalState::Approved && approval.given_to.is_none()) {
             let approvals = vec![ApprovalChange::Given { turn, agent: agent.clone(), run: run.number }];
             self.questions.commit(Transition { approvals, ..Transition::default() }).await?;
+            // Another run may have been given them.
+            asked = self.questions.approvals(ApprovalFilter::Of(turn), PAGE).await?;
+            asked.retain(|approval| *approval.agent == **agent);
         }
         let told = |Approval { request, state, decided_by: by, note, given_to, .. }| AgentApproval {
             request,

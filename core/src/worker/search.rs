@@ -44,13 +44,17 @@ impl Searches {
         let filter = SearchFilter { query, channels: None, conversation, session, before: None, limit };
         let (lines, room, clock, id) = (Arc::clone(&self.lines), Arc::clone(&self.room), self.clock.clone(), turn.id);
         self.lifecycle.work.spawn(async move {
-            // A search that nobody waits for any longer still takes its place.
-            let searching = tokio::spawn(async move {
-                let _permit = room.acquire_owned().await;
-                lines.search(&filter).await
-            });
+            let search = async {
+                let permit = room.acquire_owned().await;
+                // One that has begun keeps its place, also if nobody waits for it any longer.
+                let searching = tokio::spawn(async move {
+                    let _permit = permit;
+                    lines.search(&filter).await
+                });
+                searching.await
+            };
             let found = tokio::select! {
-                found = searching => found,
+                found = search => found,
                 () = clock.sleep(LONGEST) => {
                     let _ = answer.send(Err("the search takes too long: try rarer words".to_owned()));
                     return;

@@ -83,13 +83,13 @@ impl Worker {
         stop: &CancellationToken,
     ) -> Result<Option<ApprovalRequest>, String> {
         loop {
-            if let Some(Question { request, .. }) = question.take_if(|question| question.answer.is_closed()) {
-                return Ok(Some(request));
-            }
+            // What it does not hear it is not given.
+            let hears = question.as_ref().is_some_and(|question| !question.answer.is_closed());
             let read = async {
                 let spent = self.budgets.spent(run, &self.inputs.agents).await?;
                 let asked = match spent {
                     Spent::Agent(_) => Vec::new(),
+                    Spent::Members(_) if !hears => Vec::new(),
                     Spent::Members(_) => self.inputs.give_approvals(turn.id, run).await?,
                 };
                 Ok::<_, StoreError>((asked, spent, self.ledger.turn(turn.id).await?))
@@ -101,6 +101,10 @@ impl Worker {
                         return Err(why);
                     }
                     self.ledger.decide_until_stored(turn, Event::RunResumed, Trigger::Event).await;
+                    // The person has stopped it meanwhile: it is told nothing that it could act on.
+                    if stop.is_cancelled() || !turn.obligation.is_running() {
+                        return Ok(None);
+                    }
                     let Some(Question { request, answer, .. }) = question.take() else { return Ok(None) };
                     let decided = asked.into_iter().rev().find(|approval| approval.request == request);
                     let told = decided.ok_or_else(|| "what became of it is not stored any more".to_owned());

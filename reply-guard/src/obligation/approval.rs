@@ -22,6 +22,11 @@ impl Obligation {
         matches!(self.work, Work::Suspended { .. })
     }
 
+    /// Whether a run of the turn waits to go on after a decision.
+    pub const fn is_resuming(&self) -> bool {
+        matches!(self.work, Work::Resuming { .. })
+    }
+
     /// Whether a run of the turn has asked for an approval.
     pub const fn has_asked_approval(&self) -> bool {
         self.approvals > 0

@@ -109,6 +109,10 @@ impl Obligation {
         if !self.is_running() {
             return;
         }
+        // It was told nothing.
+        if self.is_resuming() {
+            self.uncount_run();
+        }
         // The ladder has answered for a late run.
         if self.state.is_final() || !self.runs_in_time() {
             self.work = Work::Idle;

@@ -204,6 +204,10 @@ impl AgentRuntime for Cascade {
                 relay.release().await;
                 return end.unwrap_or_else(|panic| resume_unwind(panic));
             }
+            if !matches!(end, Ok(Err(AgentError::Unreachable(_)))) {
+                // The member may have acted on them.
+                turn.use_up_approvals();
+            }
             turn.more.append(&mut relay.heard);
             turn.now = start + began.elapsed();
         }
@@ -230,7 +234,7 @@ mod refusals {
 mod files {
     use std::collections::HashMap;
 
-    use rejoinder_core::{AgentFile, Attachment};
+    use rejoinder_core::{AgentApproval, AgentFile, ApprovalRequest, ApprovalState, Attachment};
 
     use super::*;
     use crate::tests::turn;
@@ -247,6 +251,48 @@ mod files {
             events.text(self.0).await;
             tokio::task::yield_now().await;
             Err(AgentError::Failed("it fails".to_owned()))
+        }
+    }
+
+    /// Notes whether its approval is used.
+    struct Notes(Arc<std::sync::Mutex<Vec<bool>>>, AgentError);
+
+    #[async_trait]
+    impl AgentRuntime for Notes {
+        fn describe(&self) -> String {
+            "it notes what it may do".to_owned()
+        }
+
+        async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
+            self.0.lock().expect("no test panics").extend(turn.approvals.iter().map(|approval| approval.is_used));
+            Err(self.1.clone())
+        }
+    }
+
+    /// The first member may have acted, unless it was not reached.
+    #[tokio::test]
+    async fn what_was_approved_is_used_for_the_next_member() {
+        for (error, expected) in [
+            (AgentError::Broken("500".to_owned()), [false, true]),
+            (AgentError::Unreachable("no route".to_owned()), [false, false]),
+        ] {
+            let noted: Arc<std::sync::Mutex<Vec<bool>>> = Arc::default();
+            let names: [AgentName; 2] = ["one".into(), "two".into()];
+            let runtime = || Arc::new(Notes(Arc::clone(&noted), error.clone())) as Arc<dyn AgentRuntime>;
+            let runtimes = Arc::new(Runtimes::from(
+                names.clone().map(|name| (name, runtime())).into_iter().collect::<HashMap<_, _>>(),
+            ));
+            let members = names.map(|name| CascadeMember { name, models: Vec::new(), price: None });
+            let cascade = Cascade::new("both".into(), members.into(), Order::Listed, Arc::downgrade(&runtimes));
+            let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None };
+            let (state, by) = (ApprovalState::Approved, None);
+            let approvals = vec![AgentApproval { request, state, by, note: None, is_used: false }];
+            let (events, _reported) = RunEvents::channel();
+
+            let ended = cascade.run(AgentTurn { approvals, ..turn("Pay") }, events, CancellationToken::new()).await;
+
+            assert!(ended.is_err());
+            assert_eq!(*noted.lock().expect("no test panics"), expected);
         }
     }
 

@@ -97,11 +97,13 @@ impl<'a> Relay<'a> {
                 // The member's run goes on meanwhile, and may end.
                 tokio::spawn(async move {
                     tokio::select! {
+                        // First, so that no decision counts as heard that the member does not hear.
+                        biased;
+                        () = answer.closed() => {}
                         decided = events.ask_approval(request) => {
                             drop(waiting);
                             let _ = answer.send(decided);
                         }
-                        () = answer.closed() => {}
                     }
                 });
             }

@@ -26,9 +26,13 @@ struct LeasedTurn<'a> {
     lease_until: String,
 }
 
-/// A turn as JSON.
-pub(super) fn turn(turn: &AgentTurn, lease: &str, until: Timestamp) -> Bytes {
-    let turn = LeasedTurn { turn: WireTurn::of(turn), lease, lease_until: rfc3339(until) };
+/// A turn as JSON. `is_first`: no worker had its run before. To another one its approvals are used: the first may have acted on them.
+pub(super) fn turn(turn: &AgentTurn, lease: &str, until: Timestamp, is_first: bool) -> Bytes {
+    let mut wire = WireTurn::of(turn);
+    if !is_first {
+        wire.use_up_approvals();
+    }
+    let turn = LeasedTurn { turn: wire, lease, lease_until: rfc3339(until) };
     serde_json::to_vec(&turn).expect("texts and lists serialise to JSON").into()
 }
 

@@ -120,10 +120,19 @@ impl Desk {
     fn offer(self: &Arc<Self>, asking: &Asking<'_>) -> Option<Offer> {
         let takes = |work: &Arc<Work>| (asking.takes)(&work.turn);
         let grant = self.state.lock().leases.grant(asking.worker, takes, rand::random(), Instant::now())?;
-        grant.work.begin_again();
+        if !grant.is_first {
+            grant.work.begin_again();
+        }
         grant.work.is_leased.notify_one();
         let until = grant.work.time_at(grant.until);
-        Some(Offer { desk: Arc::clone(self), work: grant.work, lease: grant.lease, until, is_sent: false })
+        Some(Offer {
+            desk: Arc::clone(self),
+            work: grant.work,
+            lease: grant.lease,
+            until,
+            is_first: grant.is_first,
+            is_sent: false,
+        })
     }
 
     /// The run of a good lease, which `worker` uses now.
@@ -210,9 +219,7 @@ impl Entry {
                 Expiry::Queued { worker } => (worker, false),
                 Expiry::Exhausted { worker } => (worker, true),
             };
-            if is_last {
-                self.work.begin_again();
-            }
+            self.work.begin_again();
             self.desk.offered.notify_waiters();
             return Change::Ended { worker, is_last };
         }
@@ -241,6 +248,8 @@ pub(super) struct Offer {
     pub(super) work: Arc<Work>,
     pub(super) lease: Lease,
     pub(super) until: Timestamp,
+    /// Whether no worker had the run before.
+    pub(super) is_first: bool,
     is_sent: bool,
 }
 
@@ -253,6 +262,7 @@ impl Offer {
 impl Drop for Offer {
     fn drop(&mut self) {
         if !self.is_sent && self.desk.give_back(&self.lease) {
+            self.work.begin_again();
             let (turn, lease) = (self.work.turn.turn, logged(&self.lease));
             tracing::info!(turn_id = %turn, lease, "a worker was gone before it got its turn, which is offered again");
         }

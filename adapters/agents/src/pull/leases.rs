@@ -85,6 +85,8 @@ pub(super) struct Grant<R> {
     pub(super) work: R,
     pub(super) lease: Lease,
     pub(super) until: Instant,
+    /// Whether no worker can have had the run before.
+    pub(super) is_first: bool,
 }
 
 /// The runs without an answer. `R` is what a worker needs of a run.
@@ -157,7 +159,7 @@ impl<R: Clone> Leases<R> {
         let until = now + self.length;
         run.held = Some(Held { lease: Arc::clone(&lease), until, worker: worker.clone(), is_used: false });
         self.held.insert(Arc::clone(&lease), number);
-        Some(Grant { work: run.work.clone(), lease, until })
+        Some(Grant { work: run.work.clone(), lease, until, is_first: run.grants == 1 })
     }
 
     /// The run of a good lease, which `worker` uses now.

@@ -85,7 +85,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
     };
     let (turn_id, lease, worker) = (offer.work.turn.turn, logged(&offer.lease), &*caller.worker.name);
     tracing::info!(agent = &*agent.name, %turn_id, worker, lease, "a worker has a turn");
-    let turn = body::turn(&offer.work.turn, &offer.lease, offer.until);
+    let turn = body::turn(&offer.work.turn, &offer.lease, offer.until, offer.is_first);
     Ok(([(header::CONTENT_TYPE, "application/json")], sending(turn, offer)).into_response())
 }
 

@@ -64,7 +64,7 @@ impl CallerTools {
     /// The calls of a run of `turn`, which begins now. Puts nothing of the turn away.
     pub fn of(turn: &mut AgentTurn, events: RunEvents) -> Self {
         let turn = without_content(turn);
-        let decided = turn.approvals.iter().filter(|approval| !(approval.is_used && is_yes(approval))).cloned();
+        let decided = turn.approvals.iter().filter(|approval| !is_used_up(approval)).cloned();
         Self {
             decided: decided.collect(),
             calls: 0,
@@ -141,6 +141,8 @@ impl CallerTools {
     pub fn begin_again(&mut self) {
         self.first = None;
         self.state.begin_again();
+        // The worker before has read these in its turn.
+        self.decided.retain(|decided| !(is_yes(decided) && self.turn.approvals.contains(decided)));
         if let Some(asking) = &mut self.asking {
             asking.waiting.clear();
             asking.is_left = true;
@@ -229,7 +231,11 @@ impl CallerTools {
 }
 
 fn is_yes(approval: &AgentApproval) -> bool {
-    approval.state == ApprovalState::Approved
+    approval.state == ApprovalState::Approved && !approval.is_used
+}
+
+fn is_used_up(approval: &AgentApproval) -> bool {
+    approval.state == ApprovalState::Approved && approval.is_used
 }
 
 async fn refuse(events: &RunEvents, name: &str, arguments: String, why: String) -> ToolAnswer {

@@ -144,7 +144,7 @@ impl ForeignCalls {
             }
         };
         match decided.state {
-            ApprovalState::Approved => Ok(None),
+            ApprovalState::Approved if !decided.is_used => Ok(None),
             _ => Err(format!("error: not called: its approval was not given: {}", Approval::from(&decided).json())),
         }
     }

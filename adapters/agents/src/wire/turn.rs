@@ -217,6 +217,11 @@ impl<'a> WireTurn<'a> {
         }
     }
 
+    /// Says that an approval allows nothing any more.
+    pub(crate) fn use_up_approvals(&mut self) {
+        self.approvals.iter_mut().for_each(Approval::use_up);
+    }
+
     /// What the operator sees of it: without the bytes of files and the token of the tools.
     pub(crate) fn input(turn: &'a AgentTurn) -> ModelInput {
         let messages = serde_json::to_string(&[Self::with(turn, false)]).expect("texts and lists serialise to JSON");

@@ -45,7 +45,8 @@ fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<(U
         "select t.id as turn_id, t.command is not null as is_command,
             o.work is 'waiting' and o.ended_at is null as is_waiting,
             (o.work is null and o.wake_at is not null and o.state in ('deferred', 'claimed'))
-                or (o.work is 'running' and json_extract(o.body, '$.work.suspended') is not null) as is_put_off, ",
+                or (o.work is 'running' and coalesce(
+                    json_extract(o.body, '$.work.suspended'), json_extract(o.body, '$.work.resuming')) is not null) as is_put_off, ",
         event_columns!(),
         " from events as f cross join turns as t on t.id = f.turn_id cross join obligations as o on o.turn_id = t.id
             cross join events as e on e.id = t.event_id
