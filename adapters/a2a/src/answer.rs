@@ -77,6 +77,12 @@ impl Answer {
         self.artifacts.iter().any(|piece| !piece.text.trim().is_empty())
     }
 
+    /// Whether it has no text and no file.
+    pub(crate) fn is_empty(&self) -> bool {
+        let files = self.artifacts.iter().map(|piece| &piece.files).chain([&self.files]);
+        !self.has_shown() && files.into_iter().all(|files| files.sent.is_empty())
+    }
+
     /// Reads an artifact, or more of one.
     pub(crate) fn artifact(&mut self, artifact: Artifact, append: bool) -> Vec<DraftChange> {
         let (text, files) = content(artifact.parts, "");

@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
         if let Some(message) = event.message {
             self.note("", message.context_id.as_deref().unwrap_or_default(), false).await?;
             let words = self.answer.message(Some(message));
-            return Ok(Some(self.reply(&words).await));
+            return Ok(Some(self.reply(&words).await?));
         }
         if let Some(task) = event.task {
             // A stream may begin with the task as it was before the message, which answers its question.
@@ -400,7 +400,7 @@ impl<'a> Run<'a> {
             State::InputRequired if is_blank(&words) && !self.answer.has_shown() => {
                 Err(AgentError::Broken("the agent requires input, and does not say which".to_owned()))
             }
-            State::InputRequired | State::Completed | State::Working => Ok(Some(self.reply(&words).await)),
+            State::InputRequired | State::Completed | State::Working => Ok(Some(self.reply(&words).await?)),
         }
     }
 
@@ -417,14 +417,22 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn reply(&mut self, words: &str) -> Outcome {
+    /// # Errors
+    /// When there is nothing in it but files that cannot be sent.
+    async fn reply(&mut self, words: &str) -> Result<Outcome, AgentError> {
         self.report.text(self.answer.end()).await;
         let answer = std::mem::take(&mut self.answer);
+        if is_blank(words)
+            && answer.is_empty()
+            && let Some(why) = answer.unsent().next()
+        {
+            return Err(AgentError::Broken(format!("a file of the agent cannot be sent: {why}")));
+        }
         for why in answer.unsent() {
             warn!(agent = &*self.a2a.name, turn_id = %self.turn.turn, why, "a file of an A2A agent is not sent");
         }
         let reply: Reply = answer.into_reply(words, &self.turn.cut_off);
-        Outcome::Reply(reply)
+        Ok(Outcome::Reply(reply))
     }
 
     /// Remembers the context and the task of an event. Returns `false` if the event belongs to another task.
