@@ -165,7 +165,7 @@ fn unusable(detail: impl Into<std::borrow::Cow<'static, str>>, field: Option<&st
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{RunEvents, conformance::runtime};
+    use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, RunEvents, conformance::runtime};
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -176,12 +176,26 @@ mod tests {
         let given = runtime::turn("Hi");
         let until = given.now + std::time::Duration::from_secs(30);
 
-        let turn: Value = serde_json::from_slice(&turn(&given, "1.1.ab", until)).unwrap();
+        let turn: Value = serde_json::from_slice(&turn(&given, "1.1.ab", until, true)).unwrap();
 
         assert_eq!(
             (&turn["turn_id"], &turn["text"], &turn["lease"], &turn["lease_until"]),
             (&json!(given.turn.to_string()), &json!("Hi"), &json!("1.1.ab"), &json!("2023-11-14T22:13:50Z"))
         );
+    }
+
+    /// The first worker may have acted on it.
+    #[test]
+    fn an_approval_is_for_the_first_worker() {
+        let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None };
+        let approved = AgentApproval { request, state: ApprovalState::Approved, by: None, note: None, is_used: false };
+        let given = AgentTurn { approvals: vec![approved], ..runtime::turn("Hi") };
+        let used = |is_first| -> Value {
+            let turn: Value = serde_json::from_slice(&turn(&given, "1.1.ab", given.now, is_first)).unwrap();
+            turn["approvals"][0]["used"].clone()
+        };
+
+        assert_eq!([used(true), used(false)], [Value::Null, json!(true)]);
     }
 
     #[rstest]
