@@ -6,12 +6,14 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
     sync::Arc,
+    time::Duration,
 };
 
 use rejoinder_agents::{LONGEST_END, McpServerSection, Supervisor, program_end, tail::Tail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    task::JoinHandle,
     time::timeout,
 };
 
@@ -31,7 +33,12 @@ pub(crate) struct Process {
     group: Option<Pid>,
     /// Keeps the end of what the program writes for the operator, without its secrets.
     tail: Arc<Tail>,
+    /// Reads it, to its end.
+    reading: JoinHandle<()>,
 }
+
+/// How long what an ended program wrote is read: a process that outlives it may hold the pipe.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl Process {
     /// Waits for the end of a program whose input is closed. Returns how it ended.
@@ -49,6 +56,7 @@ impl Process {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "its supervisor does not end".to_owned(),
         };
+        let _ = timeout(LAST_WORDS, self.reading).await;
         match self.tail.text() {
             text if text.is_empty() => how,
             text => format!("{how}; it wrote: {}", text.lines().last().unwrap_or_default()),
@@ -90,13 +98,13 @@ pub(crate) fn start(section: &McpServerSection, supervisor: &Supervisor) -> Resu
         return Err(format!("{program} has no standard input and output"));
     };
     let tail = Arc::new(Tail::of(&section.env, &section.inherit));
-    follow(Arc::clone(&tail), errors);
-    Ok(Started { input, output, process: Process { supervisor, group, tail } })
+    let reading = follow(Arc::clone(&tail), errors);
+    Ok(Started { input, output, process: Process { supervisor, group, tail, reading } })
 }
 
 /// Reads what the program writes for the operator, until it has ended.
-fn follow(tail: Arc<Tail>, errors: ChildStderr) {
-    tokio::spawn(async move { tail.follow(errors).await });
+fn follow(tail: Arc<Tail>, errors: ChildStderr) -> JoinHandle<()> {
+    tokio::spawn(async move { tail.follow(errors).await })
 }
 
 fn find(section: &McpServerSection, program: &str, folder: &str) -> Option<PathBuf> {
