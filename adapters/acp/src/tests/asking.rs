@@ -21,7 +21,7 @@ use crate::{Acp, AcpSection};
 type Decided = Result<AgentApproval, String>;
 
 fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
-    AgentApproval { request: as_stored(&request), state, by: Some("Grace".to_owned()), note: None, is_used: false }
+    AgentApproval { request: as_stored(request), state, by: Some("Grace".to_owned()), note: None, is_used: false }
 }
 
 /// Runs a turn in which somebody may be asked. Returns its outcome, and for what they were asked. While `decide` returns nothing, nobody

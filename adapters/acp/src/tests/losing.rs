@@ -116,7 +116,7 @@ async fn two_sessions_that_are_told_again_at_once_are_both_waited_for() {
             let update = |session| format!(r#"{{"method":"session/update","params":{{"sessionId":"{session}"}}}}"#);
             let both = [update("a"), update("b"), String::new()].join("\n");
             agents.write_all(both.as_bytes()).await.expect("it is read");
-            sleep(pause - Duration::from_millis(1)).await;
+            sleep(pause.saturating_sub(Duration::from_millis(1))).await;
         }
         began.elapsed()
     };
