@@ -92,7 +92,7 @@ impl Connector {
             AsyncRwTransport::new_client(output, Impatient::new(started.input)).with_max_line_length(MAX_MESSAGE);
         match timeout(self.section.timeout, serve_client(Client { changed }, transport)).await {
             Ok(Ok(service)) => Ok(Connection { service, process: Some(started.process) }),
-            Ok(Err(ClientInitializeError::ConnectionClosed(_))) => {
+            Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. })) => {
                 Err(format!("it ended before it answered: {}", started.process.end().await))
             }
             Ok(Err(error)) => Err(self.refusal(&error)),
