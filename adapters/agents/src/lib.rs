@@ -43,6 +43,7 @@ mod pull;
 pub mod report;
 pub mod response;
 mod section;
+pub mod serving;
 pub mod sessions;
 mod supervise;
 pub mod tail;
