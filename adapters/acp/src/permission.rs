@@ -3,7 +3,8 @@
 //! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
 //! "always", because that would also hold for other people's turns.
 
-use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, as_stored};
+use rejoinder_agents::asking::{Decisions, allows, shown_details};
+use rejoinder_core::{AgentApproval, ApprovalRequest};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -14,9 +15,6 @@ use crate::{
 
 /// How many characters of an action are told before its digest. The core keeps 300 of both.
 const MAX_ACTION: usize = 250;
-
-/// The same for the details.
-const MAX_DETAILS: usize = 2_000;
 
 /// The answer to a request for permission.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,38 +27,31 @@ pub(crate) enum Decision {
 
 /// Decides about the requests of a run.
 pub(crate) struct Permissions {
-    /// What was decided, each with whether it allows nothing any more: an approval allows one call.
-    approvals: Vec<(AgentApproval, bool)>,
+    decisions: Decisions,
     may_ask: bool,
 }
 
 impl Permissions {
     pub(crate) fn new(approvals: &[AgentApproval], may_ask: bool) -> Self {
-        let is_used = |approval: &AgentApproval| approval.is_used && approval.state == ApprovalState::Approved;
-        let approvals = approvals.iter().map(|approval| (approval.clone(), is_used(approval)));
-        Self { approvals: approvals.collect(), may_ask }
+        Self { decisions: Decisions::of(approvals), may_ask }
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
         let request = request(action(call), call);
-        let stored = as_stored(&request);
-        let decided =
-            self.approvals.iter_mut().rev().find(|(approval, is_used)| approval.request == stored && !is_used);
-        match decided {
-            Some((approval, is_used)) if approval.state == ApprovalState::Approved => {
-                *is_used = true;
-                Decision::Choose(allowed(options))
-            }
+        match self.decisions.take(&request) {
+            Some(decision) if allows(&decision) => Decision::Choose(allowed(options)),
             None if self.may_ask => Decision::Ask(request),
             Some(_) | None => Decision::Choose(rejected(options)),
         }
     }
 
     /// The option for what was decided while the run waited. A no holds for the rest of the run.
-    pub(crate) fn decided(&mut self, approval: AgentApproval, options: &[PermissionOption]) -> Option<String> {
-        let is_approved = approval.state == ApprovalState::Approved && !approval.is_used;
-        self.approvals.push((approval, is_approved));
-        if is_approved { allowed(options) } else { rejected(options) }
+    pub(crate) fn decided(&mut self, decision: AgentApproval, options: &[PermissionOption]) -> Option<String> {
+        if allows(&decision) {
+            return allowed(options);
+        }
+        self.decisions.add(decision);
+        rejected(options)
     }
 }
 
@@ -116,26 +107,15 @@ fn content(call: &ToolCall) -> Option<Value> {
 
 fn request(action: String, call: &ToolCall) -> ApprovalRequest {
     let parts = call.raw_input.iter().map(written).chain(content(call).map(|content| content.to_string()));
-    let details = shown(&parts.collect::<Vec<_>>().join("\n"));
+    let details = shown_details(&parts.collect::<Vec<_>>().join("\n"));
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
     ApprovalRequest { action, details: (!details.is_empty()).then_some(details), kind }
 }
 
-/// A text as the approver sees it: of a long one the beginning, the end, and how much is missing between them.
-fn shown(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= MAX_DETAILS {
-        return text.to_owned();
-    }
-    let (head, tail) = (MAX_DETAILS / 2, MAX_DETAILS / 2 - 100);
-    let (beginning, end) = (text.chars().take(head), text.chars().skip(length - tail));
-    let note = format!("\n[… {} characters are not shown …]\n", length - head - tail);
-    beginning.chain(note.chars()).chain(end).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::{ApprovalState, as_stored};
     use rstest::rstest;
 
     use super::*;
@@ -306,14 +286,6 @@ mod tests {
         assert!(matches!(permissions.decide(&call("rm a b"), &options(&ALL)), Decision::Ask(_)));
         let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
         assert_eq!(permissions.decide(&call("rm a\nb"), &options(&ALL)), allowed);
-    }
-
-    #[test]
-    fn the_end_of_long_details_is_seen() {
-        let text = shown(&format!("{}the end", "x".repeat(10_000)));
-
-        assert!(text.ends_with("the end") && text.contains("characters are not shown"), "{text}");
-        assert!(text.chars().count() <= MAX_DETAILS);
     }
 
     #[test]

@@ -29,6 +29,7 @@
 mod added;
 mod anthropic;
 mod approval;
+pub mod asking;
 mod cascade;
 mod command;
 mod detect;

@@ -10,8 +10,7 @@ use std::{borrow::Cow, future::pending, mem::take};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvents, Timestamp, ToolUse,
-    as_stored, is_blank,
+    AgentApproval, AgentError, AgentTurn, ApprovalRequest, Outcome, RunEvents, Timestamp, ToolUse, is_blank,
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -21,7 +20,10 @@ use super::{
     offer::{Tool, offered_to_callers},
     run::{MAX_TOOL_NAME, RunState},
 };
-use crate::approval::Approval;
+use crate::{
+    approval::Approval,
+    asking::{Decisions, allows},
+};
 
 /// The tools of which a run has one call.
 const DECISIVE: [&str; 6] = [REACT, ASK, DEFER, STAY_SILENT, REQUEST_APPROVAL, SEND];
@@ -36,8 +38,7 @@ pub struct CallerTools {
     /// The tool that decided how the run ends.
     first: Option<&'static str>,
     asking: Option<Asking>,
-    /// What was decided, and not used: a yes is for one call, a no for the whole run.
-    decided: Vec<AgentApproval>,
+    decided: Decisions,
     calls: u32,
 }
 
@@ -64,9 +65,8 @@ impl CallerTools {
     /// The calls of a run of `turn`, which begins now. Puts nothing of the turn away.
     pub fn of(turn: &mut AgentTurn, events: RunEvents) -> Self {
         let turn = without_content(turn);
-        let decided = turn.approvals.iter().filter(|approval| !is_used_up(approval)).cloned();
         Self {
-            decided: decided.collect(),
+            decided: Decisions::of(&turn.approvals),
             calls: 0,
             turn,
             events,
@@ -125,7 +125,7 @@ impl CallerTools {
             Ok(approval) => Approval::from(approval).json(),
             Err(why) => format!("error: nobody was asked: {why}"),
         });
-        let is_yes = decision.as_ref().is_ok_and(is_yes);
+        let is_yes = decision.as_ref().is_ok_and(allows);
         let mut is_told = false;
         for waiting in waiting {
             let answer = if is_yes && is_told { ToolAnswer::from(USED.to_owned()) } else { answer.clone() };
@@ -133,7 +133,11 @@ impl CallerTools {
             is_told |= waiting.send(answer).is_ok();
         }
         report(&self.events, REQUEST_APPROVAL, arguments, &answer).await;
-        self.decided.extend(decision.ok().filter(|_| !(is_told && is_yes)));
+        if let Ok(decision) = decision
+            && !(is_told && is_yes)
+        {
+            self.decided.add(decision);
+        }
     }
 
     /// Another worker has the run from now on: what was chosen before does not count, and calls that wait get no answer. What was sent was
@@ -142,7 +146,7 @@ impl CallerTools {
         self.first = None;
         self.state.begin_again();
         // The worker before has read these in its turn.
-        self.decided.retain(|decided| !(is_yes(decided) && self.turn.approvals.contains(decided)));
+        self.decided.drop_read(&self.turn.approvals);
         if let Some(asking) = &mut self.asking {
             asking.waiting.clear();
             asking.is_left = true;
@@ -197,13 +201,11 @@ impl CallerTools {
 
     /// Asks for an approval, or waits for the one that was asked for with the same request.
     async fn ask(&mut self, request: ApprovalRequest, arguments: String, answer: oneshot::Sender<ToolAnswer>) {
-        let stored = as_stored(&request);
-        if let Some(index) = self.decided.iter().rposition(|decided| decided.request == stored) {
-            let decided = &self.decided[index];
-            let (is_yes, told) = (is_yes(decided), ToolAnswer::from(Approval::from(decided).json()));
+        if let Some(decided) = self.decided.take(&request) {
+            let told = ToolAnswer::from(Approval::from(&decided).json());
             report(&self.events, REQUEST_APPROVAL, arguments, &told).await;
-            if answer.send(told).is_ok() && is_yes {
-                self.decided.remove(index);
+            if answer.send(told).is_err() && allows(&decided) {
+                self.decided.add(decided);
             }
             return;
         }
@@ -228,14 +230,6 @@ impl CallerTools {
     fn now(&self) -> Timestamp {
         self.turn.now + self.began.elapsed()
     }
-}
-
-fn is_yes(approval: &AgentApproval) -> bool {
-    approval.state == ApprovalState::Approved && !approval.is_used
-}
-
-fn is_used_up(approval: &AgentApproval) -> bool {
-    approval.state == ApprovalState::Approved && approval.is_used
 }
 
 async fn refuse(events: &RunEvents, name: &str, arguments: String, why: String) -> ToolAnswer {

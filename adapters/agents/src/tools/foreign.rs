@@ -6,7 +6,7 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentApproval, AgentTurn, ApprovalRequest, ApprovalState, RunEvents, as_stored};
+use rejoinder_core::{AgentTurn, ApprovalRequest, RunEvents};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -15,13 +15,13 @@ use super::{
     call::ToolCall,
     offer::{Tool, is_own},
 };
-use crate::approval::Approval;
+use crate::{
+    approval::Approval,
+    asking::{Decisions, allows, shown_details},
+};
 
 /// How many calls a run may make.
 const MOST_CALLS: usize = 64;
-
-/// How many characters of a call's arguments an approver gets.
-const MAX_DETAILS: usize = 2_000;
 
 /// A tool that is not the gateway's own.
 #[async_trait]
@@ -50,8 +50,7 @@ pub trait ToolSource: Send + Sync {
 #[derive(Default)]
 pub(crate) struct ForeignCalls {
     tools: Vec<Arc<dyn ForeignTool>>,
-    /// What was decided, each with whether it allows nothing any more: an approval allows one call.
-    approvals: Vec<(AgentApproval, bool)>,
+    decisions: Decisions,
     may_ask: bool,
     /// Whether the run may wait for a decision: one with files would keep them from others.
     may_wait: bool,
@@ -72,11 +71,11 @@ impl ForeignCalls {
     pub(crate) fn of(turn: &AgentTurn, mut tools: Vec<Arc<dyn ForeignTool>>) -> Self {
         let may_approve = turn.may_ask_approval || !turn.approvals.is_empty();
         tools.retain(|tool| (may_approve || tool.approved_as().is_none()) && !is_own(&tool.definition().name));
-        let approvals = turn.approvals.iter().map(|approval| (approval.clone(), approval.is_used)).collect();
+        let decisions = Decisions::of(&turn.approvals);
         let files = turn.attachments.iter().chain(turn.quoted.iter().flat_map(|quoted| &quoted.files));
         let more = turn.more.iter().any(|more| !more.attachments.is_empty());
         let may_wait = !more && files.into_iter().all(|file| file.bytes.is_none());
-        Self { tools, approvals, may_ask: turn.may_ask_approval, may_wait, made: 0, rounds_left: 0 }
+        Self { tools, decisions, may_ask: turn.may_ask_approval, may_wait, made: 0, rounds_left: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -125,13 +124,8 @@ impl ForeignCalls {
         request: ApprovalRequest,
         events: &RunEvents,
     ) -> Result<Option<ApprovalRequest>, String> {
-        let stored = as_stored(&request);
-        let known = self.approvals.iter_mut().rev().find(|(known, is_used)| known.request == stored && !is_used);
-        let decided = match known {
-            Some((approval, is_used)) => {
-                *is_used = approval.state == ApprovalState::Approved;
-                approval.clone()
-            }
+        let decided = match self.decisions.take(&request) {
+            Some(decided) => decided,
             None if !self.may_ask => {
                 return Err("error: not called: it needs an approval, and nobody can be asked".to_owned());
             }
@@ -139,14 +133,16 @@ impl ForeignCalls {
             None => {
                 let asked = events.ask_approval(request).await;
                 let decided = asked.map_err(|why| format!("error: not called: it needs an approval: {why}"))?;
-                self.approvals.push((decided.clone(), decided.state == ApprovalState::Approved));
+                if !allows(&decided) {
+                    self.decisions.add(decided.clone());
+                }
                 decided
             }
         };
-        match decided.state {
-            ApprovalState::Approved if !decided.is_used => Ok(None),
-            _ => Err(format!("error: not called: its approval was not given: {}", Approval::from(&decided).json())),
+        if allows(&decided) {
+            return Ok(None);
         }
+        Err(format!("error: not called: its approval was not given: {}", Approval::from(&decided).json()))
     }
 }
 
@@ -175,17 +171,5 @@ fn request(tool: &str, kind: &str, arguments: &Map<String, Value>) -> ApprovalRe
     let written = serde_json::to_string_pretty(arguments).expect("JSON serialises to JSON");
     let digest = hex::encode(&Sha256::digest(&written)[..16]);
     let action = format!("Call {tool} ({digest})");
-    ApprovalRequest { action, details: Some(shown(&written)), kind: Some(kind.to_owned()) }
-}
-
-/// A text as the approver sees it: of a long one the beginning, the end, and how much is missing between them.
-fn shown(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= MAX_DETAILS {
-        return text.to_owned();
-    }
-    let (head, tail) = (MAX_DETAILS / 2, MAX_DETAILS / 2 - 100);
-    let (beginning, end) = (text.chars().take(head), text.chars().skip(length - tail));
-    let note = format!("\n[… {} characters are not shown …]\n", length - head - tail);
-    beginning.chain(note.chars()).chain(end).collect()
+    ApprovalRequest { action, details: Some(shown_details(&written)), kind: Some(kind.to_owned()) }
 }

@@ -1,5 +1,5 @@
 use parking_lot::Mutex;
-use rejoinder_core::{AgentFile, Attachment, Outcome, RunEvent, Timestamp};
+use rejoinder_core::{AgentApproval, AgentFile, ApprovalState, Attachment, Outcome, RunEvent, Timestamp, as_stored};
 use serde_json::{json, value::to_raw_value};
 use tokio::sync::mpsc;
 

@@ -1,0 +1,113 @@
+//! What runtimes share that ask for approvals: what an approver reads, and what was decided. No I/O.
+
+use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, as_stored};
+
+/// How many characters of details an approver gets.
+pub const MAX_DETAILS: usize = 2_000;
+
+/// Details as the approver reads them: of a long text the beginning, the end, and how much is missing between them.
+#[must_use]
+pub fn shown_details(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= MAX_DETAILS {
+        return text.to_owned();
+    }
+    let (head, tail) = (MAX_DETAILS / 2, MAX_DETAILS / 2 - 100);
+    let (beginning, end) = (text.chars().take(head), text.chars().skip(length - tail));
+    let note = format!("\n[… {} characters are not shown …]\n", length - head - tail);
+    beginning.chain(note.chars()).chain(end).collect()
+}
+
+/// Whether a decision allows a call.
+#[must_use]
+pub fn allows(decision: &AgentApproval) -> bool {
+    decision.state == ApprovalState::Approved && !decision.is_used
+}
+
+/// What was decided about what a run asks for. A yes allows one call, a no holds for the whole run.
+#[derive(Default)]
+pub struct Decisions(Vec<AgentApproval>);
+
+impl Decisions {
+    /// Those that an agent has when its run begins.
+    #[must_use]
+    pub fn of(approvals: &[AgentApproval]) -> Self {
+        let mut decisions = Self::default();
+        for approval in approvals {
+            decisions.add(approval.clone());
+        }
+        decisions
+    }
+
+    /// Keeps a decision for a call to come. A yes that is used is none.
+    pub fn add(&mut self, decision: AgentApproval) {
+        if decision.state != ApprovalState::Approved || allows(&decision) {
+            self.0.push(decision);
+        }
+    }
+
+    /// The latest decision of this request. A yes is taken out: it is for the call that follows.
+    pub fn take(&mut self, request: &ApprovalRequest) -> Option<AgentApproval> {
+        let stored = as_stored(request);
+        let index = self.0.iter().rposition(|decision| decision.request == stored)?;
+        Some(if allows(&self.0[index]) { self.0.remove(index) } else { self.0[index].clone() })
+    }
+
+    /// Drops each yes that is among these: somebody else has read them.
+    pub fn drop_read(&mut self, read: &[AgentApproval]) {
+        self.0.retain(|decision| !(allows(decision) && read.contains(decision)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> ApprovalRequest {
+        ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None }
+    }
+
+    fn decision(state: ApprovalState, is_used: bool) -> AgentApproval {
+        AgentApproval { request: request(), state, by: None, note: None, is_used }
+    }
+
+    #[test]
+    fn a_yes_is_for_one_call_and_a_no_for_all() {
+        let mut yes = Decisions::of(&[decision(ApprovalState::Approved, false)]);
+        assert!(yes.take(&request()).is_some_and(|decision| allows(&decision)));
+        assert_eq!(yes.take(&request()), None);
+
+        let mut no = Decisions::of(&[decision(ApprovalState::Declined, false)]);
+        for _ in 0..2 {
+            assert!(no.take(&request()).is_some_and(|decision| !allows(&decision)));
+        }
+    }
+
+    /// Also one that is told in the middle of a run.
+    #[test]
+    fn a_yes_that_is_used_decides_nothing() {
+        let used = decision(ApprovalState::Approved, true);
+        let mut decisions = Decisions::of(std::slice::from_ref(&used));
+        decisions.add(used);
+
+        assert_eq!(decisions.take(&request()), None);
+    }
+
+    #[test]
+    fn a_yes_that_somebody_else_has_read_is_dropped_and_a_no_stays() {
+        let (yes, no) = (decision(ApprovalState::Approved, false), decision(ApprovalState::Declined, false));
+        let mut decisions = Decisions::of(&[no.clone(), yes.clone()]);
+
+        decisions.drop_read(&[no.clone(), yes]);
+
+        assert_eq!(decisions.take(&request()), Some(no));
+    }
+
+    #[test]
+    fn the_end_of_long_details_is_seen() {
+        let text = shown_details(&format!("{}the end", "x".repeat(10_000)));
+
+        assert!(text.ends_with("the end") && text.contains("characters are not shown"), "{text}");
+        assert!(text.chars().count() <= MAX_DETAILS);
+    }
+}
