@@ -120,9 +120,6 @@ impl Desk {
     fn offer(self: &Arc<Self>, asking: &Asking<'_>) -> Option<Offer> {
         let takes = |work: &Arc<Work>| (asking.takes)(&work.turn);
         let grant = self.state.lock().leases.grant(asking.worker, takes, rand::random(), Instant::now())?;
-        if !grant.is_first {
-            grant.work.begin_again();
-        }
         grant.work.is_leased.notify_one();
         let until = grant.work.time_at(grant.until);
         Some(Offer {
@@ -151,12 +148,27 @@ impl Desk {
         self.state.lock().leases.is_known(turn)
     }
 
-    fn give_back(&self, lease: &str) -> bool {
-        let is_back = self.state.lock().leases.give_back(lease);
+    fn give_back(&self, lease: &str, work: &Work) -> bool {
+        let mut state = self.state.lock();
+        let is_back = state.leases.give_back(lease);
         if is_back {
+            // Before another worker can have the run.
+            work.begin_again();
+            drop(state);
             self.offered.notify_waiters();
         }
         is_back
+    }
+
+    /// Ends the lease of a run if its time has come.
+    fn expire(&self, number: RunNumber, work: &Work) -> Expiry {
+        let mut state = self.state.lock();
+        let expiry = state.leases.expire(number, Instant::now());
+        if expiry != Expiry::None {
+            // Before another worker can have the run.
+            work.begin_again();
+        }
+        expiry
     }
 }
 
@@ -214,12 +226,11 @@ impl Entry {
                 () = ends => {}
                 () = self.work.is_leased.notified() => return Change::Leased,
             }
-            let (worker, is_last) = match self.desk.state.lock().leases.expire(self.number, Instant::now()) {
+            let (worker, is_last) = match self.desk.expire(self.number, &self.work) {
                 Expiry::None => continue,
                 Expiry::Queued { worker } => (worker, false),
                 Expiry::Exhausted { worker } => (worker, true),
             };
-            self.work.begin_again();
             self.desk.offered.notify_waiters();
             return Change::Ended { worker, is_last };
         }
@@ -261,8 +272,7 @@ impl Offer {
 
 impl Drop for Offer {
     fn drop(&mut self) {
-        if !self.is_sent && self.desk.give_back(&self.lease) {
-            self.work.begin_again();
+        if !self.is_sent && self.desk.give_back(&self.lease, &self.work) {
             let (turn, lease) = (self.work.turn.turn, logged(&self.lease));
             tracing::info!(turn_id = %turn, lease, "a worker was gone before it got its turn, which is offered again");
         }
