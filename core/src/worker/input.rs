@@ -8,7 +8,7 @@ use tracing::warn;
 use super::{
     files::{FileBudget, Files},
     grace::GRACE,
-    memory::{Memory, forget_removed},
+    memory::Memory,
     runtimes::Runtimes,
 };
 use crate::{
@@ -123,9 +123,8 @@ impl Inputs {
         let (memory, own_session) = match run.handler.agent().filter(|_| runtime.keeps_sessions()) {
             Some(agent) => {
                 let store = Arc::clone(&self.agent_sessions);
-                let forgotten = forget_removed(&*store, runtime.as_ref(), &self.clock, agent, session).await;
-                forgotten.map_err(unread_of("the agent's session"))?;
-                let opened = Memory::open(store, agent.clone(), session, deadline + GRACE, event.is_on_copy()).await;
+                let (of, until) = ((agent.clone(), runtime.as_ref()), deadline + GRACE);
+                let opened = Memory::open(store, of, &self.clock, session, until, event.is_on_copy()).await;
                 let (memory, own_session) = opened.map_err(unread_of("the agent's session"))?;
                 (Some(memory), own_session)
             }

@@ -33,15 +33,22 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Stores, before the agent is given a turn of a session for the first time, that it keeps it. The session of one turn
-    /// (`is_copy`) is kept until the end of the latest run, so this is stored before each. Also returns the agent's own id.
+    /// (`is_copy`) is kept until the end of the latest run, so this is stored before each. Also returns the agent's own id. An agent that
+    /// cannot forget one turn forgets the session first if a turn of it was removed and the agent was not told yet: no run gets an id
+    /// under which the turn still is.
     pub(super) async fn open(
         store: Arc<dyn AgentSessionStore>,
-        agent: AgentName,
+        (agent, runtime): (AgentName, &dyn AgentRuntime),
+        clock: &SharedClock,
         session: SessionId,
         until: Timestamp,
         is_copy: bool,
     ) -> Result<(Self, Option<String>), StoreError> {
-        let kept = store.agent_session(&agent, session).await?;
+        let mut kept = store.agent_session(&agent, session).await?;
+        if let Some(known) = kept.take_if(|kept| !kept.removed.is_empty() && !runtime.forgets_turns()) {
+            forget_removed(&*store, (&agent, runtime), clock, session, known).await?;
+            kept = store.agent_session(&agent, session).await?;
+        }
         let removals = kept.as_ref().map_or(0, |kept| kept.removals);
         let memory = Self { store, agent, session, until, is_copy, removals };
         if is_copy || kept.is_none() {
@@ -68,20 +75,14 @@ impl Memory {
     }
 }
 
-/// Has an agent that cannot forget one turn forget the session first, if a turn of it was removed and the agent was not told yet: no
-/// run gets an id under which the turn still is.
-pub(super) async fn forget_removed(
+/// Has an agent forget a session of which turns were removed, and notes that it was told of them.
+async fn forget_removed(
     store: &dyn AgentSessionStore,
-    runtime: &dyn AgentRuntime,
+    (agent, runtime): (&AgentName, &dyn AgentRuntime),
     clock: &SharedClock,
-    agent: &AgentName,
     session: SessionId,
+    AgentSession { own_session, removed, .. }: AgentSession,
 ) -> Result<(), StoreError> {
-    if runtime.forgets_turns() {
-        return Ok(());
-    }
-    let kept = store.agent_session(agent, session).await?.filter(|kept| !kept.removed.is_empty());
-    let Some(AgentSession { own_session, removed, .. }) = kept else { return Ok(()) };
     let unnamed = AgentSessionChange::Unnamed { agent: agent.clone(), session, own_session: own_session.clone() };
     let mut agent_sessions = vec![unnamed];
     for turn in removed {
