@@ -13,7 +13,10 @@ use rejoinder_core::{
     conformance::runtime::turn,
 };
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -42,6 +45,8 @@ struct Run {
     end: oneshot::Sender<Outcome>,
     ended: JoinHandle<Result<Outcome, AgentError>>,
     tools: Arc<Mutex<Vec<ToolUse>>>,
+    /// Notified when an approval is asked for.
+    asked: Arc<Notify>,
     stop: CancellationToken,
 }
 
@@ -64,18 +69,22 @@ impl Run {
             agent.run(AgentTurn { may_ask_approval: true, ..turn("Hi") }, events, CancellationToken::new()).await
         });
         let tools: Arc<Mutex<Vec<ToolUse>>> = Arc::default();
-        let seen = Arc::clone(&tools);
+        let (seen, asked) = (Arc::clone(&tools), Arc::<Notify>::default());
+        let has_asked = Arc::clone(&asked);
         tokio::spawn(async move {
             while let Some(event) = reported.recv().await {
                 match event {
                     RunEvent::Tool(call) => seen.lock().push(call),
                     // Nobody decides.
-                    RunEvent::Ask(_, answer) => std::mem::forget(answer),
+                    RunEvent::Ask(_, answer) => {
+                        std::mem::forget(answer);
+                        has_asked.notify_one();
+                    }
                     _ => {}
                 }
             }
         });
-        Self { router, access: told.await.expect("it runs"), end, ended, tools, stop }
+        Self { router, access: told.await.expect("it runs"), end, ended, tools, asked, stop }
     }
 
     fn request(&self) -> axum::http::request::Builder {
@@ -303,7 +312,7 @@ async fn a_call_that_waits_when_the_gateway_stops_is_told_so() {
         "name": "request_approval", "arguments": {"action": "pay the rent"}}});
     let waiting = run.send(run.request().body(Body::from(body.to_string())).unwrap());
     let stops = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        run.asked.notified().await;
         run.stop.cancel();
     };
 

@@ -37,7 +37,8 @@ pub enum Event {
     Failed(String),
     /// The same, because the agent cannot be reached.
     Unreachable(String),
-    /// The run in flight did not begin, or does not go on after an approval: its agent has used its budget of the day. The text is for the operator.
+    /// The run in flight did not begin, or does not go on after an approval: its agent has used its budget of the day. The text is
+    /// for the operator.
     OverBudget(String),
     /// The turn's content could not be read. The text is for the operator.
     Unreadable(String),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_core::{AgentError, AgentRuntime as _, RunEvents, conformance::runtime::turn};
+use rejoinder_core::{AgentError, AgentRuntime as _, Outcome, RunEvents, conformance::runtime::turn};
 use rstest::rstest;
 use serde_json::json;
 use tokio::{
@@ -15,7 +15,18 @@ use super::{
     double::{Act, Double, run, says},
     talking::text,
 };
-use crate::connection::Connection;
+use crate::{Acp, connection::Connection};
+
+/// How a calm prompt and one that floods end side by side. The calm one waits until the other has ended.
+async fn calm_and_flooded(acp: &Acp, waits: &CancellationToken) -> [Result<Outcome, AgentError>; 2] {
+    let flood = async {
+        let (outcome, _) = run(acp, turn("flood")).await;
+        waits.cancel();
+        outcome
+    };
+    let ((calm, _), flooded) = tokio::join!(run(acp, turn("Hi")), flood);
+    [calm, flooded]
+}
 
 #[rstest]
 #[case::noise(vec![Act::Writes("npm notice: a new version".to_owned()), says("Yes.")], Some("Yes."))]
@@ -71,13 +82,8 @@ async fn a_message_that_is_too_long_fails_only_the_prompt_of_its_session() {
     let waits = CancellationToken::new();
     let acts = vec![says("Ye"), says(&"x".repeat(9 << 20)), says("s.")];
     let acp = floods(acts, &waits).runtime();
-    let flood = async {
-        let (outcome, _) = run(&acp, turn("flood")).await;
-        waits.cancel();
-        outcome
-    };
 
-    let ((calm, _), flooded) = tokio::join!(run(&acp, turn("Hi")), flood);
+    let [calm, flooded] = calm_and_flooded(&acp, &waits).await;
 
     assert!(matches!(&flooded, Err(AgentError::Broken(_))), "{flooded:?}");
     assert_eq!(text(calm), "Hello.");
@@ -93,13 +99,8 @@ async fn a_message_that_is_too_long_is_told_by_a_long_id_of_its_session() {
         if is_flood { acts.clone() } else { calm.clone() }
     });
     let acp = double.runtime();
-    let flood = async {
-        let (outcome, _) = run(&acp, turn("flood")).await;
-        waits.cancel();
-        outcome
-    };
 
-    let ((calm, _), flooded) = tokio::join!(run(&acp, turn("Hi")), flood);
+    let [calm, flooded] = calm_and_flooded(&acp, &waits).await;
 
     let why = flooded.expect_err("a part of the answer is missing").to_string();
     assert!(why.contains("longer than 8388608 bytes: its answer is not whole"), "{why}");
@@ -146,13 +147,8 @@ async fn an_answer_that_is_too_long_fails_only_its_own_prompt() {
         }
     });
     let acp = double.runtime();
-    let flood = async {
-        let (outcome, _) = run(&acp, turn("flood")).await;
-        waits.cancel();
-        outcome
-    };
 
-    let ((calm, _), flooded) = tokio::join!(run(&acp, turn("Hi")), flood);
+    let [calm, flooded] = calm_and_flooded(&acp, &waits).await;
 
     assert!(matches!(&flooded, Err(AgentError::Broken(why)) if why.contains("longer")), "{flooded:?}");
     assert_eq!(text(calm), "Hello.");

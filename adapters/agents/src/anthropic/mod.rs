@@ -56,13 +56,8 @@ impl Protocol for AnthropicSection {
         [Ok(VERSION)].into_iter().chain(key).collect()
     }
 
-    fn options<'a>(
-        &'a self,
-        turn: &'a AgentTurn,
-        tools: Option<&'a [Cow<'a, Tool>]>,
-        dialect: Dialect,
-    ) -> impl Serialize {
-        request::options(self, turn, tools, dialect)
+    fn options<'a>(&'a self, turn: &'a AgentTurn, tools: Option<&'a [Cow<'a, Tool>]>, _: Dialect) -> impl Serialize {
+        request::options(self, turn, tools)
     }
 
     fn write_messages(messages: &[Message<'_>], body: &mut Vec<u8>) {

@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 
 use super::section::AnthropicSection;
 use crate::{
-    model::{Dialect, write_elements},
+    model::write_elements,
     prompt::{
         files::Picture,
         frame,
@@ -60,7 +60,6 @@ pub(super) fn options<'a>(
     section: &'a AnthropicSection,
     turn: &'a AgentTurn,
     tools: Option<&'a [Cow<'a, Tool>]>,
-    _: Dialect,
 ) -> impl Serialize {
     BodyStart {
         model: turn.model.as_deref().unwrap_or(&section.model),
@@ -209,7 +208,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        model::Request,
+        model::{Dialect, Request},
         piece::PieceName,
         prompt::messages::{Prompt, Written},
         tests::{line, turn},

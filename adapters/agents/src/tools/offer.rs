@@ -131,15 +131,12 @@ static APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| {
 });
 
 /// The same for an agent that can wait for the decision.
-static WAITING_APPROVAL_TOOL: LazyLock<Tool> = LazyLock::new(|| {
-    Tool {
-    description: "Ask for approval before you do something that cannot be undone, costs money, or speaks for others. Returns the \
-                  decision, perhaps after hours: do not act before. If the call ends without one, end your turn: you will be asked \
-                  again with the decision."
-        .into(),
-    ..APPROVAL_TOOL.clone()
-}
-});
+static WAITING_APPROVAL_TOOL: LazyLock<Tool> =
+    LazyLock::new(|| Tool { description: WAITING_APPROVAL.into(), ..APPROVAL_TOOL.clone() });
+
+const WAITING_APPROVAL: &str = "Ask for approval before you do something that cannot be undone, costs money, or speaks for \
+    others. Returns the decision, perhaps after hours: do not act before. If the call ends without one, end your turn: you will be \
+    asked again with the decision.";
 
 /// The tool that is offered to agents that call tools themselves.
 static SEARCH_TOOL: LazyLock<Tool> = LazyLock::new(|| {
