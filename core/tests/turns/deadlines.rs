@@ -153,9 +153,9 @@ async fn an_answer_takes_the_place_of_a_deferral_that_was_not_sent() {
     gateway.platform.set_down(true);
 
     gateway.receives(said(&chat("ada"), "status?")).await;
-    gateway.advance(SOFT_DEADLINE + secs(29)).await;
+    gateway.advance(SOFT_DEADLINE + secs(31)).await;
     gateway.platform.set_down(false);
-    gateway.advance(secs(1)).await;
+    gateway.advance(secs(60)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     let seen = gateway.platform.seen();
