@@ -111,8 +111,8 @@ pub mod store {
             state::StoreState,
             transition::{
                 AgentUse, AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer,
-                LineChange, NewDelivery, Noun, Operation, RunEnd, RunStart, Seen, TranscriptLine, Transition,
-                Transitions, TurnChange, Withdrawal,
+                LineChange, NewDelivery, Noun, Operation, RunEnd, RunHolder, RunStart, Seen, TranscriptLine,
+                Transition, Transitions, TurnChange, Withdrawal,
             },
             turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
         },

@@ -43,6 +43,10 @@ impl AgentRuntime for WithTools {
         self.agent.keeps_sessions()
     }
 
+    fn hands_out(&self) -> bool {
+        self.agent.hands_out()
+    }
+
     fn forgets_turns(&self) -> bool {
         self.agent.forgets_turns()
     }

@@ -108,6 +108,7 @@ impl Life {
                         usage,
                         cost,
                         member: None,
+                        holder: None,
                     });
                 }
                 Effect::Send(cleared) => self.dossier.deliveries.push(delivery(cleared.get(), now)),

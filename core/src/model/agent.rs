@@ -194,6 +194,8 @@ pub struct AgentTurn {
     pub model: Option<Arc<str>>,
     /// How many runs of the turn this agent has had, including this one.
     pub attempt: u32,
+    /// Who did the run before this one, as it was [stored](crate::RunEvents::hand_out), if that run ended with the process of the gateway.
+    pub holder: Option<String>,
     /// Set if this agent deferred the turn before: the answer is due now.
     pub deferred: Option<Deferred>,
     /// Set if the ladder handed the turn to this agent: other agents had it before.

@@ -46,6 +46,8 @@ pub enum RunEvent {
     Ask(ApprovalRequest, oneshot::Sender<Result<AgentApproval, String>>),
     /// The agent's own id of the turn's session. The channel returns whether it is stored, or why not.
     Remember(String, oneshot::Sender<Result<(), String>>),
+    /// Who does the run outside of this process. The channel returns whether it is stored, or why not.
+    HandOut(String, oneshot::Sender<Result<(), String>>),
     /// The runtime can take messages that have come since the run began. The channel returns them.
     Listen(oneshot::Sender<Vec<AgentMessage>>),
 }
@@ -191,6 +193,19 @@ impl RunEvents {
         stored.await.unwrap_or_else(|_| Err(ended()))
     }
 
+    /// Stores who does the run outside of this process, in at most 4096 bytes and in place of an earlier note; empty if nobody does any more. If this process ends
+    /// before the run does, the next run of the turn gets it as [`AgentTurn::holder`]. Returns when it is stored. Only for a runtime
+    /// that [hands runs out](AgentRuntime::hands_out).
+    ///
+    /// # Errors
+    /// Says why it is not stored.
+    pub async fn hand_out(&self, holder: impl Into<String> + Send) -> Result<(), String> {
+        let (answer, stored) = oneshot::channel();
+        let ended = || "the run has ended".to_owned();
+        self.sender.send(RunEvent::HandOut(holder.into(), answer)).await.map_err(|_| ended())?;
+        stored.await.unwrap_or_else(|_| Err(ended()))
+    }
+
     /// Takes the messages that have come since the run began and are to be answered by it: those of the queue mode `steer`.
     /// The run must take them into account, because it answers for them from now on.
     pub async fn listen(&self) -> Vec<AgentMessage> {
@@ -295,6 +310,11 @@ pub trait AgentRuntime: Send + Sync + 'static {
     /// Whether the agent has a memory of its own, in which it keeps sessions: only then its sessions are stored and it is
     /// [told](Self::session_changed) what happens to them.
     fn keeps_sessions(&self) -> bool {
+        false
+    }
+
+    /// Whether something outside of this process may do a run, and go on with it when the process ends.
+    fn hands_out(&self) -> bool {
         false
     }
 

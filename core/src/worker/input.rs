@@ -114,6 +114,7 @@ impl Inputs {
         }
         let deferred = self.deferred(turn, run).await.map_err(unread_of("the deferral"))?;
         let handoff = self.handoff(turn, run).await.map_err(unread_of("the runs before"))?;
+        let holder = self.holder(turn.id, run, runtime.as_ref()).await.map_err(unread_of("the run before"))?;
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
         let others = self.merged(turn).await.map_err(unread_of("the turns that it answers for"))?;
@@ -146,6 +147,7 @@ impl Inputs {
             // Another agent, to which the turn was handed over, has other models.
             model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
+            holder,
             deferred,
             handoff,
             may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },

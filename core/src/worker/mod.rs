@@ -10,6 +10,7 @@ mod estimate;
 pub(crate) mod files;
 mod grace;
 mod handoff;
+mod holder;
 pub(crate) mod input;
 pub(crate) mod memory;
 mod question;
@@ -204,7 +205,7 @@ impl Worker {
             }
             RunResult::Stopped => (handoff::STOPPED, None, None),
             RunResult::GatewayStopped => {
-                ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::Interrupted))
+                (handoff::STOPPED, Some(holder::GATEWAY_STOPPED.to_owned()), Some(Event::Interrupted))
             }
         };
         let at = self.clock.now();
@@ -405,7 +406,8 @@ impl Worker {
                         | RunEvent::Listen(_)
                         | RunEvent::Ask(..)
                         | RunEvent::Schedule(..)
-                        | RunEvent::Search(..),
+                        | RunEvent::Search(..)
+                        | RunEvent::HandOut(..),
                     ) => {}
                     None => std::future::pending().await,
                 }
@@ -489,6 +491,9 @@ impl Worker {
             RunEvent::Search(query, answer) => self.searches.begin(turn, query, answer),
             RunEvent::Remember(own_session, answer) => {
                 let _ = answer.send(remember(memory, own_session).await);
+            }
+            RunEvent::HandOut(holder, answer) => {
+                let _ = answer.send(self.inputs.hand_out(turn.id, run, holder).await);
             }
             // The run has ended: what it asks for is its outcome.
             RunEvent::Ask(..) => {}

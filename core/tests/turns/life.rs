@@ -269,6 +269,9 @@ impl AgentRuntime for LifeAgent {
     fn forgets_turns(&self) -> bool {
         self.agent.forgets_turns()
     }
+    fn hands_out(&self) -> bool {
+        self.agent.hands_out()
+    }
     fn members(&self) -> Vec<MemberHealth> {
         self.agent.members()
     }

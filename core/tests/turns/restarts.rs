@@ -1,6 +1,9 @@
 //! Restarts: owed answers are still owed afterwards.
 
-use rejoinder_core::{AgentTurn, IntakeError, Policy, Support, conformance::scripted::Script};
+use rejoinder_core::{
+    AgentTurn, IntakeError, Policy, Support,
+    conformance::scripted::{Script, ScriptedAgent},
+};
 
 use crate::{
     gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
@@ -143,5 +146,51 @@ async fn a_stop_in_between_does_not_forgive_crashes() {
 
     assert_eq!(gateway.agent("main").runs().len(), 4);
     assert_eq!(gateway.visible(&chat("ada")), [crate::texts::FAILED]);
+    gateway.at_rest().await;
+}
+
+/// An agent outside of the process. Each run stores who did the one before and itself, and never ends; the third one defers.
+fn outside(turn: &AgentTurn) -> Script {
+    match turn.attempt {
+        3 => Script::defers(None, secs(30)),
+        4 => Script::replies(&format!("{:?}", turn.holder)),
+        attempt => Script::hangs().handing_out(&format!("{:?}, worker {attempt}", turn.holder)),
+    }
+}
+
+/// The next run hears who did the one before, after a crash as after a stop; not after a run that ended otherwise.
+#[tokio::test]
+async fn a_run_hears_who_did_the_one_before_the_start() {
+    let mut setup = GatewaySetup::new();
+    setup.agents.push(("main", Box::new(|clock| ScriptedAgent::new(clock, outside).handing_out())));
+    let mut gateway = setup.start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.restart().await;
+    gateway.stop(secs(1)).await;
+
+    gateway.begin_life().await;
+    gateway.advance(secs(60)).await;
+
+    let holders: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.holder).collect();
+    let second = "None, worker 1";
+    let third = format!("Some({second:?}), worker 2");
+    assert_eq!(holders, [None, Some(second.to_owned()), Some(third), None]);
+    assert_eq!(gateway.visible(&chat("ada")), ["None"]);
+    gateway.at_rest().await;
+}
+
+/// What costs a read is not read for an agent that does not want it.
+#[tokio::test]
+async fn an_agent_in_the_process_hears_nothing_of_it() {
+    let script = |turn: &AgentTurn| match turn.attempt {
+        1 => Script::hangs().handing_out("a worker"),
+        _ => Script::replies(&format!("{:?}", turn.holder)),
+    };
+    let mut gateway = GatewaySetup::new().agent("main", script).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.restart().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["None"]);
     gateway.at_rest().await;
 }

@@ -168,6 +168,10 @@ impl AgentRuntime for Cascade {
         self.runtimes().filter_map(|runtime| runtime.reads(media_type)).max()
     }
 
+    fn hands_out(&self) -> bool {
+        self.runtimes().any(|runtime| runtime.hands_out())
+    }
+
     fn members(&self) -> Vec<MemberHealth> {
         self.members.iter().map(Member::health).collect()
     }

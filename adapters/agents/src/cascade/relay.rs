@@ -110,6 +110,9 @@ impl<'a> Relay<'a> {
             RunEvent::Remember(own_session, answer) => {
                 let _ = answer.send(self.events.remember(own_session).await);
             }
+            RunEvent::HandOut(holder, answer) => {
+                let _ = answer.send(self.events.hand_out(holder).await);
+            }
             RunEvent::Listen(answer) => {
                 let messages = self.events.listen().await;
                 self.heard.extend(messages.iter().cloned());

@@ -304,7 +304,7 @@ pub(crate) async fn run_hearing(
                 RunEvent::Ask(_, answer) => {
                     let _ = answer.send(Err("nobody can be asked here".to_owned()));
                 }
-                RunEvent::Remember(_, answer) => {
+                RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => {
                     let _ = answer.send(Ok(()));
                 }
                 RunEvent::Listen(answer) => {

@@ -59,6 +59,7 @@ pub fn turn(text: &str) -> AgentTurn {
         surface: Surface::Chat("Telegram".into()),
         session: SessionId::new(now),
         own_session: None,
+        holder: None,
         model: None,
         attempt: 1,
         deferred: None,

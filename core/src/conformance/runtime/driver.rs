@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
             RunEvent::Schedule(_, answer) => drop(answer.send(Err("nothing can be scheduled here".to_owned()))),
             RunEvent::Search(_, answer) => drop(answer.send(Ok(Vec::new()))),
             RunEvent::Ask(_, answer) => drop(answer.send(Err("nobody can be asked here".to_owned()))),
-            RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
+            RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => drop(answer.send(Ok(()))),
             RunEvent::Listen(answer) => {
                 self.has_listened = true;
                 drop(answer.send(std::mem::take(&mut self.came)));

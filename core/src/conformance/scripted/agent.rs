@@ -70,6 +70,8 @@ pub enum ScriptStep {
     AskApprovalUnheard(ApprovalRequest, Duration),
     /// Stores this as its own id of the session.
     Remember(String),
+    /// Stores this as who does the run outside of the process.
+    HandOut(String),
 }
 
 /// How a run ends.
@@ -292,6 +294,12 @@ impl Script {
         self.doing(ScriptStep::Remember(own_session.to_owned()))
     }
 
+    /// Adds a step that stores who does the run outside of the process.
+    #[must_use]
+    pub fn handing_out(self, holder: &str) -> Self {
+        self.doing(ScriptStep::HandOut(holder.to_owned()))
+    }
+
     /// Adds a step that makes, shows or removes schedules.
     #[must_use]
     pub fn scheduling(self, call: ScheduleCall) -> Self {
@@ -343,6 +351,7 @@ pub struct ScriptedAgent {
     reads: &'static [&'static str],
     keeps_sessions: bool,
     forgets_turns: bool,
+    hands_out: bool,
     members: Vec<MemberHealth>,
     notices: Mutex<Vec<SessionNotice>>,
     fails_notices: AtomicBool,
@@ -368,6 +377,7 @@ impl ScriptedAgent {
             reads: &[],
             keeps_sessions: false,
             forgets_turns: true,
+            hands_out: false,
             members: Vec::new(),
             notices: Mutex::default(),
             fails_notices: AtomicBool::new(false),
@@ -396,6 +406,13 @@ impl ScriptedAgent {
     #[must_use]
     pub const fn keeping_sessions(mut self) -> Self {
         self.keeps_sessions = true;
+        self
+    }
+
+    /// Makes something outside of the process do its runs.
+    #[must_use]
+    pub const fn handing_out(mut self) -> Self {
+        self.hands_out = true;
         self
     }
 
@@ -484,6 +501,10 @@ impl AgentRuntime for ScriptedAgent {
         self.forgets_turns
     }
 
+    fn hands_out(&self) -> bool {
+        self.hands_out
+    }
+
     fn members(&self) -> Vec<MemberHealth> {
         self.members.clone()
     }
@@ -554,6 +575,7 @@ impl ScriptedAgent {
                     std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_ready())).await;
                     self.clock.sleep(time).await;
                 }
+                ScriptStep::HandOut(holder) => drop(events.hand_out(holder).await),
                 ScriptStep::Remember(own_session) => drop(events.remember(own_session).await),
                 ScriptStep::Listen => {
                     let heard = events.listen().await.into_iter().map(|message| message.text);

@@ -21,8 +21,8 @@ use crate::{
         accept::Stored,
         record::Remark,
         transition::{
-            AttemptEnd, AttemptStart, Commit, DeliveryChange, LineChange, RunEnd, RunStart, TranscriptLine, Transition,
-            Withdrawal,
+            AttemptEnd, AttemptStart, Commit, DeliveryChange, LineChange, RunEnd, RunHolder, RunStart, TranscriptLine,
+            Transition, Withdrawal,
         },
     },
 };
@@ -201,8 +201,14 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
         ..Transition::default()
     };
     done(&*store, ended).await;
+    for (number, holder) in [(1, "a worker"), (3, "a worker"), (1, "another one"), (3, "")] {
+        let holders = vec![RunHolder { turn: turn.id, number, holder: holder.to_owned() }];
+        done(&*store, Transition { holders, ..Transition::default() }).await;
+    }
 
     let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    let holders: Vec<_> = dossier.runs.iter().map(|run| run.holder.as_deref()).collect();
+    assert_eq!(holders, [Some("another one"), None, None]);
     assert_eq!(dossier.turn.runs, 3);
     let runs: Vec<_> = dossier.runs.iter().map(|run| (run.number, run.end.as_deref(), run.usage)).collect();
     assert_eq!(runs, [(1, Some("failed"), Some(usage)), (2, Some("failed"), None), (3, None, None)]);

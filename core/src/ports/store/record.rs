@@ -62,6 +62,9 @@ pub struct RunRecord {
     /// See [`RunEnd::member`](super::transition::RunEnd::member).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<AgentName>,
+    /// See [`RunHolder`](super::transition::RunHolder). It is no part of what people see of a run.
+    #[serde(skip)]
+    pub holder: Option<String>,
 }
 
 /// An attempt, as it is stored.

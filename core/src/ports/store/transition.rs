@@ -48,6 +48,8 @@ pub struct Transition {
     pub attempts_ended: Vec<AttemptEnd>,
     pub runs_started: Vec<RunStart>,
     pub runs_ended: Vec<RunEnd>,
+    /// Who does runs outside of this process.
+    pub holders: Vec<RunHolder>,
     /// Lines for the transcript. Whether the line of a claim was seen follows from the deliveries of the claim.
     pub transcript: Vec<TranscriptLine>,
     /// What changes of earlier lines with the deliveries of this transition, for what a store keeps in memory.
@@ -272,6 +274,16 @@ pub struct RunStart {
     pub handler: Handler,
     pub node: NodeId,
     pub at: Timestamp,
+}
+
+/// Who does a run outside of this process, as its runtime wrote it down: in place of an earlier note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunHolder {
+    pub turn: TurnId,
+    /// The run's number within the turn.
+    pub number: u32,
+    /// Empty: nobody any more.
+    pub holder: String,
 }
 
 /// The end of a run.

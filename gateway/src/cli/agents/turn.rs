@@ -19,6 +19,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
         surface: Surface::Chat("the command line".into()),
         session: SessionId::new(now),
         own_session: None,
+        holder: None,
         model: None,
         attempt: 1,
         deferred: None,

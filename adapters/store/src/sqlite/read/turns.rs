@@ -331,7 +331,7 @@ fn event(row: &SqliteRow) -> Result<InboundEvent, StoreError> {
 
 fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
     Ok(record!(row => RunRecord {
-        number, started_at, ended_at, end: ending, detail, usage;
+        number, started_at, ended_at, end: ending, detail, usage, holder;
         handler: row.handler()?,
         member: row.value::<Option<String>>("member")?.map(AgentName::from),
         cost: cost(row)?,

@@ -109,6 +109,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for run in &transition.runs_started {
         runs::start(transaction, run)?;
     }
+    for run in &transition.holders {
+        runs::hand_out(transaction, run)?;
+    }
     for run in &transition.runs_ended {
         runs::end(transaction, run)?;
     }

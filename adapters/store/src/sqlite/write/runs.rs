@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     Currency, Handler, StoreError,
-    store::{RunContent, RunEnd, RunStart, TurnSeq},
+    store::{RunContent, RunEnd, RunHolder, RunStart, TurnSeq},
 };
 use rusqlite::params;
 
@@ -17,6 +17,11 @@ pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(),
     let (agent, command) = handler(&run.handler);
     let (turn_id, owner, started_at) = (run.turn.as_uuid(), run.node.as_uuid(), run.at.as_millis());
     insert_into!(transaction, runs { turn_id, number: run.number, agent, command, owner, started_at })
+}
+
+pub(super) fn hand_out(transaction: &Transaction<'_>, run: &RunHolder) -> Result<(), StoreError> {
+    let RunHolder { turn, number, holder } = run;
+    rows::change_one(transaction, "runs", HAND_OUT, params![turn.as_uuid(), number, holder])
 }
 
 pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
@@ -61,6 +66,8 @@ pub(super) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
         Handler::Gateway(command) => (None, Some(command)),
     }
 }
+
+const HAND_OUT: &str = "update runs set holder = nullif(?3, '') where turn_id = ?1 and number = ?2";
 
 const END_RUN: &str =
     "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6, cost_micros = ?7, currency = ?8, member = ?9
