@@ -11,11 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     command::{Command, Done, Refused},
     desk::{Change, Desk, Entry},
+    kept,
     leases::{Worker, logged},
+    purpose::Purpose,
     room::ROOM,
     section::{PullSection, WorkerSection},
 };
-use crate::wire::{MAX_FILE, Said, WireTurn};
+use crate::wire::{CheckedObject, MAX_FILE, Said, WireTurn};
 
 /// What a [`Pull`] is built from.
 pub struct PullSettings {
@@ -101,13 +103,18 @@ impl Pull {
     ) -> Result<Outcome, AgentError> {
         let turn = &entry.work.turn;
         let mut said = Said::of(&self.name, turn, events);
-        let mut is_given = false;
+        let (mut is_given, mut has_text) = (entry.is_adopted, false);
+        if entry.is_adopted {
+            tracing::info!(agent = &*self.name, turn_id = %turn.turn, "a worker has a turn still, from before the start");
+            self.keep(entry, events).await;
+            events.shown(WireTurn::input(turn)).await;
+        }
         loop {
             let change = tokio::select! {
                 // First, so that what arrived in time counts.
                 biased;
                 Some(command) = arriving.recv() => {
-                    match self.hear(command, entry, &mut said).await {
+                    match self.hear(command, entry, events, (&mut said, &mut has_text)).await {
                         None => continue,
                         Some(Ok(())) => return said.into_outcome(),
                         Some(Err(error)) => return Err(error),
@@ -116,10 +123,12 @@ impl Pull {
                 change = entry.change() => change,
             };
             match change {
-                Change::Leased if is_given => {}
                 Change::Leased => {
-                    is_given = true;
-                    events.shown(WireTurn::input(turn)).await;
+                    self.keep(entry, events).await;
+                    has_text = false;
+                    if !std::mem::replace(&mut is_given, true) {
+                        events.shown(WireTurn::input(turn)).await;
+                    }
                 }
                 Change::Ended { worker, is_last } => {
                     let (agent, turn_id) = (&*self.name, turn.turn);
@@ -137,9 +146,23 @@ impl Pull {
         }
     }
 
+    /// Stores the lease that a worker has, which then gets the turn.
+    async fn keep(&self, entry: &Entry, events: &RunEvents) {
+        let Some(held) = entry.lease() else { return };
+        let lease = Arc::clone(&held.lease);
+        kept::keep(&self.name, &entry.work.turn, held, events).await;
+        entry.work.is_kept(lease);
+    }
+
     /// Hears what a worker says. Returns how the run ends, if it ends.
-    async fn hear(&self, command: Command, entry: &Entry, said: &mut Said<'_>) -> Option<End> {
-        let (result, end) = match self.say(&command, entry, said).await {
+    async fn hear(
+        &self,
+        command: Command,
+        entry: &Entry,
+        events: &RunEvents,
+        (said, has_text): (&mut Said<'_>, &mut bool),
+    ) -> Option<End> {
+        let (result, end) = match self.say(&command, entry, events, (said, has_text)).await {
             Ok((done, end)) => (Ok(done), end),
             Err(refused) => (Err(refused), None),
         };
@@ -149,11 +172,21 @@ impl Pull {
     }
 
     /// Says all of the objects, or nothing of them: a worker that is refused sends all of them again.
-    async fn say(&self, command: &Command, entry: &Entry, said: &mut Said<'_>) -> Result<(Done, Option<End>), Refused> {
+    async fn say(
+        &self,
+        command: &Command,
+        entry: &Entry,
+        events: &RunEvents,
+        (said, has_text): (&mut Said<'_>, &mut bool),
+    ) -> Result<(Done, Option<End>), Refused> {
         let Command { lease, worker, objects, purpose, .. } = command;
         // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
         let mut until = entry.renew(lease, worker).map_err(Refused::NotHeld)?;
         let objects = objects.check(*purpose, said).map_err(Refused::Wrong)?;
+        if *purpose == Purpose::Events && !*has_text && objects.iter().any(CheckedObject::has_text) {
+            kept::forget(&entry.work.turn, events).await.map_err(|_| Refused::NotStored)?;
+            *has_text = true;
+        }
         let mut end = None;
         for object in objects {
             end = match said.say(object).await {
@@ -190,9 +223,14 @@ impl AgentRuntime for Pull {
         Some(MAX_FILE)
     }
 
+    fn hands_out(&self) -> bool {
+        true
+    }
+
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         let (commands, mut arriving) = mpsc::channel(1);
-        let entry = self.desk.enter(turn, commands);
+        let kept = kept::of(&self.name, &turn);
+        let entry = self.desk.enter(turn, commands, kept);
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),

@@ -30,6 +30,8 @@ pub(super) struct Done {
 /// Why it is not used.
 pub(super) enum Refused {
     NotHeld(NotHeld),
+    /// The store cannot write now.
+    NotStored,
     /// It is not as described.
     Wrong(Problem),
 }

@@ -11,14 +11,14 @@ use std::{
 use parking_lot::Mutex;
 use rejoinder_core::{AgentTurn, Timestamp, TurnId};
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, watch},
     time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     command::Command,
-    leases::{Expiry, Lease, Leases, NotHeld, RunNumber, Worker, logged},
+    leases::{Expiry, KeptLease, Lease, Leases, NotHeld, RunNumber, Worker, logged},
     section::PullSection,
 };
 
@@ -30,6 +30,8 @@ pub(super) struct Work {
     pub(super) commands: mpsc::Sender<Command>,
     /// Wakes the run when it got a lease.
     is_leased: Notify,
+    /// The latest lease that is stored, if it is of those that are.
+    kept: watch::Sender<Option<Lease>>,
 }
 
 impl Work {
@@ -38,6 +40,11 @@ impl Work {
         if let Some(tools) = &self.turn.tools {
             tools.tokens.begin_again();
         }
+    }
+
+    /// Notes that a lease is stored: its worker may have the turn.
+    pub(super) fn is_kept(&self, lease: Lease) {
+        self.kept.send_replace(Some(lease));
     }
 
     /// The time of the gateway's clock at `instant`.
@@ -76,17 +83,30 @@ struct State {
 
 impl Desk {
     pub(super) fn new(section: &PullSection) -> Self {
-        let leases = Leases::new(section.lease, section.max_leases);
+        let leases = Leases::new(section.lease, section.max_leases, rand::random(), Instant::now());
         Self { state: Mutex::new(State { leases, asked: None }), offered: Notify::new(), waiting: AtomicUsize::new(0) }
     }
 
-    /// Puts a run into the queue, for as long as the entry exists.
-    pub(super) fn enter(self: &Arc<Self>, turn: AgentTurn, commands: mpsc::Sender<Command>) -> Entry {
-        let (id, attempt) = (turn.turn, turn.attempt);
-        let work = Arc::new(Work { turn, began: Instant::now(), commands, is_leased: Notify::new() });
-        let number = self.state.lock().leases.add(id, attempt, Arc::clone(&work));
+    /// Puts a run into the queue, for as long as the entry exists. One of which a worker has a lease from before the start of the
+    /// process is that worker's, if the process has just begun.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        turn: AgentTurn,
+        commands: mpsc::Sender<Command>,
+        kept: Option<KeptLease>,
+    ) -> Entry {
+        let (id, attempt, now) = (turn.turn, turn.attempt, Instant::now());
+        let work =
+            Arc::new(Work { turn, began: now, commands, is_leased: Notify::new(), kept: watch::Sender::default() });
+        let leases = &mut self.state.lock().leases;
+        let kept = kept.filter(|_| leases.may_adopt(now));
+        let is_adopted = kept.is_some();
+        let number = match kept {
+            Some(kept) => leases.adopt(id, attempt, Arc::clone(&work), kept, now),
+            None => leases.add(id, attempt, Arc::clone(&work)),
+        };
         self.offered.notify_waiters();
-        Entry { desk: Arc::clone(self), number, work }
+        Entry { desk: Arc::clone(self), number, work, is_adopted }
     }
 
     /// Waits for a run, until `deadline` or until `stop`.
@@ -143,6 +163,12 @@ impl Desk {
         Ok(work.time_at(until))
     }
 
+    /// Why a turn that no worker has is not known.
+    pub(super) fn unknown(&self) -> NotHeld {
+        let may_follow = self.state.lock().leases.may_adopt(Instant::now());
+        if may_follow { NotHeld::NotYet } else { NotHeld::Ended }
+    }
+
     /// Whether a worker has a run of this turn, or has answered one a short while ago.
     pub(super) fn is_known(&self, turn: TurnId) -> bool {
         self.state.lock().leases.is_known(turn)
@@ -176,11 +202,17 @@ impl Desk {
 impl fmt::Display for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let State { leases, asked } = &*self.state.lock();
-        let Some(asked) = asked else { return f.write_str("pull, no worker has asked for a turn yet") };
         let (working, waiting) = (leases.leased(), self.waiting.load(Ordering::Relaxed));
         let count = working + waiting;
         let s = if count == 1 { "" } else { "s" };
-        write!(f, "pull, {count} worker{s} ({working} at work), last asked {}s ago", asked.elapsed().as_secs())?;
+        match asked {
+            None if count == 0 => return f.write_str("pull, no worker has asked for a turn yet"),
+            None => write!(f, "pull, {count} worker{s} ({working} at work), none has asked since the start")?,
+            Some(asked) => {
+                let seconds = asked.elapsed().as_secs();
+                write!(f, "pull, {count} worker{s} ({working} at work), last asked {seconds}s ago")?;
+            }
+        }
         match leases.waiting() {
             0 => Ok(()),
             1 => f.write_str(", 1 turn waits for one"),
@@ -209,6 +241,8 @@ pub(super) struct Entry {
     desk: Arc<Desk>,
     number: RunNumber,
     pub(super) work: Arc<Work>,
+    /// Whether a worker had it from the beginning, with a lease of the process before.
+    pub(super) is_adopted: bool,
 }
 
 impl Entry {
@@ -234,6 +268,11 @@ impl Entry {
             self.desk.offered.notify_waiters();
             return Change::Ended { worker, is_last };
         }
+    }
+
+    /// The lease that a worker has.
+    pub(super) fn lease(&self) -> Option<KeptLease> {
+        self.desk.state.lock().leases.lease(self.number)
     }
 
     /// Lets a lease begin anew, if it is a good one. Returns when it ends.
@@ -265,6 +304,15 @@ pub(super) struct Offer {
 }
 
 impl Offer {
+    /// Waits until the lease is stored, or the run has ended.
+    pub(super) async fn kept(&self) {
+        let mut kept = self.work.kept.subscribe();
+        tokio::select! {
+            _ = kept.wait_for(|kept| kept.as_ref() == Some(&self.lease)) => {}
+            () = self.work.commands.closed() => {}
+        }
+    }
+
     pub(super) fn sent(mut self) {
         self.is_sent = true;
     }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use rejoinder_core::TurnId;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 /// How many answered leases are remembered, to tell a worker that repeats its answer that it counted.
@@ -26,18 +27,24 @@ const LOGGED: usize = 7;
 
 /// The beginning of a lease, for the log. What has another form may be a secret that was sent by mistake.
 pub(super) fn logged(lease: &str) -> &str {
+    match secret(lease) {
+        Some(secret) => &lease[..lease.len() - secret.len() + LOGGED],
+        None => "no lease",
+    }
+}
+
+/// The secret of what has the form of a lease: the mark of the process that gave it in eight digits, and 24 more.
+fn secret(lease: &str) -> Option<&str> {
     let is_number = |part: &str| (1..=10).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
     let is_secret = |part: &str| part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     match *lease.splitn(4, '.').collect::<Vec<_>>() {
-        [attempt, grants, secret] if is_number(attempt) && is_number(grants) && is_secret(secret) => {
-            &lease[..lease.len() - secret.len() + LOGGED]
-        }
-        _ => "no lease",
+        [attempt, grants, secret] if is_number(attempt) && is_number(grants) && is_secret(secret) => Some(secret),
+        _ => None,
     }
 }
 
 /// Who has a lease, or uses one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Worker {
     /// The address from which it calls, if it has no token of its own.
     pub(super) name: Arc<str>,
@@ -60,6 +67,9 @@ pub(super) enum NotHeld {
     /// It ended: by its time, because the run ended, or because it never was the turn's.
     #[error("this lease is not, or no longer, that of the turn")]
     Ended,
+    /// It was given by the process before this one, which has just begun: its run may not have begun again.
+    #[error("this lease is from before the start, and its turn may follow")]
+    NotYet,
     /// Its worker has answered.
     #[error("the turn was answered with this lease")]
     Answered,
@@ -79,6 +89,13 @@ pub(super) enum Expiry {
     Exhausted { worker: Arc<str> },
 }
 
+/// A lease that a process before this one gave for a turn.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeptLease {
+    pub(super) lease: Lease,
+    pub(super) worker: Worker,
+}
+
 /// A run that was given to a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Grant<R> {
@@ -92,6 +109,10 @@ pub(super) struct Grant<R> {
 /// The runs without an answer. `R` is what a worker needs of a run.
 pub(super) struct Leases<R> {
     length: Duration,
+    /// The first digits of the secrets of this process.
+    mark: u32,
+    /// Until when leases of the process before may come to life again.
+    settled: Instant,
     /// How many leases of a run may end without an answer.
     most: u32,
     runs: HashMap<RunNumber, Run<R>>,
@@ -122,9 +143,12 @@ struct Held {
 }
 
 impl<R: Clone> Leases<R> {
-    pub(super) fn new(length: Duration, most: u32) -> Self {
+    /// Leases of the process that begins `now`. `mark` is random.
+    pub(super) fn new(length: Duration, most: u32, mark: u32, now: Instant) -> Self {
         Self {
             length,
+            mark,
+            settled: now + length,
             most,
             runs: HashMap::new(),
             queue: VecDeque::new(),
@@ -142,7 +166,23 @@ impl<R: Clone> Leases<R> {
         self.last
     }
 
+    /// Adds a run whose worker may be at work still, and lets its lease begin anew. A dead worker costs one lease.
+    pub(super) fn adopt(&mut self, turn: TurnId, attempt: u32, work: R, kept: KeptLease, now: Instant) -> RunNumber {
+        self.last += 1;
+        let KeptLease { lease, worker } = kept;
+        let held = Held { lease: Arc::clone(&lease), until: now + self.length, worker, is_used: true };
+        self.runs.insert(self.last, Run { turn, attempt, work, grants: 1, lost: 0, held: Some(held) });
+        self.held.insert(lease, self.last);
+        self.last
+    }
+
+    /// Whether a lease of the process before this one may still be the one of a turn.
+    pub(super) fn may_adopt(&self, now: Instant) -> bool {
+        now < self.settled
+    }
+
     /// Gives the first run of the queue that `takes` accepts to a worker. `secret` makes the lease one that nobody guesses.
+    /// Only its last 96 bits count.
     pub(super) fn grant(
         &mut self,
         worker: &Worker,
@@ -155,7 +195,8 @@ impl<R: Clone> Leases<R> {
         let number = self.queue.remove(place)?;
         let run = self.runs.get_mut(&number)?;
         run.grants += 1;
-        let lease: Lease = format!("{}.{}.{secret:032x}", run.attempt, run.grants).into();
+        let secret = secret & (u128::MAX >> 32);
+        let lease: Lease = format!("{}.{}.{:08x}{secret:024x}", run.attempt, run.grants, self.mark).into();
         let until = now + self.length;
         run.held = Some(Held { lease: Arc::clone(&lease), until, worker: worker.clone(), is_used: false });
         self.held.insert(Arc::clone(&lease), number);
@@ -214,6 +255,12 @@ impl<R: Clone> Leases<R> {
         true
     }
 
+    /// The lease of a run, and whose it is; `None` if it has none.
+    pub(super) fn lease(&self, number: RunNumber) -> Option<KeptLease> {
+        let Held { lease, worker, .. } = self.runs.get(&number)?.held.as_ref()?;
+        Some(KeptLease { lease: Arc::clone(lease), worker: worker.clone() })
+    }
+
     /// When the lease of a run ends; `None` if it has none.
     pub(super) fn until(&self, number: RunNumber) -> Option<Instant> {
         self.runs.get(&number)?.held.as_ref().map(|held| held.until)
@@ -253,10 +300,20 @@ impl<R: Clone> Leases<R> {
         self.held.len()
     }
 
+    /// Whether this process gave a lease with this secret.
+    fn is_own(&self, secret: &str) -> bool {
+        secret.get(..8).is_some_and(|mark| u32::from_str_radix(mark, 16) == Ok(self.mark))
+    }
+
     fn used(&mut self, turn: TurnId, lease: &str, worker: &Worker, now: Instant) -> Result<(R, &mut Held), NotHeld> {
         let Some(number) = self.held.get(lease) else {
             let is_answered = self.answered.iter().any(|(_, answered)| **answered == *lease);
-            return Err(if is_answered { NotHeld::Answered } else { NotHeld::Ended });
+            let is_early = || self.may_adopt(now) && secret(lease).is_some_and(|secret| !self.is_own(secret));
+            return Err(match is_answered {
+                true => NotHeld::Answered,
+                false if is_early() => NotHeld::NotYet,
+                false => NotHeld::Ended,
+            });
         };
         let run = self.runs.get_mut(number).filter(|run| run.turn == turn).ok_or(NotHeld::Ended)?;
         let held = run.held.as_mut().filter(|held| now < held.until).ok_or(NotHeld::Ended)?;
@@ -286,7 +343,8 @@ mod tests {
 
     impl Bench {
         fn with(runs: &[&'static str]) -> Self {
-            let mut bench = Self { leases: Leases::new(LENGTH, 2), turns: HashMap::new(), secret: 0 };
+            let mut bench =
+                Self { leases: Leases::new(LENGTH, 2, 1, Instant::now()), turns: HashMap::new(), secret: 0 };
             for run in runs {
                 let turn = TurnId::new(Timestamp::from_millis(0));
                 let number = bench.leases.add(turn, 1, run);

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `agent` | the runtime |
 //! | `command` | what a worker says about a run |
+//! | `kept` | the lease of a run, as it is stored |
 //! | `leases` | which run waits and which one a worker has (no I/O) |
 //! | `desk` | where runs wait for workers, and workers for runs |
 //! | `routes` | what workers send |
@@ -15,12 +16,15 @@
 //! the run, which is offered to another one first. What it sends later with the old lease changes nothing. A run that ends
 //! otherwise, at a deadline or because the person cancels, ends its lease: the worker hears of it when it renews.
 //!
-//! Nothing of this is stored. After a restart the core begins the run again, and it has another lease.
+//! A lease is stored before its worker gets the turn. After a restart the core begins the run again: if it asks the same, the worker
+//! has it still, with the old lease. A worker that asks before is told to ask again. Only the text that a worker has reported is not
+//! stored: with the first of it, the lease ends with the process.
 
 mod agent;
 mod body;
 mod command;
 mod desk;
+mod kept;
 mod leases;
 mod openapi;
 mod purpose;

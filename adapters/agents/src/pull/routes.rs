@@ -83,6 +83,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
     let Some(offer) = agent.desk.next(asking, deadline, &agent.stop_waiting).await else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
+    offer.kept().await;
     let (turn_id, lease, worker) = (offer.work.turn.turn, logged(&offer.lease), &*caller.worker.name);
     tracing::info!(agent = &*agent.name, %turn_id, worker, lease, "a worker has a turn");
     let turn = body::turn(&offer.work.turn, &offer.lease, offer.until, offer.is_first);
@@ -111,7 +112,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
         (status = 422, description = "The body is no answer. Nothing of it is used, and the lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "Too many large bodies at once", body = WorkerProblem, content_type = "application/problem+json",
+        (status = 503, description = "Too many large bodies at once, or the gateway stops or has just begun: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -145,6 +146,8 @@ pub(super) async fn answer(
         (status = 409, description = "The lease is not, or no longer, the turn's: stop", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 422, description = "There is no lease in the body", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
+            headers(("Retry-After" = u32, description = "Seconds"))),
+        (status = 503, description = "The gateway stops or has just begun: ask again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -183,7 +186,7 @@ pub(super) async fn renew(
         (status = 422, description = "The body has something else than events. None is reported", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "Too many large bodies at once", body = WorkerProblem, content_type = "application/problem+json",
+        (status = 503, description = "Too many large bodies at once, or the gateway stops or has just begun: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -222,7 +225,7 @@ impl Pull {
             let was_small = size <= SMALL;
             size += piece.len();
             if was_small && size > SMALL && !self.desk.is_known(turn) {
-                return Err(self.not_held(turn, None, &caller, NotHeld::Ended, "a large body"));
+                return Err(self.not_held(turn, None, &caller, self.desk.unknown(), "a large body"));
             }
             room.grow_to(size)
         };
@@ -243,6 +246,7 @@ impl Pull {
         match heard {
             Some(Ok(done)) => Ok(done),
             Some(Err(Refused::NotHeld(why))) => Err(over(why)),
+            Some(Err(Refused::NotStored)) => Err(later("the gateway cannot store it now; send it again")),
             Some(Err(Refused::Wrong(problem))) => Err(problem),
             None => Err(over(NotHeld::Ended)),
         }
@@ -276,6 +280,10 @@ impl Pull {
         let (agent, worker, lease) = (&*self.name, &*caller.worker.name, lease.map(logged));
         tracing::warn!(agent, turn_id = %turn, worker, lease, what, %why, "what a worker sent with this lease is not used");
         let (name, title, detail) = match why {
+            NotHeld::NotYet => return later("the gateway has just begun; send it again with the same lease"),
+            NotHeld::Ended if self.stop_waiting.is_cancelled() => {
+                return later("the gateway stops; send it again with the same lease");
+            }
             NotHeld::Ended => (
                 "lease-ended",
                 "Conflict: the lease is over",
@@ -311,6 +319,13 @@ fn wait_of(parts: &Parts) -> Result<Duration, Problem> {
 fn unauthorized(detail: &'static str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized: the worker is not known", detail)
         .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+/// What the worker should send again.
+fn later(detail: &'static str) -> Problem {
+    let title = "Service unavailable: not now";
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-now", title, detail);
+    problem.with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 
 fn unknown_turn() -> Problem {
@@ -361,7 +376,7 @@ mod tests {
     async fn a_turn_that_could_not_be_written_is_offered_again_at_once() {
         let desk = Arc::new(Desk::new(&PullSection::default()));
         let (commands, _arriving) = mpsc::channel(1);
-        let _entry = desk.enter(runtime::turn("Hi"), commands);
+        let _entry = desk.enter(runtime::turn("Hi"), commands, None);
 
         drop(offer(&desk).await.expect("the turn"));
         drop(sending(Bytes::from_static(b"{}"), offer(&desk).await.expect("after the worker was gone")));
@@ -409,7 +424,7 @@ mod tests {
         let (commands, _arriving) = mpsc::channel(1);
         let given = runtime::turn("Hi");
         let turn = given.turn;
-        let _entry = agent.desk.enter(given, commands);
+        let _entry = agent.desk.enter(given, commands, None);
 
         let (status, read) = post_all(&agent, turn).await;
         assert!(status == StatusCode::CONFLICT && read < 2 * SMALL, "{status} after {read} bytes");

@@ -39,6 +39,11 @@ pub(crate) struct CheckedObject {
 }
 
 impl CheckedObject {
+    /// Whether it says something of the answer's text.
+    pub(crate) const fn has_text(&self) -> bool {
+        self.rewrite.is_some() || self.text.is_some()
+    }
+
     /// Whether it ends the run.
     pub(crate) const fn ends(&self) -> bool {
         self.end.is_some()

@@ -7,6 +7,7 @@ use rejoinder_core::{
 };
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
+use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::{
@@ -220,6 +221,14 @@ impl<'a> WireTurn<'a> {
     /// Says that an approval allows nothing any more.
     pub(crate) fn use_up_approvals(&mut self) {
         self.approvals.iter_mut().for_each(Approval::use_up);
+    }
+
+    /// A digest of what is asked. Of what another run of the turn may have anew, nothing is in it.
+    pub(crate) fn digest(turn: &'a AgentTurn) -> String {
+        let mut asked = Self { attempt: 0, deadline: String::new(), history: Vec::new(), ..Self::with(turn, false) };
+        asked.use_up_approvals();
+        let json = serde_json::to_vec(&asked).expect("texts and lists serialise to JSON");
+        format!("{:x}", Sha256::digest(json))
     }
 
     /// What the operator sees of it: without the bytes of files and the token of the tools.

@@ -173,7 +173,7 @@ async fn the_worker_of_a_run_that_is_cancelled_or_dropped_is_told_to_stop() {
     let served = Served::with(lasting(LONG)).await;
     for is_cancelled in [true, false] {
         let (cancel, agent) = (CancellationToken::new(), Arc::clone(&served.agent));
-        let (token, (events, _reported)) = (cancel.clone(), RunEvents::channel());
+        let (token, (events, _)) = (cancel.clone(), RunEvents::channel());
         let running = tokio::spawn(async move { agent.run(turn("Hi"), events, token).await });
         let held = served.worker().next().await;
         assert_eq!(held.renew().await, StatusCode::OK);
@@ -403,7 +403,7 @@ async fn a_worker_that_is_gone_while_it_waits_gets_no_turn() {
     assert_eq!(finished.reply(), "here");
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
+pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,0 +1,44 @@
+//! The lease of a run as it is stored, so that its worker can go on after a restart of the gateway.
+
+use rejoinder_core::{AgentTurn, RunEvents};
+use serde::{Deserialize, Serialize};
+
+use super::leases::KeptLease;
+use crate::wire::WireTurn;
+
+/// A lease, and of what.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    /// Of a cascade, the member.
+    agent: String,
+    /// [What is asked](WireTurn::digest): a worker that was asked something else answers something else.
+    asked: String,
+    #[serde(flatten)]
+    kept: KeptLease,
+}
+
+/// The lease that a worker had of this turn when the process before ended, if it was asked the same.
+pub(super) fn of(agent: &str, turn: &AgentTurn) -> Option<KeptLease> {
+    let note: Note = serde_json::from_str(turn.holder.as_deref()?).ok()?;
+    (turn.tools.is_none() && note.agent == agent && note.asked == WireTurn::digest(turn)).then_some(note.kept)
+}
+
+/// Stores the lease of a run, before its worker gets the turn. Not of one whose worker calls tools: their calls are in this process.
+pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, events: &RunEvents) {
+    if turn.tools.is_some() {
+        return;
+    }
+    let note = Note { agent: agent.to_owned(), asked: WireTurn::digest(turn), kept };
+    let note = serde_json::to_string(&note).expect("texts serialise to JSON");
+    if let Err(why) = events.hand_out(note).await {
+        tracing::warn!(agent, turn_id = %turn.turn, why, "the lease of a worker would not outlive a restart");
+    }
+}
+
+/// Stores that the lease ends with this process, because what its worker has said is kept here alone.
+///
+/// # Errors
+/// When it cannot be stored now.
+pub(super) async fn forget(turn: &AgentTurn, events: &RunEvents) -> Result<(), String> {
+    if turn.tools.is_some() { Ok(()) } else { events.hand_out("").await }
+}

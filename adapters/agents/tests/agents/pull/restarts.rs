@@ -1,0 +1,201 @@
+//! What becomes of a worker's turn when the process of the gateway ends and another one begins.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use rejoinder_agents::PullSection;
+use rejoinder_core::{AgentRuntime, AgentTurn, Outcome, Reply, RunEvent, RunEvents};
+use reqwest::StatusCode;
+use serde_json::json;
+use tokio::{task::JoinHandle, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    turns::until,
+    worker::{Held, Served, lasting},
+};
+use crate::double::{self, turn};
+
+const LONG: Duration = Duration::from_secs(30);
+
+const SHORT: Duration = Duration::from_secs(1);
+
+/// A run in a process of the gateway, which keeps who does it.
+struct Run {
+    running: JoinHandle<Option<String>>,
+    holder: Arc<Mutex<Option<String>>>,
+}
+
+impl Run {
+    fn of(served: &Served, turn: AgentTurn) -> Self {
+        let (events, mut reported) = RunEvents::channel();
+        let (agent, holder) = (Arc::clone(&served.agent), Arc::new(Mutex::new(turn.holder.clone())));
+        let kept = Arc::clone(&holder);
+        tokio::spawn(async move {
+            while let Some(event) = reported.recv().await {
+                if let RunEvent::HandOut(holder, answer) = event {
+                    *kept.lock() = Some(holder).filter(|holder| !holder.is_empty());
+                    let _ = answer.send(Ok(()));
+                }
+            }
+        });
+        let running = tokio::spawn(async move {
+            match agent.run(turn, events, CancellationToken::new()).await {
+                Ok(Outcome::Reply(Reply { text, .. })) => Some(text),
+                _ => None,
+            }
+        });
+        Self { running, holder }
+    }
+
+    async fn reply(self) -> Option<String> {
+        self.running.await.expect("the run ends")
+    }
+}
+
+/// A worker has a turn with a process that ended, which is returned as another process runs it again; and that process.
+async fn restarted(section: PullSection, before: impl AsyncFnOnce(&Held)) -> (Held, AgentTurn, Served) {
+    let (first, given) = (Served::with(section.clone()).await, turn("Hi"));
+    let run = Run::of(&first, given.clone());
+    let held = first.worker().next().await;
+    before(&held).await;
+    let holder = run.holder.lock().clone();
+    run.running.abort();
+    drop(first);
+    let second = Served::with(section).await;
+    let held = held.used_by(second.worker());
+    (held, AgentTurn { holder, attempt: 2, ..given }, second)
+}
+
+#[tokio::test]
+async fn a_worker_goes_on_after_a_restart_with_the_lease_that_it_has() {
+    let (held, again, served) = restarted(lasting(LONG), async |_| {}).await;
+
+    let run = Run::of(&served, again);
+    until_adopted(&served).await;
+    assert!(served.worker().next_within(0).await.is_none(), "it is with its worker");
+    assert_eq!(held.renew().await, StatusCode::OK);
+    assert_eq!(held.answer(json!({ "reply": "after all" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("after all"));
+}
+
+#[tokio::test]
+async fn a_worker_that_asks_before_its_turn_runs_again_is_told_to_ask_again() {
+    let (held, again, served) = restarted(lasting(LONG), async |_| {}).await;
+
+    let (status, problem) = held.refused(json!({ "reply": "early" })).await;
+    assert_eq!((status, &problem["type"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("urn:rejoinder:problem:not-now")));
+    assert_eq!(held.renew().await, StatusCode::SERVICE_UNAVAILABLE);
+    let run = Run::of(&served, again);
+    until_adopted(&served).await;
+    assert_eq!(held.answer(json!({ "reply": "in time" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("in time"));
+}
+
+#[tokio::test]
+async fn a_worker_that_died_with_the_gateway_costs_one_lease() {
+    let (_held, again, served) = restarted(lasting(SHORT), async |_| {}).await;
+
+    let run = Run::of(&served, again);
+    let other = served.worker().next().await;
+    assert_eq!(other.turn["attempt"], json!(2));
+    assert_eq!(other.answer(json!({ "reply": "another one's" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("another one's"));
+}
+
+/// It survives a second restart, too.
+#[tokio::test]
+async fn a_worker_goes_on_after_two_restarts() {
+    let (held, again, served) = restarted(lasting(LONG), async |_| {}).await;
+    let run = Run::of(&served, AgentTurn { attempt: 2, ..again.clone() });
+    until_adopted(&served).await;
+    let holder = run.holder.lock().clone();
+    assert_eq!(holder, again.holder, "the second run has the note as well");
+    run.running.abort();
+
+    let third = Served::with(lasting(LONG)).await;
+    let run = Run::of(&third, AgentTurn { holder, attempt: 3, ..again });
+    until_adopted(&third).await;
+    assert_eq!(held.used_by(third.worker()).answer(json!({ "reply": "at last" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("at last"));
+}
+
+#[tokio::test]
+async fn a_turn_that_asks_something_else_by_then_is_another_workers() {
+    let (held, again, served) = restarted(lasting(SHORT), async |_| {}).await;
+
+    let run = Run::of(&served, AgentTurn { text: "Hi, and what time is it?".to_owned(), ..again });
+    let other = served.worker().next().await;
+    sleep(SHORT).await;
+    assert_eq!(held.answer(json!({ "reply": "to what it said before" })).await, StatusCode::CONFLICT);
+    drop(other);
+    let other = served.worker().next().await;
+    assert_eq!(other.answer(json!({ "reply": "noon" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("noon"));
+}
+
+/// What it has said is part of the answer, and is not stored.
+#[tokio::test]
+async fn a_worker_that_has_reported_text_loses_its_turn_with_the_process() {
+    let (held, again, served) = restarted(lasting(SHORT), async |held| {
+        assert_eq!(held.report(json!([{ "tool": { "name": "look" } }])).await, StatusCode::OK);
+        assert_eq!(held.report(json!([{ "text": "Half an" }])).await, StatusCode::OK);
+    })
+    .await;
+
+    assert_eq!(again.holder, None);
+    let run = Run::of(&served, again);
+    let other = served.worker().next().await;
+    assert_ne!(held.answer(json!({ "end": true })).await, StatusCode::NO_CONTENT);
+    assert_eq!(other.answer(json!({ "reply": "a whole answer" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("a whole answer"));
+}
+
+#[tokio::test]
+async fn long_after_the_start_a_lease_from_before_it_is_over() {
+    let (held, again, served) = restarted(lasting(SHORT), async |_| {}).await;
+    sleep(SHORT + Duration::from_millis(100)).await;
+
+    assert_eq!(held.renew().await, StatusCode::CONFLICT);
+    let run = Run::of(&served, again);
+    let other = served.worker().next().await;
+    assert_eq!(other.answer(json!({ "reply": "anew" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("anew"));
+}
+
+#[tokio::test]
+async fn while_the_gateway_stops_a_worker_is_told_to_ask_again() {
+    let (served, given) = (Served::with(lasting(LONG)).await, turn("Hi"));
+    let run = Run::of(&served, given);
+    let held = served.worker().next().await;
+
+    served.stop_waiting.cancel();
+    run.running.abort();
+    assert!(run.running.await.is_err());
+
+    assert_eq!(held.answer(json!({ "reply": "meanwhile" })).await, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+/// Of rubbish in its place, nothing is taken.
+#[tokio::test]
+async fn a_note_that_cannot_be_read_is_no_lease() {
+    let served = Served::with(lasting(LONG)).await;
+    for note in ["", "{}", "null", "\u{0}", "{\"agent\":\"fleet\"}"] {
+        let again = AgentTurn { holder: Some(note.to_owned()), attempt: 2, ..turn("Hi") };
+        let (run, answered) = tokio::join!(double::run(&*served.agent, again), async {
+            served.worker().next().await.answer(json!({ "reply": "Hello." })).await
+        });
+        assert_eq!((answered, run.reply().as_str()), (StatusCode::NO_CONTENT, "Hello."), "{note:?}");
+    }
+}
+
+async fn until_adopted(served: &Served) {
+    until("its worker has the turn", || served.agent.describe().contains("1 worker (1 at work)")).await;
+}
