@@ -24,6 +24,18 @@ def keep(turn, is_done):
         except OSError as error:
             print("the lease is not renewed:", error, file=sys.stderr)
 
+def post(turn, answer):
+    """Posts the answer. While the gateway is away or starts (503), the turn is ours still, for the length of a lease."""
+    for _ in range(30):
+        try:
+            return call("POST", f"/turns/{turn['turn_id']}", answer)
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+        except OSError as error:
+            print(error, file=sys.stderr)
+        time.sleep(1)
+
 while True:
     try:
         turn = call("GET", "/next?wait=30")
@@ -36,7 +48,7 @@ while True:
         except Exception as error:
             end = {"error": str(error)}
         is_done.set()
-        call("POST", f"/turns/{turn['turn_id']}", {"lease": turn["lease"]} | end)
+        post(turn, {"lease": turn["lease"]} | end)
     except OSError as error:  # The gateway is away, or (409) the turn is not ours any more: it is answered elsewhere.
         print(error, file=sys.stderr)
         time.sleep(1)

@@ -120,10 +120,41 @@ async fn a_worker_that_is_killed_leaves_its_turn_to_another_one() {
     assert_eq!(ended, 1, "{}", gateway.log());
 }
 
-/// D1.
+/// The status of what a worker sends again until the gateway has begun.
+async fn after_the_start(gateway: &Gateway, turn: &Value, below: &str, body: Value) -> StatusCode {
+    eventually("the gateway has begun", async || {
+        let status = post(gateway, turn, below, body.clone()).await;
+        (status != StatusCode::SERVICE_UNAVAILABLE).then_some(status)
+    })
+    .await
+}
+
+/// D1. Its worker goes on with the lease that it has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_gateway_that_is_killed_while_a_worker_works_gets_one_answer() {
+async fn a_worker_outlives_a_gateway_that_is_killed_and_one_that_is_stopped() {
     let mut gateway = fleet("").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    hook.send("hello").await;
+    let turn = fetch(&gateway).await;
+
+    gateway.kill();
+    gateway.restart().await;
+    assert_eq!(after_the_start(&gateway, &turn, "/renew", json!({})).await, StatusCode::OK);
+    gateway.stop().await;
+    gateway.restart().await;
+    let answer = json!({ "reply": "after all" });
+    assert_eq!(after_the_start(&gateway, &turn, "", answer.clone()).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(settled(&hook, &turn).await, "after all");
+    assert_eq!(post(&gateway, &turn, "", answer).await, StatusCode::CONFLICT);
+    let explained = gateway.explain(turn["turn_id"].as_str().expect("an id"));
+    assert!(!explained.contains(turn["lease"].as_str().expect("a lease")), "{explained}");
+}
+
+/// D1. The lease of a worker that is gone as well ends, and another one has the turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_gateway_that_is_killed_with_its_worker_gets_one_answer() {
+    let mut gateway = fleet("lease = \"1s\"").start().await;
     let hook = gateway.hook("test", TOKEN);
     hook.send("hello").await;
     let before = fetch(&gateway).await;
@@ -137,6 +168,31 @@ async fn a_gateway_that_is_killed_while_a_worker_works_gets_one_answer() {
     assert_eq!(post(&gateway, &before, "", json!({ "reply": "before" })).await, StatusCode::CONFLICT);
     assert_eq!(post(&gateway, &after, "", json!({ "reply": "after" })).await, StatusCode::NO_CONTENT);
     assert_eq!(settled(&hook, &after).await, "after");
+}
+
+/// D1. The example works once, although the gateway is killed meanwhile and is away when it answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_example_answers_a_gateway_that_was_killed_while_it_worked() {
+    let mut gateway = fleet("").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, works, done) =
+        (folder.path().join("worker.py"), folder.path().join("works"), folder.path().join("done"));
+    let source = std::fs::read_to_string(example_path()).expect("the example");
+    let slow = format!(
+        "    open({works:?}, \"a\").write(\"x\")\n    while not os.path.exists({done:?}): time.sleep(0.05)\n    return {{\"reply\""
+    );
+    std::fs::write(&program, source.replace("    return {\"reply\"", &slow)).expect("a worker");
+    let _worker = worker(&gateway, &program);
+
+    let accepted = hook.send("hello").await;
+    eventually("it works", async || works.exists().then_some(())).await;
+    gateway.kill();
+    std::fs::write(&done, "").expect("it may answer");
+    gateway.restart().await;
+
+    assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "You said: hello");
+    assert_eq!(std::fs::read_to_string(&works).expect("what it did"), "x", "once");
 }
 
 /// A10.
