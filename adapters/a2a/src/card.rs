@@ -2,11 +2,15 @@
 
 use url::Url;
 
-use crate::protocol::{Card, Interface};
+use crate::{
+    binding::Binding,
+    protocol::{Card, Interface},
+};
 
 /// An interface of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
+    pub(crate) binding: Binding,
     pub(crate) url: Url,
     pub(crate) tenant: Option<String>,
     pub(crate) streams: bool,
@@ -30,25 +34,25 @@ impl Endpoint {
                 }
             });
         }
-        let is_usable = |one: &&Interface| {
-            one.protocol_binding.eq_ignore_ascii_case("JSONRPC")
-                && (one.protocol_version == "1" || one.protocol_version.starts_with("1."))
+        let binding_of = |one: &Interface| {
+            let is_version_1 = one.protocol_version == "1" || one.protocol_version.starts_with("1.");
+            Binding::named(&one.protocol_binding).filter(|_| is_version_1)
         };
-        let mut usable = interfaces.iter().filter(is_usable).peekable();
-        let Some(first) = usable.peek().copied() else {
+        let mut usable = interfaces.iter().filter_map(|one| Some((one, binding_of(one)?))).peekable();
+        let Some((first, _)) = usable.peek().copied() else {
             let has = interfaces.iter().take(5).map(|one| {
                 format!("{} {} at {}", short(&one.protocol_binding), short(&one.protocol_version), short(&one.url))
             });
             return Err(format!(
-                "its card names no interface with JSON-RPC of version 1, which the gateway speaks; it has {}",
+                "its card names no interface with JSON-RPC or HTTP+JSON of version 1, which the gateway speaks; it has {}",
                 has.collect::<Vec<_>>().join(", ")
             ));
         };
-        let here = usable.find_map(|one| {
+        let here = usable.find_map(|(one, binding)| {
             let at = Url::parse(&one.url).ok().filter(|at| at.origin() == url.origin())?;
-            Some((one, at))
+            Some((one, binding, at))
         });
-        let Some((interface, at)) = here else {
+        let Some((interface, binding, at)) = here else {
             return Err(format!(
                 "its card names the interface {}, which is at another address than `url`: no token and no message is sent there. Set `url` \
                  to that address, or correct the card",
@@ -57,6 +61,7 @@ impl Endpoint {
         };
         let modes = card.default_input_modes.as_deref().unwrap_or_default();
         Ok(Self {
+            binding,
             url: at,
             tenant: interface.tenant.clone().filter(|tenant| !tenant.is_empty()),
             streams: card.capabilities.streaming == Some(true),
@@ -77,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    fn endpoint(card: Value) -> Result<Endpoint, String> {
+    fn chosen(card: Value) -> Result<Endpoint, String> {
         let card: Card = serde_json::from_value(card).expect("a card");
         Endpoint::of(&card, &"https://x.example/agent".parse().expect("a URL"))
     }
@@ -86,19 +91,24 @@ mod tests {
         json!({ "url": url, "protocolBinding": binding, "protocolVersion": version })
     }
 
-    #[test]
-    fn the_first_interface_that_can_be_used_counts() {
+    #[rstest]
+    #[case("HTTP+JSON", Binding::HttpJson)]
+    #[case("jsonrpc", Binding::JsonRpc)]
+    fn the_first_interface_that_can_be_used_counts(#[case] first: &str, #[case] binding: Binding) {
         let card = json!({
             "capabilities": { "streaming": true }, "defaultInputModes": ["text/plain", "image/png"],
             "supportedInterfaces": [
                 interface("https://x.example/grpc", "GRPC", "1.0"),
-                interface("https://x.example/old", "JSONRPC", "0.3"),
-                interface("https://y.example/rpc", "JSONRPC", "1.0"),
-                interface("https://x.example:443/rpc", "JSONRPC", "1.2"),
+                interface("https://x.example/old", first, "0.3"),
+                interface("https://y.example/a2a", first, "1.0"),
+                interface("https://x.example:443/a2a", first, "1.2"),
+                interface("https://x.example/rpc", "JSONRPC", "1.0"),
+                interface("https://x.example/rest", "HTTP+JSON", "1.0"),
             ],
         });
-        let url = "https://x.example/rpc".parse().expect("a URL");
-        assert_eq!(endpoint(card), Ok(Endpoint { url, tenant: None, streams: true, takes_pictures: true }));
+        let url = "https://x.example/a2a".parse().expect("a URL");
+        let endpoint = Endpoint { binding, url, tenant: None, streams: true, takes_pictures: true };
+        assert_eq!(chosen(card), Ok(endpoint));
     }
 
     #[rstest]
@@ -122,6 +132,6 @@ mod tests {
     )]
     #[case::no_url(json!({ "supportedInterfaces": [interface("/rpc", "JSONRPC", "1.0")] }), "at another address")]
     fn a_card_that_cannot_be_used_is_explained(#[case] card: Value, #[case] said: &str) {
-        assert!(endpoint(card).is_err_and(|why| why.contains(said)));
+        assert!(chosen(card).is_err_and(|why| why.contains(said)));
     }
 }

@@ -23,8 +23,9 @@ use url::Url;
 
 use crate::{
     A2aSection,
+    binding::{Binding, JSON_TYPES, Request},
     card::{Endpoint, short},
-    protocol::{self, Card, Event, Method, RpcError, VERSION},
+    protocol::{Card, Event, Method, RpcError, VERSION},
 };
 
 /// The largest card, in bytes.
@@ -87,6 +88,8 @@ impl From<CallError> for AgentError {
 pub struct FoundAgent {
     /// Its name and version.
     pub name: String,
+    /// The binding of the protocol with which it is asked, as its card calls it.
+    pub binding: &'static str,
     /// Whether it streams its answers.
     pub streams: bool,
     /// How long it took to answer.
@@ -103,7 +106,7 @@ pub async fn find(settings: &A2aSection, http: reqwest::Client) -> Result<FoundA
     let (card, endpoint) = connection.read_card().await.map_err(|error| error.to_string())?;
     let name = connection.told(&short(&format!("{} {}", card.name, card.version))).trim().to_owned();
     let name = if name.is_empty() { "an agent without a name".to_owned() } else { name };
-    Ok(FoundAgent { name, streams: endpoint.streams, took: began.elapsed() })
+    Ok(FoundAgent { name, binding: endpoint.binding.name(), streams: endpoint.streams, took: began.elapsed() })
 }
 
 /// The requests to one agent.
@@ -148,7 +151,7 @@ impl Connection {
         let request =
             self.http.get(self.card_url.clone()).headers(self.headers.clone()).header(ACCEPT, "application/json");
         let read = async {
-            let response = self.send(request, BRIEF).await?;
+            let response = self.send(request, None, BRIEF).await?;
             let body = self.body(response, MAX_CARD, BRIEF).await?;
             serde_json::from_slice::<Card>(&body).map_err(|error| CallError::Broken(self.told(&error.to_string())))
         };
@@ -172,8 +175,7 @@ impl Connection {
         params: Value,
         trace: Option<&TraceHeaders>,
     ) -> Result<Event, CallError> {
-        let request = self.post(to, Method::SendMessage, params, trace).header(ACCEPT, "application/json");
-        self.result(request, self.response_timeout).await
+        self.result(to, Method::SendMessage, params, (self.response_timeout, trace)).await
     }
 
     /// Asks for the state of a task, or cancels it.
@@ -187,7 +189,7 @@ impl Connection {
         if method == Method::GetTask {
             params["historyLength"] = 0.into();
         }
-        self.result(self.post(to, method, params, None).header(ACCEPT, "application/json"), BRIEF).await
+        self.result(to, method, params, (BRIEF, None)).await
     }
 
     /// Begins a stream.
@@ -198,17 +200,19 @@ impl Connection {
         params: Value,
         trace: Option<&TraceHeaders>,
     ) -> Result<EventStream<'_>, CallError> {
-        let request = self.post(to, method, params, trace).header(ACCEPT, "text/event-stream, application/json");
-        let response = self.send(request, self.response_timeout).await?;
+        let accept = format!("text/event-stream, {JSON_TYPES}");
+        let request = self.request(to, method, params, trace)?.header(ACCEPT, accept);
+        let response = self.send(request, Some(to.binding), self.response_timeout).await?;
         let content_type = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
         match content_type {
             Some(kind) if kind.starts_with(b"text/event-stream") => {
-                Ok(EventStream { events: Box::pin(response::events(response)), connection: self })
+                let events = Box::pin(response::events(response));
+                Ok(EventStream { events, binding: to.binding, connection: self })
             }
             // A request that is not done has one response.
-            Some(kind) if kind.starts_with(b"application/json") => {
+            Some(kind) if JSON_TYPES.split(", ").any(|json| kind.starts_with(json.as_bytes())) => {
                 let body = self.body(response, MAX_EVENT, self.response_timeout).await?;
-                self.parse::<Event>(&body)?;
+                self.read::<Event>(to.binding, &body)?;
                 Err(CallError::Broken("it answers with one object, though its card says that it streams".to_owned()))
             }
             _ => Err(CallError::Broken(
@@ -217,23 +221,41 @@ impl Connection {
         }
     }
 
-    fn post(&self, to: &Endpoint, method: Method, mut params: Value, trace: Option<&TraceHeaders>) -> RequestBuilder {
-        if let Some(tenant) = &to.tenant {
-            params["tenant"] = tenant.as_str().into();
+    fn request(
+        &self,
+        to: &Endpoint,
+        method: Method,
+        params: Value,
+        trace: Option<&TraceHeaders>,
+    ) -> Result<RequestBuilder, CallError> {
+        let Request { verb, url, body } = to.binding.request(&to.url, to.tenant.as_deref(), method, params)?;
+        let mut request = self.http.request(verb, url).headers(self.headers.clone());
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method.as_str(), "params": params });
-        let request = self.http.post(to.url.clone()).headers(self.headers.clone());
-        let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         let trace = trace.into_iter().flat_map(TraceHeaders::pairs);
-        trace.fold(request, |request, (name, value)| request.header(name, value))
+        Ok(trace.fold(request, |request, (name, value)| request.header(name, value)))
     }
 
-    async fn result<T: DeserializeOwned>(&self, request: RequestBuilder, limit: Duration) -> Result<T, CallError> {
-        let response = self.send(request, limit).await?;
-        self.parse(&self.body(response, MAX_EVENT, limit).await?)
+    async fn result<T: DeserializeOwned>(
+        &self,
+        to: &Endpoint,
+        method: Method,
+        params: Value,
+        (limit, trace): (Duration, Option<&TraceHeaders>),
+    ) -> Result<T, CallError> {
+        let request = self.request(to, method, params, trace)?.header(ACCEPT, JSON_TYPES);
+        let response = self.send(request, Some(to.binding), limit).await?;
+        self.read(to.binding, &self.body(response, MAX_EVENT, limit).await?)
     }
 
-    async fn send(&self, request: RequestBuilder, limit: Duration) -> Result<Response, CallError> {
+    /// Sends a request, and waits until its response begins. `binding`: that of its errors.
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        binding: Option<Binding>,
+        limit: Duration,
+    ) -> Result<Response, CallError> {
         let mut response = match timeout(limit, request.send()).await {
             Err(_) => return Err(CallError::Stalled(format!("no response for {limit:?}"))),
             Ok(Err(error)) if error.is_connect() => return Err(CallError::Unreachable(self.told(&chain(error)))),
@@ -249,16 +271,11 @@ impl Connection {
             return Err(CallError::Refused { status: status.to_string(), message });
         }
         let body = error_body(&mut response).await;
-        // Some servers send the protocol's own errors with a status.
-        match serde_json::from_slice::<protocol::Response<serde::de::IgnoredAny>>(&body) {
-            Ok(protocol::Response { error: Some(RpcError { code, message }), .. }) if code != 0 => {
-                Err(CallError::Rpc(RpcError { code, message: self.told(&message) }))
-            }
-            _ => {
-                let message = self.told(&String::from_utf8_lossy(&body));
-                Err(CallError::Refused { status: status.to_string(), message })
-            }
-        }
+        let error = binding.and_then(|binding| binding.error(status, &body));
+        Err(self.masked(error.unwrap_or_else(|| {
+            let message = String::from_utf8_lossy(&body).into_owned();
+            CallError::Refused { status: status.to_string(), message }
+        })))
     }
 
     async fn body(&self, mut response: Response, most: usize, limit: Duration) -> Result<Vec<u8>, CallError> {
@@ -272,16 +289,21 @@ impl Connection {
         }
     }
 
-    fn parse<T: DeserializeOwned>(&self, json: &[u8]) -> Result<T, CallError> {
-        match serde_json::from_slice(json) {
-            Ok(protocol::Response { error: Some(RpcError { code, message }), .. }) => {
-                Err(CallError::Rpc(RpcError { code, message: self.told(&message) }))
+    fn read<T: DeserializeOwned>(&self, binding: Binding, json: &[u8]) -> Result<T, CallError> {
+        binding.read(json).map_err(|error| self.masked(error))
+    }
+
+    /// An error with words of the server, for the operator.
+    fn masked(&self, error: CallError) -> CallError {
+        match error {
+            CallError::Rpc(RpcError { code, message }) => {
+                CallError::Rpc(RpcError { code, message: self.told(&message) })
             }
-            Ok(protocol::Response { result: Some(result), .. }) => Ok(result),
-            Ok(_) => Err(CallError::Broken("a response has neither a `result` nor an `error`".to_owned())),
-            Err(error) => {
-                Err(CallError::Broken(format!("a message cannot be read: {}", self.told(&error.to_string()))))
+            CallError::Refused { status, message } => {
+                CallError::Refused { status: self.told(&status), message: self.told(&message) }
             }
+            CallError::Broken(why) => CallError::Broken(self.told(&why)),
+            CallError::Unreachable(_) | CallError::Cut(_) | CallError::Stalled(_) => error,
         }
     }
 
@@ -294,6 +316,7 @@ impl Connection {
 /// The events of a task.
 pub(crate) struct EventStream<'a> {
     events: Pin<Box<dyn Stream<Item = Result<rejoinder_agents::response::ServerEvent, EventsError>> + Send>>,
+    binding: Binding,
     connection: &'a Connection,
 }
 
@@ -304,7 +327,7 @@ impl EventStream<'_> {
         match timeout(limit, self.events.next()).await {
             Err(_) => Err(CallError::Stalled(format!("nothing came for {limit:?} (`idle_timeout`)"))),
             Ok(None) => Ok(None),
-            Ok(Some(Ok(event))) => self.connection.parse(event.data.as_bytes()).map(Some),
+            Ok(Some(Ok(event))) => self.connection.read(self.binding, event.data.as_bytes()).map(Some),
             Ok(Some(Err(EventsError::Cut(why)))) => Err(CallError::Cut(self.connection.told(&why))),
             Ok(Some(Err(EventsError::Broken(why)))) => Err(CallError::Broken(why)),
         }

@@ -1,5 +1,5 @@
-//! Agents behind a server with the [Agent2Agent protocol](https://a2a-protocol.org) (A2A), version 1, by its JSON-RPC binding. The gateway
-//! is the client.
+//! Agents behind a server with the [Agent2Agent protocol](https://a2a-protocol.org) (A2A), version 1, by its bindings JSON-RPC and
+//! HTTP+JSON. The gateway is the client.
 //!
 //! A session of ours is a context of the agent, and a run is a message in it, from which the agent makes a task. A task that asks for more
 //! input goes on with the next message of the session. After a crash of the gateway the next run of a turn follows the task that the run
@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `section` | the configuration |
 //! | `protocol` | the messages of the protocol (no I/O) |
+//! | `binding` | how the two bindings differ: requests, results and errors (no I/O) |
 //! | `card` | where an agent is asked, as its card says (no I/O) |
 //! | `connection` | requests: the card, calls and streams, within bounds |
 //! | `memory` | which context and task of the agent belongs to which session of ours |
@@ -20,6 +21,7 @@
 //! It never sends a request to another host than the configured one, and never follows a redirect.
 
 mod answer;
+mod binding;
 mod card;
 mod connection;
 mod memory;

@@ -50,10 +50,11 @@ mod tests {
     use rejoinder_core::conformance::runtime::turn;
 
     use super::*;
-    use crate::memory::TaskMemory;
+    use crate::{binding::Binding, memory::TaskMemory};
 
     fn endpoint(streams: bool) -> Endpoint {
-        Endpoint { url: "http://127.0.0.1:9/".parse().expect("a URL"), tenant: None, streams, takes_pictures: false }
+        let url = "http://127.0.0.1:9/".parse().expect("a URL");
+        Endpoint { binding: Binding::JsonRpc, url, tenant: None, streams, takes_pictures: false }
     }
 
     #[test]

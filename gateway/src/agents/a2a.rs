@@ -46,9 +46,12 @@ impl AgentFactory for A2a {
         let url = rejoinder_agents::redacted_url(&section.url);
         let who = format!("the A2A agent at {}{role}", url.as_str().trim_end_matches('/'));
         vec![match rejoinder_a2a::find(section, http.clone()).await {
-            Ok(FoundAgent { name, streams, took }) => {
+            Ok(FoundAgent { name, binding, streams, took }) => {
                 let how = if streams { "streams its answers" } else { "does not stream its answers" };
-                Finding::ok(about, format!("{who}: {name} answers after {:.1} s, and {how}", took.as_secs_f64()))
+                Finding::ok(
+                    about,
+                    format!("{who}: {name} answers after {:.1} s over {binding}, and {how}", took.as_secs_f64()),
+                )
             }
             Err(reason) => {
                 let advice = format!("Start the agent, or correct {about}.url and {about}.token.");

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
+use rstest::rstest;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -198,15 +199,15 @@ async fn a_program_that_is_not_there_or_speaks_something_else_is_wrong() {
     other.assert_finding("agents.main", "wrong", &["exit code 1", "no key"]);
 }
 
-/// Runs the doctor for an agent whose card names the interface at `interface`, or its own address.
+/// Runs the doctor for an agent whose card names the interface at `interface`, or its own address, with this binding.
 #[cfg(feature = "a2a")]
-async fn run_doctor_for_a_card(interface: Option<&'static str>) -> DoctorRun {
+async fn run_doctor_for_a_card(interface: Option<&'static str>, binding: &'static str) -> DoctorRun {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let url = interface.map_or_else(|| format!("http://{address}/"), ToOwned::to_owned);
     let card = json!({
         "name": "helper", "version": "2.1", "capabilities": { "streaming": true },
-        "supportedInterfaces": [{ "url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
+        "supportedInterfaces": [{ "url": url, "protocolBinding": binding, "protocolVersion": "1.0" }],
     });
     let routes = Router::new().route("/.well-known/agent-card.json", axum::routing::get(async || Json(card)));
     tokio::spawn(async move { axum::serve(listener, routes).await });
@@ -219,18 +220,20 @@ fn a2a_agent(address: &str) -> String {
 }
 
 #[cfg(feature = "a2a")]
+#[rstest]
 #[tokio::test]
-async fn an_a2a_agent_is_well_if_its_card_can_be_used() {
-    let doctor = run_doctor_for_a_card(None).await;
+async fn an_a2a_agent_is_well_if_its_card_can_be_used(#[values("JSONRPC", "HTTP+JSON")] binding: &'static str) {
+    let doctor = run_doctor_for_a_card(None, binding).await;
 
     assert_eq!(doctor.code, Some(0));
-    doctor.assert_finding("agents.main", "ok", &["the default", "helper 2.1 answers after", "streams its answers"]);
+    let over = format!("over {binding}, and streams its answers");
+    doctor.assert_finding("agents.main", "ok", &["the default", "helper 2.1 answers after", &over]);
 }
 
 #[cfg(feature = "a2a")]
 #[tokio::test]
 async fn an_a2a_agent_that_is_not_there_or_is_somewhere_else_is_wrong() {
-    let elsewhere = run_doctor_for_a_card(Some("http://127.0.0.2:9/")).await;
+    let elsewhere = run_doctor_for_a_card(Some("http://127.0.0.2:9/"), "JSONRPC").await;
     elsewhere.assert_finding("agents.main", "wrong", &["http://127.0.0.2:9/", "another address than `url`"]);
 
     let missing = DoctorRun::in_folder(folder(&a2a_agent(&unused_address().await.to_string())).await.path()).await;
