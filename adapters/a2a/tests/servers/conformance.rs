@@ -12,7 +12,7 @@ use rejoinder_core::{
 };
 use serde_json::json;
 
-use crate::server::{Answer, Piece, Received, Server, agent, says, task, task_event, text_event};
+use crate::server::{Answer, HTTP_JSON, JSON_RPC, Piece, Received, Server, agent, says, task, task_event, text_event};
 
 type Conducts = Arc<Mutex<HashMap<u64, Conduct>>>;
 
@@ -22,13 +22,13 @@ struct Double {
     conducts: Conducts,
 }
 
-async fn double(streams: bool) -> Double {
+async fn double(binding: &'static str, streams: bool) -> Double {
     let conducts = Conducts::default();
     let director = {
         let conducts = Arc::clone(&conducts);
         move |request: &Received| answer(&conducts, request)
     };
-    let server = if streams { Server::streaming(director).await } else { Server::whole(director).await };
+    let server = Server::with(binding, streams, director).await;
     Double { agent: Arc::new(agent(server.section())), server, conducts }
 }
 
@@ -74,10 +74,22 @@ impl AgentDouble for Double {
     }
 }
 
-mod streaming {
-    rejoinder_core::runtime_conformance!(super::double(true));
+mod json_rpc {
+    mod streaming {
+        rejoinder_core::runtime_conformance!(super::super::double(super::super::JSON_RPC, true));
+    }
+
+    mod whole {
+        rejoinder_core::runtime_conformance!(super::super::double(super::super::JSON_RPC, false));
+    }
 }
 
-mod whole {
-    rejoinder_core::runtime_conformance!(super::double(false));
+mod http_json {
+    mod streaming {
+        rejoinder_core::runtime_conformance!(super::super::double(super::super::HTTP_JSON, true));
+    }
+
+    mod whole {
+        rejoinder_core::runtime_conformance!(super::super::double(super::super::HTTP_JSON, false));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use axum::http::HeaderMap;
 use rejoinder_a2a::A2aSection;
 use rejoinder_config::Secret;
 use rejoinder_core::{AgentRuntime, conformance::runtime::turn};
@@ -9,7 +10,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::server::{
-    Answer, Piece, Server, agent, card, event, raw, run, says, status_event, task, task_event, text_event,
+    Answer, HTTP_JSON, JSON_RPC, Piece, Server, agent, card, event, raw, run, says, status_event, task, task_event,
+    text_event,
 };
 
 /// A text of this many bytes.
@@ -55,12 +57,65 @@ async fn rubbish_is_an_error_that_says_what_it_is(#[case] answer: Answer, #[case
     assert!(finished.error().contains(said), "{}", finished.error());
 }
 
+/// A `google.rpc.Status`, as HTTP+JSON tells errors.
+fn failure(code: u16, error: &Value) -> Answer {
+    Answer::json(&json!({ "error": error })).with_status(code)
+}
+
+#[rstest]
+#[case::half_a_line(Answer::stream([raw("data: {\"task\"")]), "it ended before it had answered")]
+#[case::no_json(Answer::stream([raw("data: {\"task\": [}\n\n")]), "cannot be read")]
+#[case::no_object(Answer::stream([raw("data: 7\n\n")]), "cannot be read")]
+#[case::another_type(Answer::stream([raw("data: {\"task\": {\"id\": 7}}\n\n")]), "cannot be read")]
+#[case::an_envelope(Answer::stream([raw("data: {\"result\": {}}\n\n")]), "it ended before it had answered")]
+#[case::an_error_in_the_stream(
+    Answer::stream([raw("event: error\ndata: {\"error\":{\"code\":500,\"status\":\"INTERNAL\",\"message\":\"out of memory\"}}\n\n")]),
+    "500 INTERNAL: out of memory"
+)]
+#[case::an_error_in_place_of_it(Answer::error(-32_603, "out of memory"), "error -32603: out of memory")]
+#[case::an_error_without_a_reason(failure(503, &json!({ "status": "UNAVAILABLE", "message": "busy" })), "503 UNAVAILABLE: busy")]
+#[case::an_error_of_null(failure(500, &json!({ "code": null, "message": null, "details": null })), "the agent failed: 500")]
+#[case::another_status(Answer::of("text/plain", vec![raw("busy")]).with_status(503), "503 Service Unavailable: busy")]
+#[case::a_huge_error(Answer::of("text/plain", vec![raw(long(5 << 20))]).with_status(404), "404 Not Found: xxx")]
+#[case::one_object(
+    Answer::of("application/a2a+json", vec![raw(json!({ "task": task("COMPLETED", None, Some("x")) }).to_string())]),
+    "answers with one object"
+)]
+#[case::a_page(Answer::of("text/html", vec![raw("<p>Hello")]), "no event stream")]
+#[case::a_redirect(Answer::of("text/plain", vec![]).with_status(307).with("location", "http://127.0.0.1:9/"), "not followed")]
+#[case::a_huge_event(Answer::stream([raw(long(5 << 20))]), "more than 4194304 bytes")]
+#[tokio::test]
+async fn rubbish_over_http_json_is_an_error_that_says_what_it_is(#[case] answer: Answer, #[case] said: &str) {
+    let server = Server::with(HTTP_JSON, true, move |_| answer.clone()).await;
+
+    let finished = run(&agent(server.section()), turn("Hi")).await;
+
+    let error = finished.error();
+    assert!(error.contains(said) && error.len() < 1_000, "{error}");
+}
+
+#[rstest]
+#[case::huge(Answer::of("application/json", vec![raw(long((4 << 20) + 1))]), "more than 4194304 bytes")]
+#[case::no_json(Answer::of("application/json", vec![raw("<html>")]), "cannot be read")]
+#[case::nothing(Answer::of("application/json", vec![]), "cannot be read")]
+#[case::no_task(Answer::json(&json!({})), "it ended before it had answered")]
+#[case::an_error_that_is_done(failure(200, &json!({ "code": 500, "message": "busy" })), "the agent failed: 500: busy")]
+#[case::an_id_that_is_no_id(Answer::json(&json!({ "task": { "id": ".." } })), "cannot be part of a URL")]
+#[tokio::test]
+async fn a_result_over_http_json_that_is_none_says_what_it_is(#[case] answer: Answer, #[case] said: &str) {
+    let server = Server::with(HTTP_JSON, false, move |_| answer.clone()).await;
+
+    let error = run(&agent(server.section()), turn("Hi")).await.error();
+
+    assert!(error.contains(said), "{error}");
+}
+
 #[rstest]
 #[case::not_there(Answer::of("text/plain", vec![raw("nothing here")]).with_status(404), "404 Not Found: nothing here")]
 #[case::no_json(Answer::of("application/json", vec![raw("<html>")]), "its card cannot be read")]
 #[case::huge(Answer::of("application/json", vec![raw(long(256 * 1024 + 1))]), "more than 262144 bytes")]
 #[case::a_redirect(Answer::of("text/plain", vec![]).with_status(302).with("location", "http://127.0.0.1:9/"), "not followed")]
-#[case::another_host(Answer::json(&card("http://127.0.0.2/", true)), "http://127.0.0.2/, which is at another address")]
+#[case::another_host(Answer::json(&card("http://127.0.0.2/", JSON_RPC, true)), "http://127.0.0.2/, which is at another address")]
 #[case::nothing(Answer::json(&json!({})), "names no interface")]
 #[tokio::test]
 async fn a_card_that_cannot_be_used_stops_every_request(#[case] answer: Answer, #[case] said: &str) {
@@ -77,9 +132,10 @@ async fn a_card_that_cannot_be_used_stops_every_request(#[case] answer: Answer, 
     assert!(agent.probe().await.is_some_and(|found| found.is_err()));
 }
 
+#[rstest]
 #[tokio::test]
-async fn the_secrets_are_sent_and_are_in_no_error() {
-    let server = Server::streaming(|request| {
+async fn the_secrets_are_sent_and_are_in_no_error(#[values(JSON_RPC, HTTP_JSON)] binding: &'static str) {
+    let server = Server::with(binding, true, |request| {
         let sent = |name| request.headers[name].to_str().expect("a text").to_owned();
         Answer::error(-32_603, &format!("{} and {} are wrong", sent("authorization"), sent("x-tenant")))
     })
@@ -90,8 +146,22 @@ async fn the_secrets_are_sent_and_are_in_no_error() {
     let finished = run(&agent(section), turn("Hi")).await;
 
     assert_eq!(finished.error(), "the agent failed: error -32603: Bearer [key] and [key] are wrong");
-    let card = &server.requests("")[0];
-    assert!(card.headers["authorization"] == "Bearer token-secret" && card.headers["a2a-version"] == "1.0", "{card:?}");
+    let sent = [&server.requests("")[0].headers, &server.requests("SendStreamingMessage")[0].headers];
+    let are_right = |sent: &HeaderMap| sent["authorization"] == "Bearer token-secret" && sent["a2a-version"] == "1.0";
+    assert!(sent.into_iter().all(are_right), "{sent:?}");
+}
+
+/// An error of HTTP+JSON has a name of the server's choice.
+#[tokio::test]
+async fn a_secret_is_not_in_the_name_of_an_error() {
+    let server = Server::with(HTTP_JSON, true, |request| {
+        let sent = request.headers["authorization"].to_str().expect("a text").to_owned();
+        failure(500, &json!({ "status": sent, "message": "no" }))
+    })
+    .await;
+    let section = A2aSection { token: Some("token-secret".into()), ..server.section() };
+
+    assert_eq!(run(&agent(section), turn("Hi")).await.error(), "the agent failed: 500 Bearer [key]: no");
 }
 
 #[rstest]

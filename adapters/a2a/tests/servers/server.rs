@@ -18,11 +18,17 @@ pub(crate) use rejoinder_testkit::scripted_http::{Piece, raw};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::http_json;
+
+/// The bindings, as cards call them.
+pub(crate) const JSON_RPC: &str = "JSONRPC";
+pub(crate) const HTTP_JSON: &str = "HTTP+JSON";
+
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    pieces: Vec<Piece>,
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl Answer {
@@ -95,7 +101,10 @@ pub(crate) fn says(pieces: &[&str]) -> Answer {
 /// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
+    /// The verb and the path.
+    pub(crate) line: String,
     pub(crate) headers: HeaderMap,
+    /// As JSON-RPC has it.
     pub(crate) body: Value,
 }
 
@@ -131,27 +140,28 @@ pub(crate) struct Server {
 }
 
 /// A card of an agent at `url`.
-pub(crate) fn card(url: &str, streams: bool) -> Value {
+pub(crate) fn card(url: &str, binding: &str, streams: bool) -> Value {
     json!({
         "name": "double", "version": "2.1", "capabilities": { "streaming": streams }, "defaultInputModes": ["text/plain"],
-        "supportedInterfaces": [{ "url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
+        "supportedInterfaces": [{ "url": url, "protocolBinding": binding, "protocolVersion": "1.0" }],
     })
 }
 
 impl Server {
-    /// An agent that streams: `director` answers the requests of the protocol.
-    pub(crate) async fn streaming(mut director: impl FnMut(&Received) -> Answer + Send + 'static) -> Self {
-        Self::directed(move |request, own| match request.method() {
-            "" => Answer::json(&card(own, true)),
-            _ => director(request),
-        })
-        .await
+    /// An agent that streams: `director` answers the requests of the protocol, in JSON-RPC.
+    pub(crate) async fn streaming(director: impl FnMut(&Received) -> Answer + Send + 'static) -> Self {
+        Self::with(JSON_RPC, true, director).await
     }
 
-    /// The same of an agent that does not stream.
-    pub(crate) async fn whole(mut director: impl FnMut(&Received) -> Answer + Send + 'static) -> Self {
+    /// The same of an agent with this binding.
+    pub(crate) async fn with(
+        binding: &'static str,
+        streams: bool,
+        mut director: impl FnMut(&Received) -> Answer + Send + 'static,
+    ) -> Self {
         Self::directed(move |request, own| match request.method() {
-            "" => Answer::json(&card(own, false)),
+            "" => Answer::json(&card(own, binding, streams)),
+            _ if binding == HTTP_JSON => http_json::answer(director(request)),
             _ => director(request),
         })
         .await
@@ -212,7 +222,11 @@ async fn respond(
     let is_card = method == Method::GET && uri.path() == "/.well-known/agent-card.json";
     let (answer, work) = {
         let mut script = script.lock().expect("not poisoned");
-        let request = Received { headers, body: serde_json::from_slice(&body).unwrap_or(Value::Null) };
+        let mut body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if body.get("method").is_none() {
+            body = http_json::request(&method, &uri, body);
+        }
+        let request = Received { line: format!("{method} {}", uri.path()), headers, body };
         assert!(is_card || !request.method().is_empty(), "{method} {uri}");
         let own = script.own.clone();
         let answer = (script.director)(&request, &own);

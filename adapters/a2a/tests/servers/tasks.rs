@@ -11,13 +11,22 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{
-    Answer, Piece, Received, Server, agent, event, run, says, status_event, task, task_event, text_event,
+use crate::{
+    http_json,
+    server::{
+        Answer, HTTP_JSON, JSON_RPC, Piece, Received, Server, agent, card, event, run, says, status_event, task,
+        task_event, text_event,
+    },
 };
 
 /// An agent that streams this as its answer to every message.
 async fn streaming(pieces: Vec<Piece>) -> Server {
-    Server::streaming(move |request| match request.method() {
+    streaming_with(JSON_RPC, pieces).await
+}
+
+/// The same with this binding.
+async fn streaming_with(binding: &'static str, pieces: Vec<Piece>) -> Server {
+    Server::with(binding, true, move |request| match request.method() {
         "SendStreamingMessage" => Answer::stream(pieces.clone()),
         _ => Answer::result(&task("CANCELED", None, None)),
     })
@@ -29,15 +38,19 @@ fn next(before: &AgentTurn, text: &str, own_session: Option<String>) -> AgentTur
     AgentTurn { session: before.session, own_session, ..turn(text) }
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_answer_is_drafted_while_it_comes() {
-    let server = streaming(vec![
-        task_event("SUBMITTED"),
-        status_event("WORKING", Some("looking")),
-        text_event("Hello, "),
-        text_event("Ada."),
-        status_event("COMPLETED", None),
-    ])
+async fn an_answer_is_drafted_while_it_comes(#[values(JSON_RPC, HTTP_JSON)] binding: &'static str) {
+    let server = streaming_with(
+        binding,
+        vec![
+            task_event("SUBMITTED"),
+            status_event("WORKING", Some("looking")),
+            text_event("Hello, "),
+            text_event("Ada."),
+            status_event("COMPLETED", None),
+        ],
+    )
     .await;
 
     let finished = run(&agent(server.section()), turn("Hi")).await;
@@ -80,8 +93,11 @@ async fn a_task_that_needs_an_authorization_is_an_error_and_canceled() {
 /// The answer of the person goes on in the task, also after a restart of the gateway.
 #[rstest]
 #[tokio::test]
-async fn a_question_of_a_task_is_answered_by_the_next_message(#[values(false, true)] is_restarted: bool) {
-    let server = Server::streaming(|request| match request.message().get("taskId") {
+async fn a_question_of_a_task_is_answered_by_the_next_message(
+    #[values(JSON_RPC, HTTP_JSON)] binding: &'static str,
+    #[values(false, true)] is_restarted: bool,
+) {
+    let server = Server::with(binding, true, |request| match request.message().get("taskId") {
         None => Answer::stream([task_event("WORKING"), status_event("INPUT_REQUIRED", Some("Which day?"))]),
         Some(_) => Answer::stream([
             event(&json!({ "task": task("INPUT_REQUIRED", Some("Which day?"), None) })),
@@ -182,9 +198,10 @@ async fn a_context_with_a_removed_turn_is_not_remembered() {
     assert!(stored.len() == 2 && stored[0].contains("c1") && stored[1].is_empty(), "{stored:?}");
 }
 
+#[rstest]
 #[tokio::test]
-async fn a_run_that_is_stopped_cancels_its_task() {
-    let server = streaming(vec![task_event("WORKING"), Piece::Stall]).await;
+async fn a_run_that_is_stopped_cancels_its_task(#[values(JSON_RPC, HTTP_JSON)] binding: &'static str) {
+    let server = streaming_with(binding, vec![task_event("WORKING"), Piece::Stall]).await;
     let agent = agent(server.section());
     let (events, mut reported) = RunEvents::channel();
     let cancel = CancellationToken::new();
@@ -214,9 +231,10 @@ async fn a_stream_that_breaks_is_followed_by_another_one(
     #[case] states: &'static [&'static str],
     #[case] texts: &'static [&'static str],
     #[case] streamed: &'static [&'static str],
+    #[values(JSON_RPC, HTTP_JSON)] binding: &'static str,
 ) {
     let mut asked = 0;
-    let server = Server::streaming(move |request| match request.method() {
+    let server = Server::with(binding, true, move |request| match request.method() {
         "SendStreamingMessage" => Answer::stream([task_event("WORKING"), text_event("Hel"), Piece::Cut]),
         "SubscribeToTask" => {
             let known = event(&json!({ "task": task("WORKING", None, Some("Hel")) }));
@@ -236,10 +254,11 @@ async fn a_stream_that_breaks_is_followed_by_another_one(
     assert!(server.requests("CancelTask").is_empty());
 }
 
+#[rstest]
 #[tokio::test]
-async fn an_agent_that_does_not_stream_is_asked_for_the_state() {
+async fn an_agent_that_does_not_stream_is_asked_for_the_state(#[values(JSON_RPC, HTTP_JSON)] binding: &'static str) {
     let mut asked = 0;
-    let server = Server::whole(move |request| match request.method() {
+    let server = Server::with(binding, false, move |request| match request.method() {
         "SendMessage" => Answer::result(&json!({ "task": task("SUBMITTED", None, None) })),
         "GetTask" => {
             asked += 1;
@@ -262,9 +281,13 @@ async fn an_agent_that_does_not_stream_is_asked_for_the_state() {
 #[case::it_has_failed(&["FAILED"], 1)]
 #[case::it_was_canceled(&["CANCELED"], 1)]
 #[tokio::test]
-async fn a_task_is_followed_after_a_crash(#[case] states: &'static [&'static str], #[case] messages: usize) {
+async fn a_task_is_followed_after_a_crash(
+    #[case] states: &'static [&'static str],
+    #[case] messages: usize,
+    #[values(JSON_RPC, HTTP_JSON)] binding: &'static str,
+) {
     let mut asked = 0;
-    let server = Server::whole(move |request| {
+    let server = Server::with(binding, false, move |request| {
         if request.method() == "SendMessage" {
             return Answer::result(&json!({ "task": task("COMPLETED", None, Some("Done.")) }));
         }
@@ -286,8 +309,11 @@ async fn a_task_is_followed_after_a_crash(#[case] states: &'static [&'static str
 #[case(-32_001)]
 #[case(-32_602)]
 #[tokio::test]
-async fn a_context_that_is_lost_is_begun_again(#[case] code: i64) {
-    let server = Server::streaming(move |request| match request.message().get("contextId") {
+async fn a_context_that_is_lost_is_begun_again(
+    #[case] code: i64,
+    #[values(JSON_RPC, HTTP_JSON)] binding: &'static str,
+) {
+    let server = Server::with(binding, true, move |request| match request.message().get("contextId") {
         Some(_) => Answer::error(code, "unknown"),
         None => says(&["Hello again."]),
     })
@@ -311,4 +337,32 @@ async fn without_an_introduction_the_agent_gets_the_words_alone() {
 
     assert_eq!(server.requests("SendStreamingMessage")[0].texts(), ["Hi"]);
     assert_eq!(agent.history(), 0);
+}
+
+/// The tenant that the card names is in every request: in the path of HTTP+JSON, and in the message.
+#[rstest]
+#[case(JSON_RPC, ["POST /", "POST /"])]
+#[case(HTTP_JSON, ["POST /acme/message:stream", "POST /acme/tasks/t1:cancel"])]
+#[tokio::test]
+async fn every_request_names_the_tenant_of_the_interface(#[case] binding: &'static str, #[case] lines: [&str; 2]) {
+    let works = || Answer::stream([task_event("WORKING"), Piece::Stall]);
+    let server = Server::directed(move |request, own| {
+        let mut card = card(own, binding, true);
+        card["supportedInterfaces"][0]["tenant"] = "acme".into();
+        match request.method() {
+            "" => Answer::json(&card),
+            _ if binding == HTTP_JSON => http_json::answer(works()),
+            _ => works(),
+        }
+    })
+    .await;
+    let idle_timeout = std::time::Duration::from_millis(100);
+
+    let finished = run(&agent(A2aSection { idle_timeout, ..server.section() }), turn("Hi")).await;
+
+    assert!(finished.outcome.is_err());
+    server.until("CancelTask").await;
+    let sent = ["SendStreamingMessage", "CancelTask"].map(|method| server.requests(method).remove(0));
+    assert_eq!([&*sent[0].line, &*sent[1].line], lines);
+    assert!(sent.iter().all(|request| request.body["params"]["tenant"] == "acme"), "{sent:?}");
 }
