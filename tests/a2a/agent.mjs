@@ -1,4 +1,5 @@
-// An agent on the server of @a2a-js/sdk, which speaks the protocol. Arguments: its port, and "whole" if it does not stream.
+// An agent on the server of @a2a-js/sdk, which speaks the protocol. Arguments: its port, its binding as a card calls it, and "whole" if it
+// does not stream.
 //
 // "fail" fails, "message" is answered by a message, "book" asks for the day, "slow" waits for POST /test/release, and everything is echoed.
 // GET /test/state has the numbers of tasks that were begun and canceled, and the contexts of all messages.
@@ -8,10 +9,11 @@ const require = createRequire(process.env.REJOINDER_COUNTERPARTS + "/");
 const express = require("express");
 const { AGENT_CARD_PATH, A2A_PROTOCOL_VERSION, TaskState, Role } = require("@a2a-js/sdk");
 const { InMemoryTaskStore, DefaultRequestHandler, AgentEvent } = require("@a2a-js/sdk/server");
-const { agentCardHandler, jsonRpcHandler, UserBuilder } = require("@a2a-js/sdk/server/express");
+const { agentCardHandler, jsonRpcHandler, restHandler, UserBuilder } = require("@a2a-js/sdk/server/express");
 
 const port = Number(process.argv[2]);
-const streaming = process.argv[3] !== "whole";
+const protocolBinding = process.argv[3];
+const streaming = process.argv[4] !== "whole";
 const card = {
   name: "echo",
   description: "An agent of the tests",
@@ -22,7 +24,7 @@ const card = {
   securitySchemes: {},
   securityRequirements: [],
   supportedInterfaces: [
-    { url: `http://127.0.0.1:${port}/`, protocolBinding: "JSONRPC", tenant: "", protocolVersion: A2A_PROTOCOL_VERSION },
+    { url: `http://127.0.0.1:${port}/`, protocolBinding, tenant: "", protocolVersion: A2A_PROTOCOL_VERSION },
   ],
   capabilities: { streaming, pushNotifications: false, extensions: [], extendedAgentCard: false },
   defaultInputModes: ["text/plain"],
@@ -114,5 +116,6 @@ app.post("/test/release", (_, response) => {
   response.json({});
 });
 app.use(`/${AGENT_CARD_PATH}`, agentCardHandler({ agentCardProvider: requestHandler }));
-app.use(jsonRpcHandler({ requestHandler, userBuilder: UserBuilder.noAuthentication }));
+const bindingHandler = protocolBinding === "HTTP+JSON" ? restHandler : jsonRpcHandler;
+app.use(bindingHandler({ requestHandler, userBuilder: UserBuilder.noAuthentication }));
 app.listen(port, "127.0.0.1");

@@ -18,16 +18,16 @@ pub struct A2aServer {
 }
 
 impl A2aServer {
-    /// Starts it and waits until it responds.
+    /// Starts it with this binding, as a card calls it, and waits until it responds.
     ///
     /// # Panics
     /// If its packages are not installed: run the tests with `cargo xtask test`.
-    pub async fn start(streams: bool) -> Self {
+    pub async fn start(binding: &str, streams: bool) -> Self {
         let (port, installed) = (free_port(), counterparts());
         assert!(installed.join("node_modules/@a2a-js/sdk").exists(), "@a2a-js/sdk is missing: run `cargo xtask test`");
         let process = Command::new("node")
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("a2a/agent.mjs"))
-            .args([&*port.to_string(), if streams { "streams" } else { "whole" }])
+            .args([&*port.to_string(), binding, if streams { "streams" } else { "whole" }])
             .env("REJOINDER_COUNTERPARTS", installed)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

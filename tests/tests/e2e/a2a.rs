@@ -13,8 +13,11 @@ async fn gateway(agent: &A2aServer) -> Gateway {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn tasks_and_messages_are_answers(#[values(true, false)] streams: bool) {
-    let agent = A2aServer::start(streams).await;
+async fn tasks_and_messages_are_answers(
+    #[values("JSONRPC", "HTTP+JSON")] binding: &str,
+    #[values(true, false)] streams: bool,
+) {
+    let agent = A2aServer::start(binding, streams).await;
     let gateway = gateway(&agent).await;
     let hook = gateway.hook("test", TOKEN);
 
@@ -29,8 +32,11 @@ async fn tasks_and_messages_are_answers(#[values(true, false)] streams: bool) {
 /// The context of a session and the task that waits for an answer outlive the gateway.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_question_of_the_agent_is_answered_in_its_task(#[values(true, false)] streams: bool) {
-    let agent = A2aServer::start(streams).await;
+async fn a_question_of_the_agent_is_answered_in_its_task(
+    #[values("JSONRPC", "HTTP+JSON")] binding: &str,
+    #[values(true, false)] streams: bool,
+) {
+    let agent = A2aServer::start(binding, streams).await;
     let mut gateway = gateway(&agent).await;
     let ask = async |gateway: &Gateway, words: &str| {
         Reply::of(gateway.hook("test", TOKEN).message_in("table", words)).await.text().to_owned()
@@ -51,8 +57,11 @@ async fn a_question_of_the_agent_is_answered_in_its_task(#[values(true, false)] 
 /// D1: the gateway is killed while the agent works on a task. Afterwards it follows the same task.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_task_is_followed_after_a_crash_and_answered_once(#[values(true, false)] streams: bool) {
-    let agent = A2aServer::start(streams).await;
+async fn a_task_is_followed_after_a_crash_and_answered_once(
+    #[values("JSONRPC", "HTTP+JSON")] binding: &str,
+    #[values(true, false)] streams: bool,
+) {
+    let agent = A2aServer::start(binding, streams).await;
     let mut gateway = gateway(&agent).await;
     let hook = gateway.hook("test", TOKEN);
 
@@ -75,8 +84,8 @@ async fn a_task_is_followed_after_a_crash_and_answered_once(#[values(true, false
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn stop_cancels_the_task(#[values(true, false)] streams: bool) {
-    let agent = A2aServer::start(streams).await;
+async fn stop_cancels_the_task(#[values("JSONRPC", "HTTP+JSON")] binding: &str, #[values(true, false)] streams: bool) {
+    let agent = A2aServer::start(binding, streams).await;
     let gateway = Gateway::builder().config("[channels.webchat.main]\n").config(&agent.section()).start().await;
     let mut chat = Chat::open(&gateway.url(), "a-conversation-of-tests").await;
 
