@@ -3,8 +3,8 @@
 //! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
 //! "always", because that would also hold for other people's turns.
 
-use rejoinder_agents::asking::{Decisions, allows, shown_details};
-use rejoinder_core::{AgentApproval, ApprovalRequest};
+use rejoinder_agents::asking::{Decisions, allows};
+use rejoinder_core::{AgentApproval, ApprovalRequest, shown_details};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

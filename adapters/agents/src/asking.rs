@@ -1,22 +1,6 @@
-//! What runtimes share that ask for approvals: what an approver reads, and what was decided. No I/O.
+//! What runtimes share that ask for approvals: what was decided. No I/O.
 
 use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, as_stored};
-
-/// How many characters of details an approver gets.
-pub const MAX_DETAILS: usize = 2_000;
-
-/// Details as the approver reads them: of a long text the beginning, the end, and how much is missing between them.
-#[must_use]
-pub fn shown_details(text: &str) -> String {
-    let length = text.chars().count();
-    if length <= MAX_DETAILS {
-        return text.to_owned();
-    }
-    let (head, tail) = (MAX_DETAILS / 2, MAX_DETAILS / 2 - 100);
-    let (beginning, end) = (text.chars().take(head), text.chars().skip(length - tail));
-    let note = format!("\n[… {} characters are not shown …]\n", length - head - tail);
-    beginning.chain(note.chars()).chain(end).collect()
-}
 
 /// Whether a decision allows a call.
 #[must_use]
@@ -101,13 +85,5 @@ mod tests {
         decisions.drop_read(&[no.clone(), yes]);
 
         assert_eq!(decisions.take(&request()), Some(no));
-    }
-
-    #[test]
-    fn the_end_of_long_details_is_seen() {
-        let text = shown_details(&format!("{}the end", "x".repeat(10_000)));
-
-        assert!(text.ends_with("the end") && text.contains("characters are not shown"), "{text}");
-        assert!(text.chars().count() <= MAX_DETAILS);
     }
 }

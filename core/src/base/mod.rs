@@ -10,4 +10,5 @@ pub(crate) mod pauses;
 pub(crate) mod recent_turns;
 pub(crate) mod timer;
 pub(crate) mod undeliverable;
+pub(crate) mod verbatim;
 pub(crate) mod words;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Event, Reply};
+use rejoinder_guard::{ApprovalRequest, Event, Reply};
 
 use super::{
     approve::{approve, decline, owner_of},
@@ -12,7 +12,10 @@ use super::{
     link,
 };
 use crate::{
-    base::words::{excerpt, filled, plain},
+    base::{
+        verbatim::{code_block, verbatim},
+        words::{excerpt, filled, plain},
+    },
     events::TurnEvents,
     model::{
         Approval, ApprovalId, ApprovalState, ChatKind, EventKind, InboundEvent, KnownPeople, Pairing, PersonId,
@@ -20,6 +23,7 @@ use crate::{
     },
     operator::actor::Actor,
     ports::StoreError,
+    questions::request::{is_shortened, left_out},
 };
 
 /// How many characters of the message that the agent answers are shown.
@@ -79,19 +83,33 @@ pub(super) async fn told_wish(approval: &Approval, call: &Call<'_>) -> Result<St
         ("name", names.join(", ")),
         ("channel", channel.to_string()),
         ("text", plain(&excerpt(&texts.join(" / "), EXCERPT))),
-        ("action", plain(&request.action)),
+        ("action", verbatim(&request.action)),
     ];
-    let mut told = filled(call.say("approval_asks"), &values);
+    let mut told = vec![filled(call.say("approval_asks"), &values).trim_end().to_owned()];
+    told.extend(asks(request, call));
     if let Some(details) = &request.details {
-        told.push_str("\n\n");
-        told.push_str(&quoted(details));
+        told.push(code_block(details));
+        match left_out(details) {
+            Some(count) => told.push(filled(call.say("approval_cut"), &[("count", count.to_string())])),
+            None if is_shortened(request) => told.push(call.say("approval_shortened").to_owned()),
+            None => {}
+        }
     }
-    Ok(told.trim_end().to_owned())
+    told.retain(|part| !part.is_empty());
+    Ok(told.join("\n\n"))
 }
 
-/// Details, quoted to set them apart from the gateway's words.
-fn quoted(details: &str) -> String {
-    details.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+/// What asks, if that is known of the kind. Agents cannot name such a kind themselves.
+fn asks(request: &ApprovalRequest, call: &Call<'_>) -> Option<String> {
+    let kind = request.kind.as_deref().unwrap_or_default();
+    if let Some(tool) = kind.strip_prefix("mcp.") {
+        let server = tool.split('.').next().unwrap_or_default();
+        return Some(filled(call.say("approval_mcp"), &[("server", plain(server))]));
+    }
+    if kind.starts_with("acp.") {
+        return Some(call.say("approval_acp").to_owned());
+    }
+    request.details.as_ref().map(|_| call.say("approval_own").to_owned())
 }
 
 /// The messages that the turn of an approval answers.
@@ -196,7 +214,7 @@ pub(super) async fn decide_approval(
     let by = Actor::named(format!("{name} ({identity})"));
     let decided = approval.decided(&waiting, is_yes, &name, &by, call.now);
     let template = if is_yes { "approval_approved" } else { "approval_declined" };
-    let answer = Answer::filled(template, vec![("action", plain(&approval.request.action))]);
+    let answer = Answer::filled(template, vec![("action", verbatim(&approval.request.action))]);
     Ok(Answer {
         turn_events: vec![TurnEvents { turn: waiting, events: vec![Event::Decided] }],
         approval: Some(decided),
@@ -216,5 +234,5 @@ fn was_decided(approval: &Approval) -> Answer {
         ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "approval_over",
     };
     let by = approval.decided_by.as_deref().map(plain).unwrap_or_default();
-    Answer::filled(template, vec![("name", by), ("action", plain(&approval.request.action))])
+    Answer::filled(template, vec![("name", by), ("action", verbatim(&approval.request.action))])
 }

@@ -12,6 +12,12 @@ const MOST_ACTION: usize = 300;
 const MOST_DETAILS: usize = 2000;
 const MOST_KIND: usize = 64;
 
+/// What stands before and after the number of characters that are not shown.
+const CUT: (&str, &str) = ("\n[… ", " characters are not shown …]\n");
+
+/// The length of a digest: 16 bytes in Base64.
+const DIGEST: usize = 22;
+
 /// How many characters are kept of an action before the digest of its request.
 const MOST_BEFORE_DIGEST: usize = 270;
 
@@ -32,6 +38,36 @@ pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
     let whole = json!([action, details, kind]).to_string();
     let digest = BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(whole)[..16]);
     ApprovalRequest { action: format!("{} ({digest})", excerpt(action, MOST_BEFORE_DIGEST)), ..stored }
+}
+
+/// Details as an approver reads them: of a long text the beginning, the end, and how much is missing between them. At most as many
+/// characters as are stored.
+#[must_use]
+pub fn shown_details(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= MOST_DETAILS {
+        return text.to_owned();
+    }
+    let (head, tail) = (MOST_DETAILS / 2, MOST_DETAILS / 2 - 100);
+    let (beginning, end) = (text.chars().take(head), text.chars().skip(length - tail));
+    let (before, after) = CUT;
+    let note = format!("{before}{}{after}", length - head - tail);
+    beginning.chain(note.chars()).chain(end).collect()
+}
+
+/// How many characters are missing in these [details](shown_details). An agent that writes such a note itself can only make it more.
+pub(crate) fn left_out(details: &str) -> Option<usize> {
+    let (before, after) = CUT;
+    let counts = details.split(before).skip(1).filter_map(|rest| rest.split_once(after)?.0.parse().ok());
+    counts.max()
+}
+
+/// Whether more was asked for than is [stored](as_stored): the action ends with a digest of it. An agent that writes one itself is
+/// taken at its word.
+pub(crate) fn is_shortened(request: &ApprovalRequest) -> bool {
+    let digest = request.action.rsplit_once(" (").and_then(|(_, digest)| digest.strip_suffix(')'));
+    let is_of_digest = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    digest.is_some_and(|digest| digest.len() == DIGEST && digest.chars().all(is_of_digest))
 }
 
 #[cfg(test)]
@@ -63,6 +99,28 @@ mod tests {
 
         assert_eq!(as_stored(&stored), stored);
         assert!(stored.action.chars().count() <= MOST_ACTION);
+    }
+
+    #[test]
+    fn the_end_of_long_details_is_seen_and_how_much_is_not() {
+        let text = shown_details(&format!(
+            "{}\n[… 1 characters are not shown …]\n{}the end",
+            "x".repeat(500),
+            "x".repeat(10_000)
+        ));
+
+        assert!(text.ends_with("the end") && text.chars().count() <= MOST_DETAILS, "{text}");
+        let whole = 500 + 36 + 10_000 + 7;
+        assert_eq!(left_out(&text), Some(whole - 1000 - 900));
+        let stored = as_stored(&ApprovalRequest { action: "pay".to_owned(), details: Some(text.clone()), kind: None });
+        assert_eq!((stored.details, is_shortened(&request("pay", None))), (Some(text), false));
+    }
+
+    #[test]
+    fn it_is_known_that_a_request_was_shortened() {
+        let long = request("pay", Some(&format!("ok{}and more", " ".repeat(3000))));
+
+        assert!(is_shortened(&as_stored(&long)) && !is_shortened(&long));
     }
 
     #[test]

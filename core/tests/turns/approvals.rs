@@ -1,13 +1,15 @@
 //! Agents ask before they act: those who may decide are asked, and the turn waits.
 
 use rejoinder_core::{
-    Accepted, Actor, AgentTurn, ApprovalRule, ApprovalSettings, ApprovalState, ChannelId, Clock, Condition, EventKind,
-    Farewell, Identity, InboundEvent, OperationError, PersonRole, Policy, QueueMode, Quote, Resend, SeedPerson, Sender,
-    TurnId,
-    conformance::scripted::{Script, capabilities},
+    Accepted, Actor, AgentTurn, ApprovalRequest, ApprovalRule, ApprovalSettings, ApprovalState, ChannelId, Clock,
+    Condition, EventKind, Farewell, Identity, InboundEvent, OperationError, Outcome, PersonRole, Policy, QueueMode,
+    Quote, Resend, SeedPerson, Sender, TurnId,
+    conformance::scripted::{Script, ScriptEnd, capabilities},
     explain::explain,
+    shown_details,
     store::{Approval, ApprovalFilter, AuditFilter, Handler},
 };
+use rstest::rstest;
 
 use crate::{
     gateway::{
@@ -119,6 +121,61 @@ async fn a_turn_waits_until_an_approver_says_yes() {
     let history = format!("{:?}", gateway.agent("main").runs().last().expect("a run").turn.history);
     assert!(!history.contains("Waits for a yes"), "it is the gateway that says so: {history}");
     gateway.at_rest().await;
+}
+
+/// What agents and servers write of a request is shown as it is: it formats, links and hides nothing. It is said what asks.
+#[rstest]
+#[case::mcp(
+    "Call files_write (3f)",
+    "a\n```\n[b](https://evil.example)\u{202e}",
+    "mcp.files.write_file",
+    "`Call files_write (3f)`",
+    "A tool of files:\n\n````\na\n```\n[b](https://evil.example)\\u{202e}\n````"
+)]
+#[case::acp("run a | b", "{}", "acp.execute", "`run a | b`", "A permission.\n\n```\n{}\n```")]
+#[case::own("pay", "**now**", "bank.pay", "pay", "It says:\n\n```\n**now**\n```")]
+#[tokio::test]
+async fn an_approver_reads_a_request_as_it_is(
+    #[case] action: &'static str,
+    #[case] details: &'static str,
+    #[case] kind: &'static str,
+    #[case] shown: &str,
+    #[case] rest: &str,
+) {
+    let gateway =
+        known(setup().agent("main", move |turn| asks(turn, action, details.to_owned(), kind)), &["grace"]).await;
+
+    gateway.receives(says("ada", "pay")).await;
+
+    let told = format!("main wants {shown} for ada (test.main): pay\n\n{rest}");
+    assert_eq!(gateway.visible(&chat("grace"))[1..], [told]);
+    gateway.receives(says("grace", "Do not")).await;
+    gateway.at_rest().await;
+}
+
+#[rstest]
+#[case::cut(shown_details(&"x".repeat(5_000)), "3100 are missing.")]
+#[case::stored("x".repeat(5_000), "Some may be missing.")]
+#[tokio::test]
+async fn an_approver_reads_that_a_request_is_not_shown_whole(#[case] details: String, #[case] note: &str) {
+    let gateway =
+        known(setup().agent("main", move |turn| asks(turn, "pay", details.clone(), "bank.pay")), &["grace"]).await;
+
+    gateway.receives(says("ada", "pay")).await;
+
+    let told = gateway.visible(&chat("grace"));
+    assert!(told[1].ends_with(&format!("\n```\n\n{note}")), "{told:?}");
+    gateway.receives(says("grace", "Do not")).await;
+    gateway.at_rest().await;
+}
+
+/// Asks for approval with details, and says nothing of the decision.
+fn asks(turn: &AgentTurn, action: &str, details: String, kind: &str) -> Script {
+    if &*turn.text != "pay" || !turn.approvals.is_empty() {
+        return Script::replies("hello");
+    }
+    let request = ApprovalRequest { action: action.to_owned(), details: Some(details), kind: Some(kind.to_owned()) };
+    Script { end: ScriptEnd::Outcome(Outcome::Approval(request)), ..Script::replies("") }
 }
 
 #[tokio::test]

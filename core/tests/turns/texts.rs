@@ -100,11 +100,16 @@ const OF_DIGESTS: [(&str, &str); 18] = [
 pub(crate) const GIVEN_UP: &str = "No answer comes.";
 
 /// What is told about approvals.
-const OF_APPROVALS: [(&str, &str); 13] = [
+const OF_APPROVALS: [(&str, &str); 18] = [
     ("status_approval", "Approval for {time}: {text}"),
     ("given_up", GIVEN_UP),
     ("approval_waits", "Waits for a yes: {action}"),
     ("approval_asks", "{agent} wants {action} for {name} ({channel}): {text}"),
+    ("approval_mcp", "A tool of {server}:"),
+    ("approval_acp", "A permission."),
+    ("approval_own", "It says:"),
+    ("approval_cut", "{count} are missing."),
+    ("approval_shortened", "Some may be missing."),
     ("approval_approve", "Do it"),
     ("approval_decline", "Do not"),
     ("approval_approved", "Yes to {action}."),

@@ -19,8 +19,9 @@ pub(super) const SCHEDULE: &str = "schedule";
 pub(super) const SEARCH_HISTORY: &str = "search_history";
 pub(crate) const REQUEST_APPROVAL: &str = "request_approval";
 
-/// How the kinds of approvals begin that calls of tools of MCP servers need.
-const FOREIGN_KIND: &str = "mcp.";
+/// How the kinds of approvals begin that no agent names: of calls of tools of MCP servers, and of permissions of coding agents. Approvers
+/// read of them what asks.
+const FOREIGN_KINDS: [&str; 2] = ["mcp.", "acp."];
 
 const MIN_DEFER: Duration = Duration::from_secs(1);
 
@@ -151,9 +152,11 @@ impl Call {
                 if is_blank(&action) {
                     return Err("error: `action` is empty".to_owned());
                 }
-                if kind.as_deref().is_some_and(|kind| kind.trim().starts_with(FOREIGN_KIND)) {
+                let is_foreign = |kind: &str| FOREIGN_KINDS.iter().any(|foreign| kind.trim().starts_with(foreign));
+                if kind.as_deref().is_some_and(is_foreign) {
                     return Err(format!(
-                        "error: kinds that begin with {FOREIGN_KIND} are for calls of tools: call the tool"
+                        "error: no kind may begin with {}: call the tool itself, or leave `kind` out",
+                        FOREIGN_KINDS.join(" or ")
                     ));
                 }
                 Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind }))

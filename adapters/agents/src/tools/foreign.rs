@@ -6,7 +6,7 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentTurn, ApprovalRequest, RunEvents};
+use rejoinder_core::{AgentTurn, ApprovalRequest, RunEvents, shown_details};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     approval::Approval,
-    asking::{Decisions, allows, shown_details},
+    asking::{Decisions, allows},
 };
 
 /// How many calls a run may make.

@@ -59,6 +59,13 @@ fn an_approval_is_offered_only_where_somebody_could_give_it() {
     assert!(!names(&at_now()).iter().any(|name| name == "request_approval"));
     assert!(parse("request_approval", arguments).is_err());
     assert!(Call::parse("request_approval", r#"{"action":" "}"#, &asking, NOW).is_err());
+    for kind in ["mcp.files.write_file", " acp.execute"] {
+        let arguments = format!(r#"{{"action":"pay","kind":"{kind}"}}"#);
+        assert!(
+            Call::parse("request_approval", &arguments, &asking, NOW).is_err(),
+            "approvers read of {kind} what asks"
+        );
+    }
     let (action, kind) = ("pay the rent".to_owned(), Some("bank.pay".to_owned()));
     let request = ApprovalRequest { action, details: None, kind };
     assert_eq!(Call::parse("request_approval", arguments, &asking, NOW), Ok(Call::Approval(request.clone())));

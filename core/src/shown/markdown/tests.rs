@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::split_markdown;
 use crate::{
+    base::verbatim::code_block,
     conformance::growth::{OPENERS, assert_linear},
     shows_anything,
 };
@@ -207,6 +208,18 @@ fn what_looks_like_a_number_of_a_list_after_a_cut_is_text() {
 
     assert_eq!(split(&format!("{words} 15) b"), 32), [words.as_str(), "15\\) b"]);
     assert_eq!(split(&format!("{words} - b"), 32), [words.as_str(), "\\- b"]);
+}
+
+/// No part of what an approver reads shows anything outside its block.
+#[test]
+fn a_block_of_any_text_stays_one_in_every_part() {
+    let block = code_block(&format!("{}\n{}\n# Approved\n{}", "`".repeat(2000), "```\n".repeat(300), "x".repeat(3000)));
+
+    let fence = &block[..block.find('\n').expect("a line")];
+    for part in split(&block, 300) {
+        assert!(part.starts_with(fence) && part.ends_with(fence), "{part}");
+        assert_eq!(part.matches(fence).count(), 2, "{part}");
+    }
 }
 
 proptest! {
