@@ -15,6 +15,9 @@ pub const MESSAGE_UNITS: usize = 2000;
 
 const DEEPEST_HEADING: usize = 3;
 
+/// The only fence of code blocks that Discord knows.
+const FENCE: &str = "```";
+
 /// Splits a text into parts that fit in one message each.
 pub(crate) fn parts(text: &str) -> Vec<String> {
     split_markdown(text, MESSAGE_UNITS, |part| units(part).max(units(&formatted(part))))
@@ -26,7 +29,7 @@ pub(crate) fn units(text: &str) -> usize {
 
 /// Rewrites the Markdown that Discord lacks.
 pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
-    if !text.contains('|') && !text.contains("####") && !text.contains("](") {
+    if !["|", "####", "](", FENCE, "~~~"].iter().any(|mark| text.contains(mark)) {
         return Cow::Borrowed(text);
     }
     let lines: Vec<&str> = text.split('\n').collect();
@@ -34,14 +37,14 @@ pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
     let mut fence: Option<&str> = None;
     let mut at = 0;
     while let Some(&line) = lines.get(at) {
-        let marker = fence_of(line);
-        match (fence, marker) {
-            (None, Some(marker)) => fence = Some(marker),
-            (Some(open), Some(marker)) if marker.starts_with(open) && line.trim() == marker => fence = None,
-            _ => {}
-        }
-        if fence.is_some() || marker.is_some() {
-            formatted.push(line.into());
+        if let Some(open) = fence {
+            let closing = fence_of(line).filter(|marker| marker.starts_with(open) && line.trim() == *marker);
+            formatted.push(closing.map_or_else(|| code(line), |marker| line.replacen(marker, FENCE, 1).into()));
+            fence = closing.map_or(Some(open), |_| None);
+            at += 1;
+        } else if let Some(marker) = fence_of(line) {
+            formatted.push(line.replacen(marker, FENCE, 1).into());
+            fence = Some(marker);
             at += 1;
         } else if let Some((table, taken)) = table::table_at(&lines[at..]) {
             formatted.push(table::to_text(&table).into());
@@ -54,12 +57,18 @@ pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
     Cow::Owned(with_destinations(&formatted.join("\n")))
 }
 
+/// A line of a code block. Discord ends the block at any three backticks, however long its fence is.
+fn code(line: &str) -> Cow<'_, str> {
+    if line.contains(FENCE) { line.replace("``", "`\u{200b}`").into() } else { line.into() }
+}
+
 /// The marker of a line that opens or closes a code block.
 fn fence_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let length = line.len() - line.trim_start_matches(mark).len();
-    (length >= 3).then(|| &line[..length])
+    let is_inline = mark == '`' && line[length..].contains('`');
+    (length >= FENCE.len() && !is_inline).then(|| &line[..length])
 }
 
 fn heading(line: &str) -> Cow<'_, str> {
@@ -206,6 +215,9 @@ mod tests {
     #[case("![](https://example.org/c.png)", "[🖼](https://example.org/c.png) (example.org)")]
     #[case("`![cat](x)`", "`![cat](x)`")]
     #[case("```\n#### code\n| a | b |\n|---|---|\n```", "```\n#### code\n| a | b |\n|---|---|\n```")]
+    #[case::long_fence("````rs\na\n```\n````\n#### x", "```rs\na\n`\u{200b}``\n```\n**x**")]
+    #[case::runs("~~~\n``````` ``\n~~~", "```\n`\u{200b}``\u{200b}``\u{200b}`` `\u{200b}`\n```")]
+    #[case::inline("```x``` a\n#### x", "```x``` a\n**x**")]
     fn what_discord_lacks_is_said_otherwise(#[case] markdown: &str, #[case] expected: &str) {
         assert_eq!(formatted(markdown), expected);
     }
