@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { operate } from "./dialog.js";
 import { badge, button, facts, link, make, show, table, time } from "./dom.js";
-import { capital } from "./format.js";
+import { capital, revealed } from "./format.js";
 import { keepFresh } from "./live.js";
 import { buttons, empty, heading, part } from "./parts.js";
 
@@ -35,8 +35,8 @@ function card(view, approval, refresh) {
   return make(
     "article",
     { className: "card", data: { key: id } },
-    make("h3", { dir: "auto" }, action),
-    details && make("blockquote", { className: "words", dir: "auto" }, details),
+    make("h3", { dir: "auto" }, revealed(action)),
+    details && make("pre", { tabIndex: 0, attributes: { role: "region", "aria-label": "What it is about" } }, revealed(details)),
     facts([
       ["Agent", agent],
       ["Kind", kind && make("code", {}, kind)],
@@ -54,7 +54,7 @@ const NOTE = { name: "note", label: "Note", hint: "The agent is told it, and it 
 const decide = ({ id, agent, action, person }, approves) =>
   operate({
     title: approves ? "Approve this?" : "Decline this?",
-    text: `${agent} wants to do this for ${person}: ${action}`,
+    text: `${agent} wants to do this for ${person}: ${revealed(action)}`,
     action: approves ? "Approve" : "Decline",
     isDanger: !approves,
     path: `approvals/${encodeURIComponent(id)}/${approves ? "approve" : "decline"}`,
@@ -70,7 +70,7 @@ const decidedTable = (items) =>
   table(
     "Decided",
     [
-      { name: "Action", className: "main-cell", cell: ({ action, turn_id: turn }) => link(`/admin/turns/${turn}`, action) },
+      { name: "Action", className: "main-cell", cell: ({ action, turn_id: turn }) => link(`/admin/turns/${turn}`, revealed(action)) },
       { name: "Decision", cell: ({ state, note }) => [badge([capital(state), TONES[state] ?? "quiet"]), (note ?? WHY[state]) && make("span", { className: "why" }, note ?? WHY[state])] },
       { name: "By", cell: ({ decided_by: by }) => by ?? "–" },
       { name: "When", cell: ({ decided_at: at, asked_at: asked }) => time(at ?? asked) },

@@ -69,6 +69,9 @@ export function excerpt(text, length = 140) {
 /** With a capital letter. */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
+/** Characters that show nothing, control something or turn the direction of a text, as escapes such as \u{202e}. Lines and tabs stay. */
+export const revealed = (text) => text.replace(/(?![\n\t])[\p{C}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufff9-\ufffb]/gu, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+
 /** The address of a conversation: CHANNEL/CHAT or CHANNEL/CHAT/THREAD. */
 export const address = ({ channel, chat, thread }) => [channel, chat, thread].filter(Boolean).join("/");
 
