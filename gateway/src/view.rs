@@ -326,6 +326,8 @@ item! {
         arguments: String = call.arguments.clone(),
         /// What the model was told; cut if it is long.
         result: String = call.result.clone(),
+        /// How long it took, without the wait for an approval; null if that is not known.
+        duration_ms: Option<u64> = call.duration_ms,
     }
 }
 

@@ -43,7 +43,12 @@ impl ToolCalls {
             };
             let result = if call.status.as_deref() == Some("failed") { format!("failed: {result}") } else { result };
             let arguments = call.raw_input.as_ref().map(written).unwrap_or_default();
-            ToolUse { name: beginning(&title(&call)), arguments: beginning(&arguments), result: beginning(&result) }
+            ToolUse {
+                name: beginning(&title(&call)),
+                arguments: beginning(&arguments),
+                result: beginning(&result),
+                duration_ms: None,
+            }
         })
     }
 
@@ -147,6 +152,7 @@ mod tests {
             name: "ls".to_owned(),
             arguments: "{\"command\":\"ls\"}".to_owned(),
             result: "failed: a.txt".to_owned(),
+            duration_ms: None,
         };
         assert_eq!(ended, Some(result));
         assert!(calls.0.is_empty());

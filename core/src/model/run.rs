@@ -27,6 +27,9 @@ pub struct ToolUse {
     pub arguments: String,
     /// What the model was told; cut if it is long.
     pub result: String,
+    /// How long it took, without the wait for an approval, in milliseconds. `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
 }
 
 /// What the model of a run was shown, and what it did. The last input counts: it contains the earlier ones of the run.

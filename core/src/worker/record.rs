@@ -120,8 +120,9 @@ impl<'a> Recorder<'a> {
         }
         // Masked first: a secret that is cut would not be found.
         let bounded = |text| cut(self.masker.text(text), MOST_TEXT);
-        let ToolUse { name, arguments, result } = call;
-        let call = ToolUse { name: bounded(name), arguments: bounded(arguments), result: bounded(result) };
+        let ToolUse { name, arguments, result, duration_ms } = call;
+        let (name, arguments, result) = (bounded(name), bounded(arguments), bounded(result));
+        let call = ToolUse { name, arguments, result, duration_ms };
         self.content.tools.push(call);
     }
 
@@ -211,7 +212,8 @@ mod tests {
     };
 
     fn call(arguments: &str, result: &str) -> ToolUse {
-        ToolUse { name: "search".to_owned(), arguments: arguments.to_owned(), result: result.to_owned() }
+        let (arguments, result) = (arguments.to_owned(), result.to_owned());
+        ToolUse { name: "search".to_owned(), arguments, result, duration_ms: None }
     }
 
     fn input(messages: &[String]) -> ModelInput {

@@ -23,7 +23,7 @@ fn seen(message: &str) -> RunContent {
     let (settings, messages) = (r#"{"model":"m"}"#.to_owned(), format!("[\"{message}\"]"));
     RunContent {
         input: Some(ModelInput { settings, messages, left_out: 0 }),
-        tools: vec![ToolUse { name, arguments, result }],
+        tools: vec![ToolUse { name, arguments, result, duration_ms: Some(12) }],
         tools_left_out: 0,
     }
 }

@@ -166,8 +166,8 @@ function tools({ number: run, tools: all, tools_left_out: missing }) {
     "details",
     { data: { key: `tools-${run}` } },
     make("summary", {}, `Tools (${number(all.length + (missing ?? 0))} calls)`),
-    all.map(({ name, arguments: input, result }) =>
-      make("div", {}, make("h4", {}, make("code", {}, name)), facts([["Arguments", make("code", {}, input)], ["Result", make("span", { className: "words" }, result)]])),
+    all.map(({ name, arguments: input, result, duration_ms: took }) =>
+      make("div", {}, make("h4", {}, make("code", {}, name)), facts([["Arguments", make("code", {}, input)], ["Result", make("span", { className: "words" }, result)], ["Took", took != null && `${number(took)} ms`]])),
     ),
     missing > 0 && make("p", {}, `And ${missing} more.`),
   );

@@ -85,7 +85,7 @@ async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
     let (outcome, events) = run(&double.runtime(), turn("Hi")).await;
 
     assert_eq!((text(outcome).as_str(), seen(&events).as_str()), ("Done.", "Done."));
-    let tool = ToolUse { name: "ls".to_owned(), arguments: ".".to_owned(), result: "a".to_owned() };
+    let tool = ToolUse { name: "ls".to_owned(), arguments: ".".to_owned(), result: "a".to_owned(), duration_ms: None };
     assert!(events.iter().any(|event| matches!(event, RunEvent::Tool(used) if *used == tool)), "{events:?}");
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
     assert!(events.iter().any(|event| matches!(event, RunEvent::Usage(used) if *used == usage)), "{events:?}");

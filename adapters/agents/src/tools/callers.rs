@@ -241,7 +241,8 @@ async fn refuse(events: &RunEvents, name: &str, arguments: String, why: String) 
 /// Reports a call that has ended, for the operator.
 async fn report(events: &RunEvents, name: &str, arguments: String, answer: &ToolAnswer) {
     let name = name.chars().take(MAX_TOOL_NAME).collect();
-    events.tool(ToolUse { name, arguments, result: answer.text.clone() }).await;
+    let result = answer.text.clone();
+    events.tool(ToolUse { name, arguments, result, duration_ms: None }).await;
 }
 
 /// A copy without what only the agent reads, which may be large.

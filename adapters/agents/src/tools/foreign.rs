@@ -3,12 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{AgentTurn, ApprovalRequest, RunEvents, shown_details};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 use super::{
     answer::ToolAnswer,
@@ -61,7 +62,11 @@ pub(crate) struct ForeignCalls {
 
 /// What became of a call.
 pub(crate) enum Called {
-    Answered(ToolAnswer),
+    Answered {
+        answer: ToolAnswer,
+        /// How long it took; `None` if it was not called.
+        took: Option<Duration>,
+    },
     /// It needs an approval, for which the run cannot wait.
     Asks(ApprovalRequest),
 }
@@ -111,11 +116,13 @@ impl ForeignCalls {
                 Err(why) => return refused(why),
             }
         }
+        let began = Instant::now();
         let mut answer = tool.call(arguments).await;
+        let took = Some(began.elapsed());
         if self.rounds_left == 1 {
             answer.text.push_str("\n\n[Nothing more can be called: answer the person now.]");
         }
-        Called::Answered(answer)
+        Called::Answered { answer, took }
     }
 
     /// Whether the call may be made: the error says why not. `Some`: somebody must be asked when the run has ended.
@@ -156,7 +163,7 @@ impl fmt::Debug for ForeignCalls {
 }
 
 fn refused(why: String) -> Called {
-    Called::Answered(ToolAnswer { text: why, is_error: true })
+    Called::Answered { answer: ToolAnswer { text: why, is_error: true }, took: None }
 }
 
 fn arguments(text: &str) -> Result<Map<String, Value>, String> {

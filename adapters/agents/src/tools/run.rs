@@ -2,6 +2,8 @@
 
 use rejoinder_core::{AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse};
 
+use tokio::time::Instant;
+
 use super::{
     call::{Call, DEFER, ToolCall, rfc3339},
     chosen::Chosen,
@@ -81,12 +83,13 @@ impl RunState {
             if !self.tools.contains(&name) {
                 self.tools.push(name.clone());
             }
-            let call = match &foreign {
+            let began = Instant::now();
+            let (call, took) = match &foreign {
                 Some(tool) => match self.foreign.call(&**tool, made, events).await {
-                    Called::Answered(answer) => Err(answer.text),
-                    Called::Asks(request) => Ok(Call::Approval(request)),
+                    Called::Answered { answer, took } => (Err(answer.text), took),
+                    Called::Asks(request) => (Ok(Call::Approval(request)), None),
                 },
-                None => call,
+                None => (call, None),
             };
             let (text, needs_answer) = match call {
                 Err(message) => (message, true),
@@ -119,7 +122,10 @@ impl RunState {
                     (noted, false)
                 }
             };
-            events.tool(ToolUse { name, arguments: arguments.clone(), result: text.clone() }).await;
+            let took = took.or_else(|| foreign.is_none().then(|| began.elapsed()));
+            let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+            let (arguments, result) = (arguments.clone(), text.clone());
+            events.tool(ToolUse { name, arguments, result, duration_ms }).await;
             results.push(ToolResult { text, needs_answer });
         }
         results

@@ -148,6 +148,7 @@ impl From<ToolCalled> for ToolUse {
             name: call.name.chars().take(MAX_TOOL_NAME).collect(),
             arguments: text(call.arguments),
             result: if call.failed { format!("failed: {result}") } else { result },
+            duration_ms: None,
         }
     }
 }

@@ -254,7 +254,7 @@ impl Script {
     #[must_use]
     pub fn calling(self, tool: &str, arguments: &str, result: &str) -> Self {
         let (name, arguments, result) = (tool.to_owned(), arguments.to_owned(), result.to_owned());
-        self.doing(ScriptStep::Tool(ToolUse { name, arguments, result }))
+        self.doing(ScriptStep::Tool(ToolUse { name, arguments, result, duration_ms: Some(12) }))
     }
 
     /// Adds a step that reports what the model is shown, as JSON.

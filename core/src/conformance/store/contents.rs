@@ -25,7 +25,12 @@ use crate::{
 const NEVER: Cutoffs = Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
 
 fn content(settings: &str, message: &str) -> RunContent {
-    let call = ToolUse { name: "search".to_owned(), arguments: "{}".to_owned(), result: "\"nothing\"".to_owned() };
+    let call = ToolUse {
+        name: "search".to_owned(),
+        arguments: "{}".to_owned(),
+        result: "\"nothing\"".to_owned(),
+        duration_ms: Some(3),
+    };
     let input = ModelInput { settings: settings.to_owned(), messages: format!("[\"{message}\"]"), left_out: 2 };
     RunContent { input: Some(input), tools: vec![call], tools_left_out: 1 }
 }

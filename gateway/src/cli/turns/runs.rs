@@ -38,7 +38,8 @@ fn tokens(run: &RunDetail) -> Option<String> {
 }
 
 fn tool(call: &ToolDetail, lines: &mut Vec<String>) {
-    lines.push(format!("     tool {} {}", one_line(&call.name), one_line(&call.arguments)));
+    let took = call.duration_ms.map_or_else(String::new, |millis| format!(" ({millis} ms)"));
+    lines.push(format!("     tool {} {}{took}", one_line(&call.name), one_line(&call.arguments)));
     lines.push(quoted(&call.result));
 }
 
@@ -126,6 +127,7 @@ mod tests {
                 name: "search".to_owned(),
                 arguments: "{\"q\":\n\"cats\"}".to_owned(),
                 result: "two\ncats".to_owned(),
+                duration_ms: Some(12),
             }],
             tools_left_out: 1,
         }
@@ -136,7 +138,7 @@ mod tests {
         let expected = "  \
   1. main with second from 10:00 to 10:01: reply
      1200 tokens in, 300 out: 0.00036 USD
-     tool search {\"q\": \"cats\"}
+     tool search {\"q\": \"cats\"} (12 ms)
        | two
        | cats
      and 1 more tool calls";
