@@ -150,7 +150,7 @@ pub(crate) fn remarks_on_settings(config: &Config) -> Vec<String> {
     let open_traces = config.telemetry.otlp_endpoint.as_ref().filter(|url| is_readable_on_the_way(url)).map(|url| {
         format!("telemetry.otlp_endpoint is {url}: traces can be read on the way. Use https://, or a collector on this machine.")
     });
-    let of_agents = config.agents.iter().filter_map(|(name, agent)| agents::factory_of(agent).remark_on(name, agent));
+    let of_agents = config.agents.iter().flat_map(|(name, agent)| agents::factory_of(agent).remarks_on(name, agent));
     let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
     let of_server = open.into_iter().chain(open_admin).chain(unknown_proxy).chain(open_traces);
     of_server.chain(of_agents).chain(of_platforms).collect()

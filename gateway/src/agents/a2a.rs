@@ -32,11 +32,12 @@ impl AgentFactory for A2a {
         Ok(agent.into())
     }
 
-    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
+    fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {
         let section = section::<A2aSection>(agent);
         let secret = if section.sends_secrets() { "the secrets and " } else { "" };
-        is_readable_on_the_way(&section.url)
-            .then(|| format!("agents.{name}.url begins with http://: {secret}all messages can be read on the way."))
+        let remark = is_readable_on_the_way(&section.url)
+            .then(|| format!("agents.{name}.url begins with http://: {secret}all messages can be read on the way."));
+        remark.into_iter().collect()
     }
 
     /// Reads the card: no turn is sent.

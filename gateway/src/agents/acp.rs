@@ -61,9 +61,11 @@ impl AgentFactory for Acp {
         Ok(BuiltAgent { runtime, routes: None, run: Some(run) })
     }
 
-    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
+    fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {
         let section = section::<AcpSection>(agent);
-        section.find_program().is_none().then(|| format!("agents.{name} cannot answer: {}.", section.missing_program()))
+        let is_missing = section.find_program().is_none();
+        let remark = is_missing.then(|| format!("agents.{name} cannot answer: {}.", section.missing_program()));
+        remark.into_iter().collect()
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, _: &Client) -> Vec<Finding> {

@@ -44,9 +44,9 @@ pub(crate) trait AgentFactory: Sync {
         Vec::new()
     }
 
-    /// A remark on a valid section that the operator should know.
-    fn remark_on(&self, _name: &str, _agent: &Agent) -> Option<String> {
-        None
+    /// Remarks on a valid section that the operator should know.
+    fn remarks_on(&self, _name: &str, _agent: &Agent) -> Vec<String> {
+        Vec::new()
     }
 
     /// A remark that the gateway prints at its start when the default agent is of this kind.

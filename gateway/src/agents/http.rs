@@ -40,9 +40,10 @@ impl AgentFactory for Http {
         true
     }
 
-    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
-        is_readable_on_the_way(&section::<HttpSection>(agent).url)
-            .then(|| format!("agents.{name}.url begins with http://: all messages can be read on the way."))
+    fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {
+        let remark = is_readable_on_the_way(&section::<HttpSection>(agent).url)
+            .then(|| format!("agents.{name}.url begins with http://: all messages can be read on the way."));
+        remark.into_iter().collect()
     }
 
     /// Asks for the headers only: no turn is sent.

@@ -4,7 +4,9 @@ use std::{marker::PhantomData, sync::Arc};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use rejoinder_agents::{AddedToPrompt, AnthropicSection, ModelSection, ModelStatus, ModelsError, OpenAiSection};
+use rejoinder_agents::{
+    AddedToPrompt, AnthropicSection, McpServerSection, ModelSection, ModelStatus, ModelsError, OpenAiSection,
+};
 use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentTurn};
 use reqwest::Client;
@@ -64,12 +66,22 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
         join_all(servers.map(async |(name, server)| (name.clone(), mcp_servers::probe(name, server, http).await))).await
     }
 
-    fn remark_on(&self, name: &str, agent: &Agent) -> Option<String> {
+    fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {
         let server = section::<S>(agent);
         let secret = if server.api_key().is_some() { "the key" } else { "the headers" };
-        (server.sends_secrets() && is_readable_on_the_way(server.base_url())).then(|| {
+        let own = (server.sends_secrets() && is_readable_on_the_way(server.base_url())).then(|| {
             format!("agents.{name}.base_url begins with http://: {secret} and all messages can be read on the way.")
-        })
+        });
+        let of_server = |(server, section): (&String, &McpServerSection)| {
+            let sends_secrets = !section.headers.is_empty();
+            (sends_secrets && section.url.as_ref().is_some_and(is_readable_on_the_way)).then(|| {
+                format!(
+                    "agents.{name}.mcp.{server}.url begins with http://: the headers and all calls can be read on the \
+                     way."
+                )
+            })
+        };
+        own.into_iter().chain(server.mcp().iter().filter_map(of_server)).collect()
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {

@@ -85,6 +85,7 @@ fn what_can_be_read_on_the_way_is_remarked_on() {
     let remarks_on = |host: &str| {
         remarks(&config(&format!(
             "[agents.main]\nkind = \"openai\"\nbase_url = \"http://{host}/v1\"\nmodel = \"m\"\napi_key = \"k\"\n\
+             [agents.main.mcp.far]\nurl = \"http://{host}/mcp\"\nheaders = {{ Authorization = \"Bearer k\" }}\n\
              [channels.webhook.siri]\ntoken = \"a-long-enough-token-of-a-hook\"\ncallback_url = \"http://{host}/back\"\n\
              callback_secret = \"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\"\n\
              [channels.telegram.main]\ntoken = \"123456:abc\"\napi_url = \"http://{host}\"\nallow_from = [1]\n\
@@ -94,9 +95,10 @@ fn what_can_be_read_on_the_way_is_remarked_on() {
     let (near, far) = (remarks_on("127.0.0.1:1"), remarks_on("10.0.0.1:1"));
 
     assert_eq!(near, [] as [String; 0]);
-    assert_eq!(far.len(), 4, "{far:?}");
+    assert_eq!(far.len(), 5, "{far:?}");
     for key in [
         "agents.main.base_url",
+        "agents.main.mcp.far.url",
         "channels.webhook.siri.callback_url",
         "channels.telegram.main.api_url",
         "channels.discord.main.api_url",
