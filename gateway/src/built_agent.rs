@@ -4,6 +4,7 @@ use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures_util::{FutureExt, future::BoxFuture};
+use rejoinder_agents::MoreTools;
 use rejoinder_core::{AgentName, AgentRuntime, Backoff};
 use tokio::{
     task::JoinSet,
@@ -32,6 +33,8 @@ pub struct BuiltAgent {
     pub routes: Option<Router>,
     /// What runs beside the turns.
     pub run: Option<AgentLoop>,
+    /// Where its further tools come from, if there are any.
+    pub tools: MoreTools,
 }
 
 impl BuiltAgent {
@@ -43,7 +46,7 @@ impl BuiltAgent {
 
 impl From<Arc<dyn AgentRuntime>> for BuiltAgent {
     fn from(runtime: Arc<dyn AgentRuntime>) -> Self {
-        Self { runtime, routes: None, run: None }
+        Self { runtime, routes: None, run: None, tools: None }
     }
 }
 

@@ -6,7 +6,7 @@ mod left_out;
 #[cfg(feature = "mcp-client")]
 mod used;
 
-pub(crate) use self::found::{FoundServer, FoundTool};
+pub(crate) use self::found::{FoundServer, FoundTool, Tried};
 #[cfg(not(feature = "mcp-client"))]
 pub(crate) use self::left_out::{probe, source};
 #[cfg(feature = "mcp-client")]

@@ -200,7 +200,7 @@ impl Wiring<'_> {
         if let Some(routes) = self.0.own_tools.routes(self.0.config, &self.0.guesses, &self.0.stop_waiting) {
             parts.routes.push(Box::new(move |_| routes));
         }
-        for (name, BuiltAgent { runtime, routes, run }) in agents {
+        for (name, BuiltAgent { runtime, routes, run, .. }) in agents {
             parts.loops.extend(run.map(|run| (Arc::clone(&name), run)));
             if let Some(routes) = routes {
                 let path = format!("/agents/{name}");

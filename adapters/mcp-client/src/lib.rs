@@ -11,6 +11,7 @@
 //! | `process` | the program of a server |
 //! | `bounded` | a stream whose lines are bounded, and how many come (no I/O of its own) |
 //! | `impatient` | a stream that fails when nobody reads it (no I/O of its own) |
+//! | `share` | how the servers share the room for definitions (no I/O) |
 //! | `tools` | what the model is told of the tools (no I/O) |
 //! | `result` | what the model is told of a result (no I/O) |
 //! | `probe` | tries a server for the operator |
@@ -27,9 +28,11 @@ mod process;
 mod result;
 mod server;
 mod servers;
+mod share;
 mod tools;
 
 pub use self::{
     probe::{FoundServer, FoundTool, probe},
     servers::McpServers,
+    share::share,
 };

@@ -32,6 +32,8 @@ pub struct FoundTool {
     pub description: String,
     /// Whether each call needs an approval.
     pub asks: bool,
+    /// The size of its definition, in bytes.
+    pub(crate) size: usize,
 }
 
 /// Connects to the server `name`, lists its tools, and ends it.
@@ -51,6 +53,7 @@ pub async fn probe(
     let tools = list(&connection.peer(), section.timeout).await.map_err(|why| at(connector.masked(&why)))?;
     let (tools, left_out) = offered(name, section, tools);
     let tools = tools.into_iter().map(|tool| FoundTool {
+        size: tool.size(),
         name: tool.definition.name.into_owned(),
         description: tool.definition.description.into_owned(),
         asks: tool.approved_as.is_some(),

@@ -42,8 +42,8 @@ const CHANGES: Duration = Duration::from_secs(1);
 pub(crate) enum State {
     /// It is connected to for the first time.
     Starting,
-    /// It cannot be used now.
-    Down,
+    /// It cannot be used now, for this reason.
+    Down(Arc<str>),
     Up(Arc<Up>),
 }
 
@@ -63,11 +63,30 @@ pub(crate) struct Server {
     state: watch::Sender<State>,
     /// The tools that asked for approval at some time: none stops to by itself.
     asked: Mutex<HashSet<String>>,
+    /// Which tools had no room beside those of other servers, when they were asked for last.
+    no_room: Mutex<Option<String>>,
 }
 
 impl Server {
     pub(crate) fn new(agent: AgentName, name: String, connector: Connector) -> Self {
-        Self { agent, name, connector, state: watch::Sender::new(State::Starting), asked: Mutex::default() }
+        let state = watch::Sender::new(State::Starting);
+        Self { agent, name, connector, state, asked: Mutex::default(), no_room: Mutex::default() }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Notes which tools have no room, and logs it if that is new.
+    pub(crate) fn note_no_room(&self, why: Option<String>) {
+        let mut noted = self.no_room.lock();
+        if *noted != why {
+            if let Some(why) = &why {
+                let (agent, server) = (&*self.agent, &*self.name);
+                warn!(agent, server, why, "tools of an MCP server are not offered");
+            }
+            *noted = why;
+        }
     }
 
     /// Connects, and again whenever the connection has ended.
@@ -79,7 +98,7 @@ impl Server {
             let why = match self.serve(&mut is_told).await {
                 Ok(why) | Err(why) => why,
             };
-            self.state.send_replace(State::Down);
+            self.state.send_replace(State::Down(why.as_str().into()));
             if began.elapsed() >= STEADY {
                 backoff.reset();
             }
@@ -168,7 +187,16 @@ impl Server {
     pub(crate) fn tools(&self) -> Vec<Arc<Offered>> {
         match &*self.state.borrow() {
             State::Up(up) => up.tools.clone(),
-            State::Starting | State::Down => Vec::new(),
+            State::Starting | State::Down(_) => Vec::new(),
+        }
+    }
+
+    /// How many tools it offers now, or why it offers none.
+    pub(crate) fn offers(&self) -> Result<usize, String> {
+        match &*self.state.borrow() {
+            State::Up(up) => Ok(up.tools.len()),
+            State::Starting => Err("it has not answered yet".to_owned()),
+            State::Down(why) => Err(why.to_string()),
         }
     }
 

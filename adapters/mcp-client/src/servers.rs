@@ -1,11 +1,6 @@
 //! The servers of an agent.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    fmt,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -17,13 +12,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::{connection::Connector, server::Server, tools::Offered};
+use crate::{
+    connection::Connector,
+    server::Server,
+    share::{fitting, no_room},
+    tools::Offered,
+};
 
 /// How long after their start runs wait for servers that are still being connected to.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How large the definitions of all tools of an agent may be, in bytes. Further tools are not offered.
-const MOST_DEFINED: usize = 512 << 10;
 
 /// The servers of an agent. They end when this is dropped.
 pub struct McpServers {
@@ -69,20 +66,28 @@ impl ToolSource for McpServers {
         self.begin();
     }
 
+    fn servers(&self) -> Vec<(String, Result<usize, String>)> {
+        self.servers.iter().map(|server| (server.name().to_owned(), server.offers())).collect()
+    }
+
     async fn tools(&self) -> Vec<Arc<dyn ForeignTool>> {
         let until = self.begin() + PATIENCE;
-        let (mut tools, mut names, mut size) = (Vec::<Arc<dyn ForeignTool>>::new(), HashSet::new(), 0);
+        let mut found = Vec::with_capacity(self.servers.len());
         for server in &self.servers {
             // One that takes longer is left out of this run.
             let _ = timeout_at(until, server.settled()).await;
-            for offered in server.tools() {
-                let Tool { name, description, parameters } = &offered.definition;
-                let added = name.len() + description.len() + parameters.get().len();
-                if size + added <= MOST_DEFINED && names.insert(name.clone()) {
-                    size += added;
-                    tools.push(Arc::new(ServerTool { server: Arc::clone(server), offered: Arc::clone(&offered) }));
-                }
-            }
+            found.push(server.tools());
+        }
+        let sizes: Vec<Vec<usize>> = found.iter().map(|tools| tools.iter().map(|tool| tool.size()).collect()).collect();
+        let mut tools = Vec::<Arc<dyn ForeignTool>>::new();
+        for ((server, found), fits) in self.servers.iter().zip(&found).zip(fitting(&sizes)) {
+            let (fitting, rest): (Vec<_>, Vec<_>) = found.iter().zip(fits).partition(|(_, fits)| *fits);
+            let names: Vec<&str> = rest.iter().map(|(tool, _)| &*tool.definition.name).collect();
+            server.note_no_room(no_room(&names));
+            tools.extend(fitting.into_iter().map(|(offered, _)| {
+                let (server, offered) = (Arc::clone(server), Arc::clone(offered));
+                Arc::new(ServerTool { server, offered }) as Arc<dyn ForeignTool>
+            }));
         }
         tools
     }

@@ -35,6 +35,12 @@ impl Offered {
         format!("mcp.{server}.{}", self.own_name)
     }
 
+    /// The size of what the model is told of it, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let Tool { name, description, parameters } = &self.definition;
+        name.len() + description.len() + parameters.get().len()
+    }
+
     /// Whether this is what was offered: a tool that has changed is not the one that was approved.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let [one, two] = [self, other].map(|it| (&it.own_name, &it.approved_as, &it.definition.description));

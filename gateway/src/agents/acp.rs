@@ -58,7 +58,7 @@ impl AgentFactory for Acp {
             }
             .boxed()
         });
-        Ok(BuiltAgent { runtime, routes: None, run: Some(run) })
+        Ok(BuiltAgent { run: Some(run), ..runtime.into() })
     }
 
     fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {

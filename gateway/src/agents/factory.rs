@@ -11,7 +11,7 @@ use crate::{
     built_agent::BuiltAgent,
     console::finding::Finding,
     materials::{Materials, WiringError},
-    mcp_servers::FoundServer,
+    mcp_servers::Tried,
 };
 
 /// What the gateway needs to know about a kind of agent.
@@ -40,7 +40,7 @@ pub(crate) trait AgentFactory: Sync {
     }
 
     /// Tries the MCP servers of an agent, by name.
-    async fn mcp_servers(&self, _agent: &Agent, _http: &Client) -> Vec<(String, Result<FoundServer, String>)> {
+    async fn mcp_servers(&self, _agent: &Agent, _http: &Client) -> Vec<Tried> {
         Vec::new()
     }
 

@@ -3,7 +3,6 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
 use rejoinder_agents::{
     AddedToPrompt, AnthropicSection, McpServerSection, ModelSection, ModelStatus, ModelsError, OpenAiSection,
 };
@@ -17,7 +16,7 @@ use crate::{
     client::{CHECK_TIMEOUT, is_readable_on_the_way},
     console::finding::Finding,
     materials::{Materials, WiringError},
-    mcp_servers::{self, FoundServer},
+    mcp_servers::{self, FoundServer, Tried},
 };
 
 /// How many of the server's models a finding names.
@@ -47,9 +46,9 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
         let (section, http) = (section::<S>(agent), &materials.http);
         let wrong = |reason| WiringError::Agent { name: Arc::clone(name), reason };
         let tools = mcp_servers::source(name, section.mcp(), http).map_err(wrong)?;
-        let agent = section.agent(Arc::clone(name), http.clone(), tools);
+        let agent = section.agent(Arc::clone(name), http.clone(), tools.clone());
         let agent = agent.map_err(|error| wrong(error.to_string()))?;
-        Ok(agent.into())
+        Ok(BuiltAgent { tools, ..agent.into() })
     }
 
     fn counts_requests(&self) -> bool {
@@ -61,9 +60,8 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
         Some(rejoinder_agents::added_to_prompt(turn, server.leaves_out(), server.offers_tools()))
     }
 
-    async fn mcp_servers(&self, agent: &Agent, http: &Client) -> Vec<(String, Result<FoundServer, String>)> {
-        let servers = section::<S>(agent).mcp().iter();
-        join_all(servers.map(async |(name, server)| (name.clone(), mcp_servers::probe(name, server, http).await))).await
+    async fn mcp_servers(&self, agent: &Agent, http: &Client) -> Vec<Tried> {
+        mcp_servers::probe(section::<S>(agent).mcp(), http).await
     }
 
     fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {

@@ -22,7 +22,7 @@ use crate::{
     agents,
     client::http_client,
     console::{failure::Failure, output},
-    mcp_servers::{FoundServer, FoundTool},
+    mcp_servers::{FoundServer, FoundTool, Tried},
 };
 
 #[derive(Debug, Subcommand)]
@@ -131,7 +131,7 @@ async fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Fa
 }
 
 /// What the MCP servers of an agent offer, by name.
-async fn servers(agent: &Agent) -> Result<Vec<(String, Result<FoundServer, String>)>, Failure> {
+async fn servers(agent: &Agent) -> Result<Vec<Tried>, Failure> {
     let http = http_client().map_err(anyhow::Error::new)?;
     Ok(agents::factory_of(agent).mcp_servers(agent, &http).await)
 }

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+/// A server that was tried, by name: what was found, or why it does not work.
+pub(crate) type Tried = (String, Result<FoundServer, String>);
+
 /// A server that answers.
 #[cfg_attr(not(feature = "mcp-client"), allow(dead_code, reason = "no server is tried"))]
 #[derive(Clone, Debug, Serialize)]

@@ -6,7 +6,7 @@ use rejoinder_agents::{McpServerSection, MoreTools};
 use rejoinder_core::AgentName;
 use reqwest::Client;
 
-use super::found::FoundServer;
+use super::found::Tried;
 
 const LEFT_OUT: &str =
     "this build has no client of the Model Context Protocol: remove `mcp`, or build with the feature `mcp-client`";
@@ -20,6 +20,6 @@ pub(crate) fn source(
 }
 
 #[expect(clippy::unused_async, reason = "as in a build with the client")]
-pub(crate) async fn probe(_: &str, _: &McpServerSection, _: &Client) -> Result<FoundServer, String> {
-    Err(LEFT_OUT.to_owned())
+pub(crate) async fn probe(servers: &BTreeMap<String, McpServerSection>, _: &Client) -> Vec<Tried> {
+    servers.keys().map(|name| (name.clone(), Err(LEFT_OUT.to_owned()))).collect()
 }

@@ -58,6 +58,19 @@ async fn a_tool_of_a_program_is_called_and_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_test_of_an_agent_tells_what_its_servers_did() {
+    let model = ToolModel::start().await;
+    let servers = format!("{}[agents.main.mcp.gone]\ncommand = [\"false\"]\n", program(""));
+    let gateway = with(&model, &servers).await;
+
+    let said = gateway.output_of(&["agents", "test", "main", r#"call files_echo {"text":"zebra"}"#]);
+
+    let (_, call) = said.split_once(r#"[tool files_echo {"text":"zebra"} after "#).expect("the call");
+    assert!(call.contains(" ms: heard zebra]") && call.contains("\nMCP server files: connected, "), "{said}");
+    assert!(call.contains("\nMCP server gone: down: it ended before it answered"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_that_dies_in_a_call_is_told_to_the_model_and_comes_back() {
     let model = ToolModel::start().await;
     let gateway = with(&model, &program("")).await;

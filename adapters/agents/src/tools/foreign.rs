@@ -43,6 +43,9 @@ pub trait ToolSource: Send + Sync {
     /// Begins to find out which tools there are, if that has not begun.
     fn start(&self);
 
+    /// The servers that they come from, and how many tools each of them has now, or why it has none.
+    fn servers(&self) -> Vec<(String, Result<usize, String>)>;
+
     /// Those that there are now. Waits for a moment while the first of them are being found.
     async fn tools(&self) -> Vec<Arc<dyn ForeignTool>>;
 }

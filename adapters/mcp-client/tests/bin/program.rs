@@ -45,6 +45,14 @@ fn main() -> ExitCode {
                 let mut names = vec!["echo", "secret", "hang", "die", "flood", "change"];
                 names.extend(is_changed.then_some("new"));
                 let schema = json!({"type": "object"});
+                let large: Vec<String> = (0..100).map(|number| format!("large{number}")).collect();
+                let (names, schema) = match env::args().nth(2).as_deref() {
+                    Some("large") => {
+                        let schema = json!({"type": "object", "description": "x".repeat(10_000)});
+                        (large.iter().map(String::as_str).collect(), schema)
+                    }
+                    _ => (names, schema),
+                };
                 let tools: Vec<_> = names
                     .iter()
                     .map(|name| {

@@ -69,9 +69,39 @@ struct Tested {
     /// The answer, the emoji, the reason for silence, the note, the action or the error.
     text: String,
     tools: Vec<ToolUse>,
+    /// Its MCP servers, as they were at the end of the test.
+    mcp_servers: Vec<TestedServer>,
     usage: Option<Usage>,
     first_word_ms: Option<u64>,
     total_ms: u64,
+}
+
+/// An MCP server of the agent.
+#[derive(Debug, Serialize)]
+struct TestedServer {
+    name: String,
+    /// How many tools it offers; `None` if it is down.
+    tools: Option<usize>,
+    /// Why it is down.
+    error: Option<String>,
+}
+
+impl TestedServer {
+    fn of((name, offers): (String, Result<usize, String>)) -> Self {
+        let (tools, error) = match offers {
+            Ok(tools) => (Some(tools), None),
+            Err(why) => (None, Some(why)),
+        };
+        Self { name, tools, error }
+    }
+
+    fn line(&self) -> String {
+        let Self { name, tools, error } = self;
+        match (tools, error) {
+            (Some(tools), _) => format!("MCP server {name}: connected, {tools} tools"),
+            (None, why) => format!("MCP server {name}: down: {}", output::one_line(why.as_deref().unwrap_or_default())),
+        }
+    }
 }
 
 impl Test {
@@ -88,7 +118,9 @@ impl Test {
         }
         let tested = run(&built.runtime, asked, time, !self.printing.json, &masker).await;
         loops.stop().await;
-        let tested = Tested { agent: self.name.clone(), ..tested? };
+        let servers = built.tools.iter().flat_map(|tools| tools.servers());
+        let mcp_servers = servers.map(TestedServer::of).collect();
+        let tested = Tested { agent: self.name.clone(), mcp_servers, ..tested? };
         self.printing.print(&tested, summary)?;
         if tested.ok { Ok(()) } else { Err(anyhow!("{}", tested.text).into()) }
     }
@@ -151,10 +183,11 @@ impl Watched<'_> {
             RunEvent::Rewrite(text) => self.word(&text, true),
             RunEvent::Tool(call) => {
                 let mask = |text| self.masker.text(text);
-                let ToolUse { name, arguments, result } = call;
-                let call = ToolUse { name: mask(name), arguments: mask(arguments), result: mask(result) };
+                let ToolUse { name, arguments, result, duration_ms } = call;
+                let call = ToolUse { name: mask(name), arguments: mask(arguments), result: mask(result), duration_ms };
                 let short = |text: &str| output::excerpt(text, MOST_SHOWN);
-                self.line(&format!("[tool {} {}: {}]", call.name, short(&call.arguments), short(&call.result)))?;
+                let took = duration_ms.map_or_else(String::new, |millis| format!(" after {millis} ms"));
+                self.line(&format!("[tool {} {}{took}: {}]", call.name, short(&call.arguments), short(&call.result)))?;
                 self.tested.tools.push(call);
                 Ok(())
             }
@@ -258,6 +291,7 @@ fn summary(tested: &Tested) -> String {
     let Tested { outcome, usage, first_word_ms, total_ms, .. } = tested;
     let seconds = |millis: u64| format!("{}.{:03} s", millis / 1000, millis % 1000);
     let mut lines = vec![format!("\nOutcome: {outcome}")];
+    lines.extend(tested.mcp_servers.iter().map(TestedServer::line));
     let first =
         first_word_ms.map_or_else(|| "no word".to_owned(), |first| format!("the first word after {}", seconds(first)));
     lines.push(format!("Time: {first}, {} in all", seconds(*total_ms)));

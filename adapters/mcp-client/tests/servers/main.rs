@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
 use rejoinder_agents::{ForeignTool, McpServerSection, Supervisor, ToolAnswer, ToolSource as _};
-use rejoinder_mcp_client::{McpServers, probe};
+use rejoinder_mcp_client::{McpServers, probe, share};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
@@ -181,4 +181,29 @@ async fn a_try_says_why_a_server_does_not_work() {
 
     let works = tried(&section(folder.path(), "")).await.expect("it works");
     assert_eq!((works.name.as_deref(), works.tools.len()), (Some("double 1"), 6));
+}
+
+/// The definitions of the first server are larger than the room for all.
+#[tokio::test]
+async fn a_server_with_large_definitions_leaves_room_for_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sections = BTreeMap::from(["large", "small"].map(|name| {
+        let conduct = if name == "large" { "large" } else { "" };
+        (name.to_owned(), section(folder.path(), conduct))
+    }));
+    let servers = McpServers::new(&"main".into(), &sections, &reqwest::Client::default(), &supervisor());
+
+    let tools = servers.tools().await;
+
+    let count = |server: &str| tools.iter().filter(|tool| tool.definition().name.starts_with(server)).count();
+    assert_eq!(count("small_"), 6);
+    assert!((30..100).contains(&count("large_")), "{}", count("large_"));
+    let offers: Vec<_> = servers.servers().into_iter().map(|(_, offers)| offers).collect();
+    assert_eq!(offers, [Ok(100), Ok(6)]);
+
+    let tried = async |name: &str| probe(name, &sections[name], &reqwest::Client::default(), &supervisor()).await;
+    let (mut large, mut small) = (tried("large").await.expect("it works"), tried("small").await.expect("it works"));
+    share(&mut [&mut large, &mut small]);
+    assert_eq!((large.tools.len(), small.tools.len()), (count("large_"), 6));
+    assert!(large.left_out[0].contains("have no room") && small.left_out.is_empty(), "{:?}", large.left_out);
 }
