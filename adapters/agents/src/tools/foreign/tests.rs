@@ -1,7 +1,7 @@
 use parking_lot::Mutex;
 use rejoinder_core::{AgentApproval, AgentFile, ApprovalState, Attachment, Outcome, RunEvent, Timestamp, as_stored};
 use serde_json::{json, value::to_raw_value};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::sleep};
 
 use super::*;
 use crate::{tests::turn, tools::RunState};
@@ -24,6 +24,9 @@ impl ForeignTool for Double {
     }
 
     async fn call(&self, arguments: Map<String, Value>) -> ToolAnswer {
+        if arguments.contains_key("is_slow") {
+            sleep(Duration::from_secs(5)).await;
+        }
         self.calls.lock().push(Value::from(arguments).to_string());
         ToolAnswer { text: "done".to_owned(), is_error: false }
     }
@@ -122,6 +125,29 @@ async fn an_approved_call_is_carried_out() {
     );
     run.call("bank_pay", r#"{"euros":800}"#).await;
     assert_eq!(seen.lock().0.len(), 2, "an approval allows one call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_of_a_call_has_its_duration_without_the_wait_for_the_approval() {
+    let (mut run, mut reported) = run(approvable());
+    let recorded = tokio::spawn(async move {
+        loop {
+            match reported.recv().await.expect("the call is recorded") {
+                RunEvent::Ask(request, answer) => {
+                    sleep(Duration::from_mins(1)).await;
+                    let (request, state) = (as_stored(&request), ApprovalState::Approved);
+                    let _ = answer.send(Ok(AgentApproval { request, state, by: None, note: None, is_used: false }));
+                }
+                RunEvent::Tool(call) => return call.duration_ms,
+                _ => {}
+            }
+        }
+    });
+
+    run.call("bank_pay", r#"{"is_slow":true}"#).await;
+
+    let duration_ms = recorded.await.expect("it is recorded").expect("it is known");
+    assert!((5_000..5_100).contains(&duration_ms), "{duration_ms}");
 }
 
 #[tokio::test]
