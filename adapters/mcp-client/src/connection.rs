@@ -3,22 +3,34 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_agents::{McpServerSection, Supervisor, redacted_url};
-use rejoinder_core::Masker;
+use rejoinder_core::{Backoff, Masker};
 use rejoinder_kit::secret_headers;
+use reqwest::Url;
 use rmcp::{
     ClientHandler, RoleClient,
-    model::{ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion, Tool},
-    service::{ClientInitializeError, NotificationContext, Peer, RunningService, serve_client},
+    model::{
+        ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion, SubscriptionFilter,
+        Tool,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, NotificationContext, Peer, RunningService,
+        serve_client_with_lifecycle,
+    },
     transport::{
-        StreamableHttpClientTransport, async_rw::AsyncRwTransport,
+        StreamableHttpClientTransport, async_rw::AsyncRwTransport, common::client_side_sse::ExponentialBackoff,
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{
     bounded::BoundedLines,
     impatient::Impatient,
+    paced::{self, Paced},
     process::{self, Process},
     tools::MOST_TOOLS,
 };
@@ -35,6 +47,9 @@ const MAX_ERROR: usize = 500;
 /// How many pages a list of tools may have, and how many bytes.
 const MOST_PAGES: usize = 32;
 const MOST_LISTED: usize = 4 << 20;
+
+/// How many versions of the protocol an error names.
+const MOST_VERSIONS: usize = 10;
 
 /// What a connection is made with.
 #[derive(Clone)]
@@ -64,40 +79,78 @@ impl ClientHandler for Client {
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
     process: Option<Process>,
+    /// Hears of changed tools, where only those hear of them who ask.
+    listens: Option<JoinSet<()>>,
+}
+
+/// Why a server cannot be reached.
+enum Failure {
+    Refused(ClientInitializeError),
+    /// In words for the operator.
+    Other(String),
 }
 
 impl Connector {
-    /// Connects, within the time of the section. `changed` is notified when the server says that its tools have changed.
+    /// Connects, each time within the time of the section: with the handshake, and without it if the server refuses that.
+    /// `changed` is notified when the server says that its tools have changed.
     ///
     /// # Errors
     /// Says why it cannot be reached, for the operator.
     pub(crate) async fn connect(&self, changed: Arc<Notify>) -> Result<Connection, String> {
-        let late = format!("it did not answer `initialize` within {}", seconds(self.section.timeout));
-        if let Some(url) = &self.section.url {
-            let headers = self.section.headers.iter().map(|(name, value)| (&**name, value.expose()));
-            let headers = secret_headers(headers).map_err(|name| format!("the header {name} cannot be sent"))?;
-            let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
-            config.custom_headers = headers.into_iter().filter_map(|(name, value)| Some((name?, value))).collect();
-            config.max_sse_event_size = MAX_MESSAGE;
-            config.max_json_response_size = MAX_MESSAGE;
-            config.max_error_response_size = MAX_ERROR_BODY;
-            let transport = StreamableHttpClientTransport::with_client(self.http.clone(), config);
-            let begun = timeout(self.section.timeout, serve_client(Client { changed }, transport)).await;
-            let service = begun.map_err(|_| late)?.map_err(|error| self.refusal(&error))?;
-            return Ok(Connection { service, process: None });
+        let refused = match self.begin(ClientLifecycleMode::Initialize, &changed).await {
+            Err(Failure::Refused(error)) => error,
+            Err(Failure::Other(why)) => return Err(why),
+            Ok(connection) => return Ok(connection),
+        };
+        if !matches!(refused, ClientInitializeError::JsonRpcError(_)) {
+            return Err(self.refusal(&refused));
         }
-        let started = process::start(&self.section, &self.supervisor)?;
+        let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::NO_INITIALIZE] };
+        match self.begin(lifecycle, &changed).await {
+            Ok(connection) => Ok(connection.hearing_changes(changed)),
+            Err(Failure::Refused(error @ ClientInitializeError::NoCompatibleProtocolVersion { .. })) => {
+                Err(self.refusal(&error))
+            }
+            // It does not know the other way either: why it refused the first counts.
+            Err(_) => Err(self.refusal(&refused)),
+        }
+    }
+
+    async fn begin(&self, lifecycle: ClientLifecycleMode, changed: &Arc<Notify>) -> Result<Connection, Failure> {
+        let late = || Failure::Other(format!("it did not answer within {}", seconds(self.section.timeout)));
+        let client = Client { changed: Arc::clone(changed) };
+        if let Some(url) = &self.section.url {
+            let transport = self.transport(url).map_err(Failure::Other)?;
+            let begun = timeout(self.section.timeout, serve_client_with_lifecycle(client, transport, lifecycle)).await;
+            let service = begun.map_err(|_| late())?.map_err(Failure::Refused)?;
+            return Ok(Connection { service, process: None, listens: None });
+        }
+        let started = process::start(&self.section, &self.supervisor).map_err(Failure::Other)?;
         let output = BoundedLines::new(started.output, MAX_MESSAGE);
         let transport =
             AsyncRwTransport::new_client(output, Impatient::new(started.input)).with_max_line_length(MAX_MESSAGE);
-        match timeout(self.section.timeout, serve_client(Client { changed }, transport)).await {
-            Ok(Ok(service)) => Ok(Connection { service, process: Some(started.process) }),
+        match timeout(self.section.timeout, serve_client_with_lifecycle(client, transport, lifecycle)).await {
+            Ok(Ok(service)) => Ok(Connection { service, process: Some(started.process), listens: None }),
             Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. })) => {
-                Err(format!("it ended before it answered: {}", started.process.end().await))
+                Err(Failure::Other(format!("it ended before it answered: {}", started.process.end().await)))
             }
-            Ok(Err(error)) => Err(self.refusal(&error)),
-            Err(_) => Err(late),
+            Ok(Err(error)) => Err(Failure::Refused(error)),
+            Err(_) => Err(late()),
         }
+    }
+
+    fn transport(&self, url: &Url) -> Result<StreamableHttpClientTransport<Paced>, String> {
+        let headers = self.section.headers.iter().map(|(name, value)| (&**name, value.expose()));
+        let headers = secret_headers(headers).map_err(|name| format!("the header {name} cannot be sent"))?;
+        let mut backoff = ExponentialBackoff::default();
+        backoff.max_delay = Some(paced::LONGEST);
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+        config.custom_headers = headers.into_iter().filter_map(|(name, value)| Some((name?, value))).collect();
+        config.retry_config = Arc::new(backoff);
+        config.max_sse_event_size = MAX_MESSAGE;
+        config.max_json_response_size = MAX_MESSAGE;
+        config.max_error_response_size = MAX_ERROR_BODY;
+        Ok(StreamableHttpClientTransport::with_client(Paced::new(self.http.clone()), config))
     }
 
     /// Where it is, for the operator.
@@ -110,7 +163,19 @@ impl Connector {
     }
 
     fn refusal(&self, error: &ClientInitializeError) -> String {
-        self.masked(&chain(error))
+        match error {
+            ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => shortened(&format!(
+                "it speaks other versions of the protocol ({}); the gateway speaks {}",
+                versions(server_supported),
+                versions(ProtocolVersion::KNOWN_VERSIONS)
+            )),
+            error if error.auth_challenge().is_some() || chain(error).contains("HTTP 401") => {
+                "it wants to know who calls (401 or 403): set a header in `[agents.NAME.mcp.SERVER.headers]`, such as \
+                 `Authorization = { env = \"A_VARIABLE\" }`; OAuth is not supported"
+                    .to_owned()
+            }
+            error => self.masked(&chain(error)),
+        }
     }
 
     /// The words of an error, without the values of headers and variables, and without the secret parts of the URL.
@@ -134,6 +199,15 @@ impl Connection {
         self.service.peer().clone()
     }
 
+    /// Hears of changed tools from a server without the handshake.
+    fn hearing_changes(mut self, changed: Arc<Notify>) -> Self {
+        let peer = self.peer();
+        let capabilities = self.service.peer_info().map(|about| about.capabilities.clone());
+        let tells = capabilities.and_then(|it| it.tools).and_then(|tools| tools.list_changed) == Some(true);
+        self.listens = tells.then(|| JoinSet::from_iter([listen(peer, changed)]));
+        self
+    }
+
     /// Its name and version, if it says them.
     pub(crate) fn name(&self) -> Option<String> {
         let about = self.service.peer_info()?;
@@ -143,13 +217,33 @@ impl Connection {
 
     /// Waits until the connection is at an end. Returns why it is.
     pub(crate) async fn ended(self) -> String {
-        let Self { service, process } = self;
+        let Self { service, process, listens } = self;
         let reason = service.waiting().await;
+        drop(listens);
         match process {
             Some(process) => format!("it ended: {}", process.end().await),
             None => format!("the connection ended: {reason:?}"),
         }
     }
+}
+
+/// Asks a server without the handshake to tell when its tools change, again when it ends the answer.
+async fn listen(peer: Peer<RoleClient>, changed: Arc<Notify>) {
+    let mut backoff = Backoff::default();
+    loop {
+        let tools = SubscriptionFilter::builder().tools_list_changed().build();
+        if let Ok(mut subscription) = peer.listen(tools).await {
+            while let Ok(Some(_)) = subscription.next().await {
+                backoff.reset();
+                changed.notify_one();
+            }
+        }
+        sleep(backoff.pause().max(paced::SHORTEST)).await;
+    }
+}
+
+fn versions(versions: &[ProtocolVersion]) -> String {
+    versions.iter().take(MOST_VERSIONS).map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The server's own tools, as many as are read.

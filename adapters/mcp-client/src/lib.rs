@@ -11,6 +11,7 @@
 //! | `process` | the program of a server |
 //! | `bounded` | a stream whose lines are bounded, and how many come (no I/O of its own) |
 //! | `impatient` | a stream that fails when nobody reads it (no I/O of its own) |
+//! | `paced` | a client of HTTP that pauses before it opens a stream again |
 //! | `share` | how the servers share the room for definitions (no I/O) |
 //! | `tools` | what the model is told of the tools (no I/O) |
 //! | `result` | what the model is told of a result (no I/O) |
@@ -23,6 +24,7 @@
 mod bounded;
 mod connection;
 mod impatient;
+mod paced;
 mod probe;
 mod process;
 mod result;

@@ -1,4 +1,6 @@
-//! The client with real processes.
+//! The client with real processes, and with servers over HTTP.
+
+mod http;
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 

@@ -1,0 +1,151 @@
+//! A client of HTTP that pauses before it opens a stream again, whatever the server asks for.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use reqwest::{
+    Client, Error,
+    header::{HeaderName, HeaderValue},
+};
+use rmcp::{
+    model::ClientJsonRpcMessage,
+    transport::{
+        common::client_side_sse::BoxedSseResponse,
+        streamable_http_client::{
+            StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
+        },
+    },
+};
+use tokio::time::{Instant, sleep};
+
+/// The pauses: the first, and the longest.
+pub(crate) const SHORTEST: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST: Duration = Duration::from_mins(1);
+
+/// From when on a stream counts as one that lasted.
+const LASTED: Duration = Duration::from_secs(10);
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Outcome<T> = Result<T, StreamableHttpError<Error>>;
+
+/// A client for one connection.
+#[derive(Clone)]
+pub(crate) struct Paced {
+    http: Client,
+    pace: Arc<Mutex<Pace>>,
+}
+
+impl Paced {
+    pub(crate) fn new(http: Client) -> Self {
+        Self { http, pace: Arc::default() }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Pace {
+    /// When the last stream was opened.
+    opened: Option<Instant>,
+    /// How many streams before it did not last.
+    short: u32,
+}
+
+impl Pace {
+    /// How long to wait before a stream is opened: not at all before the first one.
+    fn pause(&mut self, now: Instant) -> Duration {
+        let pause = self.opened.map_or(Duration::ZERO, |opened| {
+            if now.saturating_duration_since(opened) >= LASTED {
+                self.short = 0;
+            }
+            let pause = SHORTEST.saturating_mul(2_u32.saturating_pow(self.short)).min(LONGEST);
+            self.short = self.short.saturating_add(1);
+            pause
+        });
+        self.opened = Some(now + pause);
+        pause
+    }
+}
+
+impl StreamableHttpClient for Paced {
+    type Error = Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Outcome<StreamableHttpPostResponse> {
+        self.http.post_message(uri, message, session, token, headers).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Outcome<StreamableHttpPostResponse> {
+        self.http.post_message_with_response_limits(uri, message, session, token, headers, limits).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Outcome<()> {
+        self.http.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Outcome<BoxedSseResponse> {
+        let pause = self.pace.lock().pause(Instant::now());
+        sleep(pause).await;
+        self.http.get_stream(uri, session, last_event, token, headers).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        most: usize,
+    ) -> Outcome<BoxedSseResponse> {
+        let pause = self.pace.lock().pause(Instant::now());
+        sleep(pause).await;
+        self.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_until_a_stream_lasts() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let mut pauses = |count: usize, lasts: Duration| {
+            let next = |_| {
+                let pause = pace.pause(now);
+                now += pause + lasts;
+                pause.as_secs()
+            };
+            (0..count).map(next).collect::<Vec<_>>()
+        };
+
+        assert_eq!(pauses(9, Duration::ZERO), [0, 1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(pauses(3, LASTED), [60, 1, 1]);
+    }
+}
