@@ -38,8 +38,9 @@ async fn a_call_waits_for_its_approval() {
             message.ours && !message.buttons.is_empty() && message.text.contains(text)
         };
         let question = grace.finds("the question", is_question).await;
-        // What an agent says is shown there without formatting.
-        assert!(question.text.contains("main asks for approval: Call fileswrite "), "{question:?}");
+        for part in ["main asks for approval: Call files_write (", "MCP server files", &format!("\"text\": \"{text}\"")] {
+            assert!(question.text.contains(part), "{part}: {question:?}");
+        }
         grace.presses(question.id, press);
         grace.finds("the answer", |message| message.ours && message.text.contains(heard)).await;
     }
