@@ -15,9 +15,14 @@ pub(crate) struct Clipped {
 }
 
 impl Clipped {
-    /// `None`: it is no message, or has too many fields.
+    /// `None`: it is no message, has too many fields, or an id that is too long to be answered.
     pub(crate) fn read(outline: &Outline) -> Option<Self> {
-        serde_json::from_slice(outline.as_bytes()).ok()
+        serde_json::from_slice(outline.as_bytes()).ok().filter(|message: &Self| !message.is_nameless())
+    }
+
+    /// Whether its id is empty, as one is that was left out.
+    fn is_nameless(&self) -> bool {
+        self.id.as_ref().and_then(Value::as_str) == Some("")
     }
 
     /// The session of its parameters. `None` also if its id is too long to be one.
@@ -66,6 +71,20 @@ mod tests {
         };
 
         assert_eq!([4_096, 100_000].map(session), [Some(4_096), None]);
+    }
+
+    #[test]
+    fn a_long_id_of_a_request_is_whole_and_a_longer_one_makes_it_no_message() {
+        let request = |length: usize| {
+            let (id, long) = ("x".repeat(length), "y".repeat(1 << 20));
+            let mut outline = Outline::default();
+            outline.push(
+                format!(r#"{{"method":"fs/read","id":"{id}","params":{{"a":"{long}","id":"{id}"}}}}"#).as_bytes(),
+            );
+            Clipped::read(&outline).map(|message| message.id == Some(id.into()))
+        };
+
+        assert_eq!([1, 257, 4_096, 100_000].map(request), [Some(true), Some(true), Some(true), None]);
     }
 
     #[rstest]

@@ -11,8 +11,11 @@ const MAX_TEXT: usize = 256;
 /// The key of the text that says whose message it is.
 const SESSION: &[u8] = b"\"sessionId\":\"";
 
-/// The most bytes of that text, in which some characters are escaped.
-const MAX_SESSION: usize = 2 * MAX_ID;
+/// The key of the text with which a request is answered.
+const REQUEST: &[u8] = b"\"id\":\"";
+
+/// The most bytes of these two texts, in which some characters are escaped.
+const MAX_WHOLE: usize = 2 * MAX_ID;
 
 /// A message with its fields and theirs. What is deeper is left out, and so are long texts.
 #[derive(Debug, Default)]
@@ -59,7 +62,8 @@ impl Outline {
         match byte {
             b'"' => {
                 self.keep(byte);
-                self.most = if self.kept.ends_with(SESSION) { MAX_SESSION } else { MAX_TEXT };
+                let is_request = self.depth == 1 && self.kept.ends_with(REQUEST);
+                self.most = if is_request || self.kept.ends_with(SESSION) { MAX_WHOLE } else { MAX_TEXT };
                 self.text = Some(self.kept.len());
             }
             b'{' | b'[' => {
