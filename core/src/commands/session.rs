@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     base::words::{age, excerpt, plain},
-    model::{ChatKind, NewInGroups, PersonRole, SenderKind, SessionChange, SessionId, SessionRecord, name},
+    model::{ChatKind, MAX_TITLE, NewInGroups, PersonRole, SenderKind, SessionChange, SessionId, SessionRecord, name},
     ports::StoreError,
 };
 
@@ -68,10 +68,12 @@ async fn usable(call: &Call<'_>) -> Result<Vec<SessionRecord>, StoreError> {
     call.sessions.store.usable_sessions(call.turn.conversation, call.session_person, MOST).await
 }
 
-/// What a session is called: its name, or how it begins.
+/// What a session is called: its name, or what it is about, or how it begins.
 fn called(session: &SessionRecord, call: &Call<'_>) -> String {
-    let begins = || session.begins.as_deref().map(|text| format!("“{}”", plain(&excerpt(text, EXCERPT))));
-    let named = session.name.as_deref().map(plain).or_else(begins);
+    let title = session.title.as_deref().map(|title| excerpt(title, MAX_TITLE));
+    let begins = || session.begins.as_deref().map(|text| excerpt(text, EXCERPT));
+    let described = || title.or_else(begins).map(|text| format!("“{}”", plain(&text)));
+    let named = session.name.as_deref().map(plain).or_else(described);
     named.unwrap_or_else(|| call.fill_in(Filled { template: "session_empty", values: Vec::new() }, None))
 }
 

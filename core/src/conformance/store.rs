@@ -96,6 +96,7 @@ macro_rules! store_conformance {
             a_new_session_is_the_current_one
             a_session_is_read_as_people_know_it
             a_turn_is_about_another_conversation
+            a_session_has_a_title_until_a_turn_of_it_is_removed
             a_session_is_its_owners
             a_session_becomes_that_of_the_person_who_is_known
             an_unused_session_is_left

@@ -93,9 +93,10 @@ impl<'a> Transaction<'a> {
         match trigger {
             Trigger::Event | Trigger::NotAttempted(_) | Trigger::Asked { .. } => {}
             Trigger::Closes(question) => transition.closed_questions.push(ClosedQuestion { turn: *question, at: now }),
-            Trigger::RunEnded { end, remark, .. } => {
+            Trigger::RunEnded { end, remark, title, .. } => {
                 transition.runs_ended.push(end.clone());
                 transition.remarks.extend(remark.clone());
+                transition.sessions.extend(title.clone());
             }
             Trigger::Command { end, sessions, queue, person, approval, closes, step, log, seen } => {
                 transition.seen.clone_from(seen);

@@ -22,6 +22,8 @@ pub(crate) enum Trigger {
         remark: Option<Remark>,
         /// What decides the approval that the run asks for.
         at_once: Option<DecidedAtOnce>,
+        /// What the session is about, if the agent says so.
+        title: Option<SessionChange>,
     },
     /// A run asks for an approval and goes on: this decides it.
     Asked { at_once: DecidedAtOnce, run: u32 },

@@ -16,6 +16,9 @@ use crate::model::{
 /// How many characters the name of a session has at most.
 const MAX_NAME: usize = 40;
 
+/// How many characters of a session's title are kept.
+pub(crate) const MAX_TITLE: usize = 100;
+
 /// A session that can be used in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
@@ -24,6 +27,8 @@ pub struct SessionRecord {
     pub number: u32,
     /// The name that somebody gave it.
     pub name: Option<String>,
+    /// What it is about, as an agent says.
+    pub title: Option<String>,
     pub choice: SessionChoice,
     /// When something was last put before an agent in it, to the minute; before that, when it began.
     pub used_at: Timestamp,
@@ -90,6 +95,11 @@ pub enum SessionChange {
     Rename {
         session: SessionId,
         name: String,
+    },
+    /// An agent says what a session is about, if there still is one. Nobody decides on a title, so this is no change of the version.
+    Title {
+        session: SessionId,
+        title: String,
     },
     /// An agent and a model are chosen for a session.
     Choose {
@@ -194,6 +204,11 @@ pub(crate) fn name(text: &str) -> Option<String> {
     (!is_number && name.chars().count() <= MAX_NAME).then_some(name)
 }
 
+/// The title of a session, as an agent wrote it. `None` if it has nothing to see.
+pub(crate) fn title(text: &str) -> Option<String> {
+    Some(clean(text, MAX_TITLE)).filter(|title| !title.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,6 +222,13 @@ mod tests {
         assert_eq!(name(" My \u{202e}trip\n2 ").as_deref(), Some("My trip 2"));
         assert_eq!([name(""), name("\u{200b}"), name("12"), name(&"x".repeat(41))], [None, None, None, None]);
         assert_eq!(name(&"ä".repeat(40)).map(|name| name.chars().count()), Some(40));
+    }
+
+    #[test]
+    fn a_title_is_one_short_line() {
+        assert_eq!(title(" Fix \u{202e}the\nlogin ").as_deref(), Some("Fix the login"));
+        assert_eq!([title(""), title(" \u{200b}\n")], [None, None]);
+        assert_eq!(title(&"ä".repeat(1_000)).map(|title| title.chars().count()), Some(100));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub enum RunEvent {
     Shown(ModelInput),
     /// The tokens consumed so far in this run; the last one counts.
     Usage(Usage),
+    /// What the turn's session is about; the last one counts.
+    Title(String),
     /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
     Send(Reply, oneshot::Sender<SendResult>),
     /// What the agent wants of the schedules of this turn's conversation. The channel returns the schedules, or why it is
@@ -123,6 +125,12 @@ impl RunEvents {
     /// Reports the tokens consumed so far in this run.
     pub async fn usage(&self, usage: Usage) {
         let _ = self.sender.send(RunEvent::Usage(usage)).await;
+    }
+
+    /// Reports what the turn's session is about, for lists of sessions in which nobody has named it. One line, of which 100 characters are
+    /// kept; a later title replaces it, and one in which nothing can be seen does not. It is stored when the run ends.
+    pub async fn title(&self, title: impl Into<String> + Send) {
+        let _ = self.sender.send(RunEvent::Title(title.into())).await;
     }
 
     /// Sends a message to this turn's conversation now, as the turn's answer. Returns when the decision is stored.

@@ -107,10 +107,8 @@ impl Sweep {
         let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
         let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
         let end = RunEnd::new(id, number, at, end, Some(detail));
-        self.ledger
-            .decide(&mut turn, Event::Recovered, Trigger::RunEnded { end, remark, at_once: None })
-            .await
-            .map(drop)
+        let trigger = Trigger::RunEnded { end, remark, at_once: None, title: None };
+        self.ledger.decide(&mut turn, Event::Recovered, trigger).await.map(drop)
     }
 
     /// Handles every deadline and every retry, until the gateway has ended.

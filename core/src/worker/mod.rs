@@ -54,8 +54,8 @@ use crate::{
     },
     merges::{self, Merges},
     model::{
-        AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent, Support,
-        TurnRecord, Usage,
+        AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent,
+        SessionChange, Support, TurnRecord, Usage,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -92,6 +92,8 @@ struct FinishedRun {
     /// The members that were not asked, because they have used their budgets.
     spent: Vec<AgentName>,
     content: Option<Arc<RunContent>>,
+    /// What the session is about, if the agent says so.
+    title: Option<SessionChange>,
     typing: Option<Typing>,
     /// What it asked approval for, if it left that behind.
     left: Option<ApprovalRequest>,
@@ -104,7 +106,8 @@ struct FinishedRun {
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
         let (shares, spent, waited) = (Vec::new(), Vec::new(), Duration::ZERO);
-        Self { result, usage: None, shares, spent, content: None, typing: None, left: None, deadline: None, waited }
+        let (usage, content, title, typing) = (None, None, None, None);
+        Self { result, usage, shares, spent, content, title, typing, left: None, deadline: None, waited }
     }
 }
 
@@ -138,7 +141,7 @@ impl Worker {
 
     /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
-        let FinishedRun { result, usage, shares, spent, content, left, deadline, waited, typing: _ } = finished;
+        let FinishedRun { result, usage, shares, spent, content, title, left, deadline, waited, typing: _ } = finished;
         let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
         if let Some(agent) = run.handler.agent() {
             match &result {
@@ -217,7 +220,7 @@ impl Worker {
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
         let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
-        let trigger = Trigger::RunEnded { end: run_end, remark, at_once };
+        let trigger = Trigger::RunEnded { end: run_end, remark, at_once, title };
         match event {
             Some(event) => {
                 self.ledger.decide_until_stored(turn, event, trigger).await;
@@ -282,7 +285,7 @@ impl Worker {
             Ok(prepared) => prepared,
             Err(result) => return result.into(),
         };
-        let spent = input.spent.clone();
+        let (spent, session) = (input.spent.clone(), input.session);
         let mut working = self.working(run);
         let mut deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
@@ -377,8 +380,10 @@ impl Worker {
         waited += self.waits(question.as_ref());
         // It was told only if it has waited until then.
         let left = question.map(|it| it.request).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
-        let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
-        FinishedRun { result, usage, shares, spent, content, typing, left, deadline, waited }
+        let (usage, shares) = (recorder.usage, recorder.shares(&result));
+        let title = recorder.title.take().map(|title| SessionChange::Title { session, title });
+        let content = recorder.content();
+        FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.
@@ -396,6 +401,7 @@ impl Worker {
                     Some(RunEvent::Member(name)) => recorder.asks(name),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
+                    Some(RunEvent::Title(title)) => recorder.titles(&title),
                     Some(RunEvent::Remember(own_session, answer)) => {
                         let _ = answer.send(remember(memory, own_session).await);
                     }
@@ -472,6 +478,7 @@ impl Worker {
             }
             RunEvent::Shown(input) => recorder.shown(input),
             RunEvent::Usage(consumed) => recorder.usage = Some(consumed),
+            RunEvent::Title(title) => recorder.titles(&title),
             RunEvent::Send(reply, answer) => {
                 // No draft may follow a message that may be the answer.
                 drafting.pause().await;

@@ -6,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{estimate::Estimate, result::RunResult};
 use crate::{
-    model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage},
+    model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage, title},
     ports::MemberReport,
 };
 
@@ -23,6 +23,8 @@ pub(super) struct Recorder<'a> {
     masker: &'a Masker,
     pub(super) usage: Option<Usage>,
     pub(super) estimate: Estimate,
+    /// What the session is about.
+    pub(super) title: Option<String>,
     /// The members that were asked, in order.
     members: Vec<Member>,
     content: RunContent,
@@ -69,7 +71,7 @@ fn shares(
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker, estimate: Estimate) -> Self {
-        Self { masker, usage: None, estimate, members: Vec::new(), content: RunContent::default() }
+        Self { masker, usage: None, estimate, title: None, members: Vec::new(), content: RunContent::default() }
     }
 
     /// Another member is asked from now on, or the last one was not reached.
@@ -111,6 +113,13 @@ impl<'a> Recorder<'a> {
     /// Keeps what the model is shown, in place of what it was shown before.
     pub(super) fn shown(&mut self, input: ModelInput) {
         self.content.input = Some(input);
+    }
+
+    /// Keeps the latest title in which something can be seen.
+    pub(super) fn titles(&mut self, text: &str) {
+        if let Some(title) = title(text) {
+            self.title = Some(title);
+        }
     }
 
     pub(super) fn tool(&mut self, call: ToolUse) {

@@ -26,6 +26,7 @@ pub(super) struct Relay<'a> {
 struct Held {
     text: String,
     shown: Option<ModelInput>,
+    title: Option<String>,
 }
 
 impl<'a> Relay<'a> {
@@ -64,6 +65,8 @@ impl<'a> Relay<'a> {
             }
             RunEvent::Shown(input) if self.has_effect => self.events.shown(input).await,
             RunEvent::Shown(input) => self.held.shown = Some(input),
+            RunEvent::Title(title) if self.has_effect => self.events.title(title).await,
+            RunEvent::Title(title) => self.held.title = Some(title),
             RunEvent::Usage(usage) => {
                 let used = self.before.and(usage);
                 self.used = Some(used);
@@ -124,9 +127,12 @@ impl<'a> Relay<'a> {
     /// Passes on what was held back: the run is the member's from now on.
     pub(super) async fn release(&mut self) {
         self.has_effect = true;
-        let Held { text, shown } = std::mem::take(&mut self.held);
+        let Held { text, shown, title } = std::mem::take(&mut self.held);
         if let Some(shown) = shown {
             self.events.shown(shown).await;
+        }
+        if let Some(title) = title {
+            self.events.title(title).await;
         }
         if !text.is_empty() {
             self.events.text(text).await;

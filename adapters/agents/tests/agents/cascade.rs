@@ -27,6 +27,7 @@ enum Step {
     UsesATool,
     Uses(u64),
     IsShown(&'static str),
+    Titles(&'static str),
     Schedules(ScheduleCall),
     Listens,
     Takes(Duration),
@@ -99,6 +100,7 @@ impl AgentRuntime for Scripted {
                 UsesATool => events.tool(ToolUse::default()).await,
                 Uses(tokens) => events.usage(Usage { input_tokens: tokens, output_tokens: tokens }).await,
                 IsShown(text) => events.shown(ModelInput { messages: text.to_owned(), ..ModelInput::default() }).await,
+                Titles(text) => events.title(text).await,
                 Schedules(call) => drop(events.schedule(call).await),
                 Listens => drop(events.listen().await),
                 Takes(time) => tokio::time::sleep(time).await,
@@ -151,7 +153,7 @@ impl Both {
 async fn a_member_that_dies_before_any_text_is_replaced_by_the_next_one_once() {
     let (one, two) = (
         Server::answering([Answer::stream([Piece::Cut]), Answer::stream([Piece::Cut])]).await,
-        Scripted::that([Uses(7), IsShown("mine"), Says("Hello."), Answers("Hello.")]),
+        Scripted::that([Uses(7), IsShown("mine"), Titles("Tea"), Says("Hello."), Answers("Hello.")]),
     );
     let both = of_both([Arc::new(one.agent()), Arc::clone(&two) as _]);
 
@@ -160,6 +162,7 @@ async fn a_member_that_dies_before_any_text_is_replaced_by_the_next_one_once() {
     assert_eq!((run.ever.as_str(), two.runs()), ("Hello.", 1));
     assert_eq!(run.usage, Some(Usage { input_tokens: 7, output_tokens: 7 }));
     assert_eq!(run.shown.as_ref().map(|shown| shown.messages.as_str()), Some("mine"));
+    assert_eq!(run.title.as_deref(), Some("Tea"));
     assert_eq!(run.reply(), "Hello.");
 }
 
@@ -207,7 +210,7 @@ async fn after_an_effect_no_other_member_is_asked(#[case] effect: Step) {
 #[case::blank(vec![Says(" \n"), Rewrites(""), Fails])]
 #[case::looked_at_schedules(vec![Schedules(ScheduleCall::List), Fails])]
 #[case::made_no_schedule(vec![Schedules(ScheduleCall::Remove { name: "gone".to_owned() }), Fails])]
-#[case::reported(vec![IsShown("theirs"), Fails])]
+#[case::reported(vec![IsShown("theirs"), Titles("Coffee"), Fails])]
 #[case::panicked(vec![Panics])]
 #[tokio::test]
 async fn nothing_of_a_member_without_an_effect_is_left(#[case] steps: Vec<Step>) {
@@ -215,7 +218,7 @@ async fn nothing_of_a_member_without_an_effect_is_left(#[case] steps: Vec<Step>)
 
     let run = run(&*both.cascade, turn("Hi")).await;
 
-    assert_eq!((run.ever.as_str(), run.usage, run.shown.is_none()), ("Hello.", None, true));
+    assert_eq!((run.ever.as_str(), run.usage, run.shown.is_none(), run.title.as_deref()), ("Hello.", None, true, None));
     assert_eq!(run.reply(), "Hello.");
 }
 

@@ -241,6 +241,7 @@ pub(crate) struct FinishedRun {
     pub(crate) calls: Vec<ToolUse>,
     /// What the model was shown last.
     pub(crate) shown: Option<ModelInput>,
+    pub(crate) title: Option<String>,
     pub(crate) usage: Option<Usage>,
     pub(crate) sent: Vec<String>,
 }
@@ -279,7 +280,7 @@ pub(crate) async fn run_hearing(
 ) -> FinishedRun {
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
-        let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new(), None);
+        let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new(), None, None);
         while let Some(event) = reported.recv().await {
             match event {
                 RunEvent::Text(text) => {
@@ -290,6 +291,7 @@ pub(crate) async fn run_hearing(
                 RunEvent::Member(_) => {}
                 RunEvent::Tool(call) => heard.1.push(call),
                 RunEvent::Shown(input) => heard.5 = Some(input),
+                RunEvent::Title(title) => heard.6 = Some(title),
                 RunEvent::Usage(usage) => heard.2 = Some(usage),
                 RunEvent::Send(Reply { text, .. }, answer) => {
                     let _ = answer.send(send_result(heard.3.len()));
@@ -314,8 +316,8 @@ pub(crate) async fn run_hearing(
         }
         heard
     };
-    let (outcome, (drafts, calls, usage, sent, ever, shown)) =
+    let (outcome, (drafts, calls, usage, sent, ever, shown, title)) =
         tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
     let tools = calls.iter().map(|call: &ToolUse| call.name.clone()).collect();
-    FinishedRun { outcome, drafts, ever, tools, calls, shown, usage, sent }
+    FinishedRun { outcome, drafts, ever, tools, calls, shown, title, usage, sent }
 }

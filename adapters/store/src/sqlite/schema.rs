@@ -44,6 +44,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("given_approvals", include_str!("../../../../migrations/sqlite/0030_given_approvals.sql")),
         ("session_removals", include_str!("../../../../migrations/sqlite/0031_session_removals.sql")),
         ("run_holders", include_str!("../../../../migrations/sqlite/0033_run_holders.sql")),
+        ("session_titles", include_str!("../../../../migrations/sqlite/0034_session_titles.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

@@ -56,6 +56,8 @@ pub enum ScriptStep {
     Show(ModelInput),
     /// Reports the tokens consumed so far.
     Use(Usage),
+    /// Reports what the session is about.
+    Title(String),
     /// Reports which member is asked in its place.
     Ask(AgentName),
     /// Sends a message to the conversation, as the turn's answer.
@@ -268,6 +270,12 @@ impl Script {
     #[must_use]
     pub fn consuming(self, usage: Usage) -> Self {
         self.doing(ScriptStep::Use(usage))
+    }
+
+    /// Adds a step that reports what the session is about.
+    #[must_use]
+    pub fn titling(self, title: &str) -> Self {
+        self.doing(ScriptStep::Title(title.to_owned()))
     }
 
     /// Adds a step that reports which member is asked in its place.
@@ -558,6 +566,7 @@ impl ScriptedAgent {
                 ScriptStep::Tool(call) => events.tool(call).await,
                 ScriptStep::Show(input) => events.shown(input).await,
                 ScriptStep::Use(usage) => events.usage(usage).await,
+                ScriptStep::Title(title) => events.title(title).await,
                 ScriptStep::Ask(member) => events.member(member).await,
                 ScriptStep::Send(text) => {
                     let sent = events.send(Reply::text(text)).await;

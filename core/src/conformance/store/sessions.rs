@@ -19,7 +19,7 @@ use crate::{
         Store,
         accept::{NewEvent, Repeated, Stored},
         housekeeping::Removal,
-        transition::{TranscriptLine, Transition},
+        transition::{Noun, TranscriptLine, Transition},
     },
 };
 
@@ -152,6 +152,31 @@ pub async fn a_session_is_read_as_people_know_it(subject: &mut impl Subject) {
     let first = &usable(&*store, turn.conversation, person).await[0];
     assert_eq!((first.id, first.name.as_deref(), first.used_at), (turn.session, Some("home"), at(9)));
     assert_eq!(Turn::accept(&*store, said(&chat("a"), "2")).await.session, turn.session);
+}
+
+/// A title is kept until a turn of its session is removed, of which it may repeat something. It is nothing that people decide on.
+pub async fn a_session_has_a_title_until_a_turn_of_it_is_removed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let open = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    let noun = Noun::SessionsIn(turn.conversation);
+    let version = store.version(noun).await.expect("it is read");
+    let title = |session, title: &str| SessionChange::Title { session, title: title.to_owned() };
+    let gone = SessionId::new(at(0));
+    change(&*store, vec![title(turn.session, "tea"), title(turn.session, "coffee"), title(gone, "nothing")]).await;
+    subject.reopen().await;
+    let store = subject.store();
+    let titles = async || {
+        let sessions = usable(&*store, open.conversation, None).await;
+        sessions.into_iter().map(|session| (session.id, session.title)).collect::<Vec<_>>()
+    };
+    assert_eq!(titles().await, [(turn.session, Some("coffee".to_owned()))]);
+    assert_eq!(store.version(noun).await.expect("it is read"), version);
+
+    let delivery = turn.answer(&*store, "answer").await;
+    turn.settle(&*store, delivery).await;
+    store.remove(Removal::Turns(vec![turn.id])).await.expect("rows are removed");
+    assert_eq!(titles().await, [(open.session, None)]);
 }
 
 /// Of the sessions of others nobody knows.

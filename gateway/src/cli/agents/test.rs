@@ -193,6 +193,7 @@ impl Watched<'_> {
             }
             RunEvent::Shown(_) | RunEvent::Member(MemberReport::Unreached) => Ok(()),
             RunEvent::Member(MemberReport::Asked(name)) => self.line(&format!("[{name} is asked]")),
+            RunEvent::Title(title) => self.line(&format!("[title {}]", output::excerpt(&title, MOST_SHOWN))),
             RunEvent::Usage(usage) => {
                 self.tested.usage = Some(usage);
                 Ok(())

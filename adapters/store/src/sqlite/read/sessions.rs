@@ -64,7 +64,7 @@ impl SessionStore for SqliteStore {
                 select s.*, coalesce(s.used_at, s.created_at) as used,
                     row_number() over (order by s.created_at, s.id) as number
                 from sessions as s where s.conversation_id = ?1 and s.owner is null or s.owner = ?2)
-            select u.id, u.number, u.name, u.agent, u.model, u.used, u.conversation_id = ?1 as began_here,
+            select u.id, u.number, u.name, u.title, u.agent, u.model, u.used, u.conversation_id = ?1 as began_here,
                 exists (select 1 from conversations as c where c.session_id = u.id and c.id = ?1) as is_current,
                 exists (select 1 from conversations as c where c.session_id = u.id and c.id <> ?1) as is_elsewhere, (
                     select coalesce(l.text, e.text)
@@ -76,7 +76,7 @@ impl SessionStore for SqliteStore {
         let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(person.map(PersonId::as_uuid)).bind(limit);
         let session = |row: &SqliteRow| {
             Ok(record!(row => SessionRecord {
-                id, number, name, used_at: used, began_here, is_current, is_elsewhere, begins;
+                id, number, name, title, used_at: used, began_here, is_current, is_elsewhere, begins;
                 choice: choice(row)?,
             }))
         };

@@ -114,6 +114,7 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId], now: Timestamp) -> Res
         if rows::change(transaction, DELETE_SESSION, [session])? > 0 {
             agent_sessions::owe_deleted(transaction, (*session).into())?;
         }
+        rows::change(transaction, CLEAR_TITLE, [session])?;
     }
     settings::remove_unused(transaction)?;
     daily_use::remove_old(transaction, now)?;
@@ -231,6 +232,9 @@ const DELETE_CONVERSATION: [&str; 2] = [
     "delete from blocked where (channel, account, chat) = (select channel, 0, chat from conversations where id = ?)",
     "delete from conversations where id = ?",
 ];
+
+/// A title may repeat what was said in a turn that is removed.
+const CLEAR_TITLE: &str = "update sessions set title = null where id = ? and title is not null";
 
 /// A session of which nothing is left to read, unless a conversation continues in it.
 const DELETE_SESSION: &str = "

@@ -115,6 +115,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> R
         SessionChange::Rename { session, name } => {
             rows::change_one(transaction, "sessions", RENAME, params![session.as_uuid(), name])
         }
+        SessionChange::Title { session, title } => {
+            rows::change(transaction, TITLE, params![session.as_uuid(), title]).map(drop)
+        }
         SessionChange::Choose { session, choice: SessionChoice { agent, model } } => {
             let values = params![session.as_uuid(), agent.as_deref(), model.as_deref()];
             rows::change_one(transaction, "sessions", CHOOSE, values)
@@ -177,6 +180,8 @@ const ADOPT: &str = "update sessions set owner = ?2 where id = ?1";
 const USED: &str = "update sessions set used_at = ?2 where id = ?1";
 
 const RENAME: &str = "update sessions set name = ?2 where id = ?1";
+
+const TITLE: &str = "update sessions set title = ?2 where id = ?1 and title is not ?2";
 
 const CHOOSE: &str = "update sessions set agent = ?2, model = ?3 where id = ?1";
 

@@ -51,6 +51,7 @@ fn count_session(transaction: &Transaction<'_>, change: &SessionChange) -> Resul
             count_in(conversation)?;
             rows::change(transaction, COUNT_OF_OWNER, [session.as_uuid()]).map(drop)
         }
+        SessionChange::Title { .. } => Ok(()),
         SessionChange::Rename { session, .. }
         | SessionChange::Choose { session, .. }
         | SessionChange::Delete { session }
