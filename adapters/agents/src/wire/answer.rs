@@ -7,12 +7,13 @@ use utoipa::ToSchema;
 
 use crate::tools::MAX_TOOL_NAME;
 
-/// The keys of which an object has one: it may have more of the first five, but only one of the others, which end the run.
-pub(super) const KEYS: [&str; 13] = [
-    "text", "rewrite", "tool", "usage", "send", "reply", "react", "ask", "defer", "silent", "approval", "error", "end",
+/// The keys of which an object has one: it may have more of the first six, but only one of the others, which end the run.
+pub(super) const KEYS: [&str; 14] = [
+    "text", "rewrite", "tool", "usage", "title", "send", "reply", "react", "ask", "defer", "silent", "approval",
+    "error", "end",
 ];
 
-/// What an agent says: an object of its answer. It has some of the first five keys, and at most one of the others, which end the run.
+/// What an agent says: an object of its answer. It has some of the first six keys, and at most one of the others, which end the run.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AgentObject)]
 pub(crate) struct WireObject {
@@ -26,6 +27,9 @@ pub(crate) struct WireObject {
     /// The tokens of the run so far: `input_tokens` and `output_tokens`.
     #[schema(value_type = Option<Object>, nullable = false)]
     pub(super) usage: Option<Usage>,
+    /// What the session is about, for lists of sessions: of one line, 100 characters are kept.
+    #[schema(nullable = false)]
+    pub(super) title: Option<String>,
     /// A message that is sent now.
     pub(super) send: Option<Message>,
     #[serde(flatten)]
@@ -112,12 +116,14 @@ impl WireObject {
     /// Reads an object. The error quotes nothing.
     pub(super) fn read(json: &str) -> Result<Self, String> {
         let object: Self = serde_json::from_str(json).map_err(|error| json_error(&error))?;
-        let said = [object.rewrite.is_some(), object.text.is_some(), object.tool.is_some(), object.usage.is_some()];
-        let ends = object.end.count();
+        let Self { rewrite, text, tool, usage, title, send, end, unknown: _ } = &object;
+        let said =
+            [rewrite.is_some(), text.is_some(), tool.is_some(), usage.is_some(), title.is_some(), send.is_some()];
+        let ends = end.count();
         if ends > 1 {
             return Err("an object ends the run in two ways".to_owned());
         }
-        if ends == 0 && object.send.is_none() && !said.contains(&true) {
+        if ends == 0 && !said.contains(&true) {
             return Err(format!("an object has none of the keys {}", KEYS.join(", ")));
         }
         Ok(object)

@@ -13,12 +13,13 @@ const MAX_LOGGED: usize = 100;
 impl WireObject {
     /// Checks that it can be said in this turn, now. The error quotes nothing.
     pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<CheckedObject, String> {
-        let Self { rewrite, text, tool, usage, send, end, unknown } = self;
+        let Self { rewrite, text, tool, usage, title, send, end, unknown } = self;
         Ok(CheckedObject {
             rewrite,
             text,
             tool: tool.map(Into::into),
             usage,
+            title,
             send: send.map(Message::check).transpose()?,
             end: end.check(turn, now)?,
             unknown: unknown.keys().next().map(|key| key.chars().take(MAX_LOGGED).collect()),
@@ -32,6 +33,7 @@ pub(crate) struct CheckedObject {
     pub(super) text: Option<String>,
     pub(super) tool: Option<ToolUse>,
     pub(super) usage: Option<Usage>,
+    pub(super) title: Option<String>,
     pub(super) send: Option<CheckedMessage>,
     pub(super) end: Option<End>,
     /// The beginning of a key that means nothing, for the log.

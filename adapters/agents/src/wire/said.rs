@@ -128,7 +128,7 @@ impl<'a> Said<'a> {
             return Ok(());
         }
         self.objects += 1;
-        let CheckedObject { rewrite, text, tool, usage, send, end, unknown } = object;
+        let CheckedObject { rewrite, text, tool, usage, title, send, end, unknown } = object;
         if let Some(key) = unknown.filter(|_| !self.has_warned) {
             tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, key, "an object of the answer has an unknown key");
             self.has_warned = true;
@@ -144,6 +144,9 @@ impl<'a> Said<'a> {
         }
         if let Some(usage) = usage {
             self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
+        }
+        if let Some(title) = title {
+            self.events.title(title).await;
         }
         if let Some(message) = send {
             self.send(message).await;

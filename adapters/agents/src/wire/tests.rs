@@ -127,6 +127,7 @@ struct Heard {
     sent: Vec<Reply>,
     tools: Vec<(String, String, String)>,
     usage: Option<Usage>,
+    title: Option<String>,
 }
 
 impl Heard {
@@ -136,6 +137,7 @@ impl Heard {
             RunEvent::Rewrite(text) => self.drafts = text,
             RunEvent::Tool(call) => self.tools.push((call.name, call.arguments, call.result)),
             RunEvent::Usage(usage) => self.usage = Some(usage),
+            RunEvent::Title(title) => self.title = Some(title),
             RunEvent::Send(reply, answer) => {
                 self.sent.push(reply);
                 drop(answer.send(SendResult::Claimed));
@@ -232,6 +234,16 @@ async fn tools_and_tokens_are_reported() {
     assert_eq!(heard.tools, [tool("weather", r#"{"city":"Wien"}"#, "sunny"), tool("mail", "", "failed: no server")]);
     assert_eq!(heard.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
     assert_eq!(heard.end(), Ok(reply("Sunny.")));
+}
+
+#[tokio::test]
+async fn a_title_is_reported_beside_an_end_and_alone() {
+    for objects in [vec![json!({"title": "Tea", "reply": "Hi"})], vec![json!({"title": "Tea"}), json!({"reply": "Hi"})]]
+    {
+        let mut heard = hear(&turn("Hi"), &objects).await;
+
+        assert_eq!((heard.end(), heard.title.as_deref()), (Ok(reply("Hi")), Some("Tea")));
+    }
 }
 
 #[tokio::test]
