@@ -26,8 +26,12 @@ use crate::{
     clipped::Clipped,
     event::{CallError, Event},
     feed::{Feed, FeedReader},
+    late_titles::LateTitles,
     lines::{Line, next_line},
-    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionUpdate, Update},
+    protocol::{
+        Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionInfo, SessionUpdate,
+        Update,
+    },
 };
 
 /// The largest message, in bytes.
@@ -71,6 +75,8 @@ struct State {
     owners: HashMap<Arc<str>, SessionId>,
     /// The sessions whose updates without a prompt somebody waits for.
     told_again: HashMap<Arc<str>, Arc<Notify>>,
+    /// The titles of sessions that came outside of a prompt, until the next one.
+    titles: LateTitles,
     closed: Option<Arc<str>>,
 }
 
@@ -84,6 +90,15 @@ impl State {
             told.notify_one();
         }
         events
+    }
+
+    /// Reads an update without a prompt.
+    fn read_late(&mut self, session: &str, update: &str) {
+        if let Some((session, _)) = self.owners.get_key_value(session)
+            && let Ok(Update::Info(SessionInfo { title: Some(title) })) = serde_json::from_str(update)
+        {
+            self.titles.keep(session, &title);
+        }
     }
 }
 
@@ -240,6 +255,11 @@ impl Connection {
                 return Err(CallError::Refused(RpcError { code: NOT_FOUND, message, data: None }));
             }
             state.sessions.insert(Arc::clone(session), events.clone());
+            if let Some(title) = state.titles.take(session) {
+                let size = title.len();
+                // A new feed has room.
+                let _ = events.push(Event::Update(Update::Info(SessionInfo { title: Some(title) })), size);
+            }
         }
         state.pending.insert(id, pending);
         Ok(id)
@@ -407,11 +427,14 @@ impl Connection {
                 return self.lose(UNREADABLE);
             }
         };
-        let Some(events) = self.state.lock().of_update(&session) else {
+        let update = update.as_deref().map_or("null", RawValue::get);
+        let mut state = self.state.lock();
+        let Some(events) = state.of_update(&session) else {
             // A conversation that is told again, a title, commands.
+            state.read_late(&session, update);
             return debug!("an update of an ACP agent belongs to no prompt");
         };
-        let update = update.as_deref().map_or("null", RawValue::get);
+        drop(state);
         match serde_json::from_str(update) {
             // It fails if the run is over.
             Ok(update) => drop(events.push(Event::Update(update), size)),

@@ -16,7 +16,9 @@ use crate::{
     open::refusal,
     permission::{Decision, Permissions, rejected},
     prompt::Prompt,
-    protocol::{Chunk, Content, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError, Update},
+    protocol::{
+        Chunk, Content, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError, SessionInfo, Update,
+    },
     sessions::{Owner, Slot},
     tools::ToolCalls,
 };
@@ -135,7 +137,8 @@ impl<'a> Run<'a> {
                         self.events.tool(ended).await;
                     }
                 }
-                Event::Update(Update::Other) => {}
+                Event::Update(Update::Info(SessionInfo { title: Some(title) })) => self.events.title(title).await,
+                Event::Update(Update::Info(_) | Update::Other) => {}
                 Event::Permission(id, request) => requests.push_back((id, request)),
                 Event::Lost(why) => return Err(AgentError::Broken(format!("{why}: its answer is not whole"))),
                 Event::Overflowed => {

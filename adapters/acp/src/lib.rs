@@ -14,6 +14,7 @@
 //! | `lines`, `outline`, `clipped`, `connection` | its messages: requests and answers, and what belongs to which session |
 //! | `prompt` | a prompt on which the agent works |
 //! | `feed` | what a session's run has not taken yet |
+//! | `late_titles` | the titles of sessions that came outside of a prompt |
 //! | `drive` | keeps the process running, and says why it ended |
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
 //! | `own_tools` | the gateway's tools, as a session is told them |
@@ -32,6 +33,7 @@ mod drive;
 mod event;
 mod feed;
 mod follow;
+mod late_titles;
 mod launch;
 mod lines;
 mod open;

@@ -135,7 +135,9 @@ pub(crate) enum Update {
     ToolCall(ToolCall),
     #[serde(rename = "tool_call_update")]
     ChangedToolCall(ToolCall),
-    /// Thoughts, plans, commands, titles, and what later versions add.
+    #[serde(rename = "session_info_update")]
+    Info(SessionInfo),
+    /// Thoughts, plans, commands, and what later versions add.
     #[serde(other)]
     Other,
 }
@@ -171,6 +173,14 @@ pub(crate) enum Content {
     },
     #[serde(other)]
     Other,
+}
+
+/// What is new about a session.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SessionInfo {
+    /// What it is about.
+    #[serde(default)]
+    pub(crate) title: Option<String>,
 }
 
 /// A tool call, or what is new about one.

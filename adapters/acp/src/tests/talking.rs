@@ -7,7 +7,7 @@ use rejoinder_core::{
     SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage, conformance::runtime::turn,
 };
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -89,6 +89,46 @@ async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
     assert!(events.iter().any(|event| matches!(event, RunEvent::Tool(used) if *used == tool)), "{events:?}");
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
     assert!(events.iter().any(|event| matches!(event, RunEvent::Usage(used) if *used == usage)), "{events:?}");
+}
+
+fn titles(events: &[RunEvent]) -> Vec<&str> {
+    let titles = events.iter().filter_map(|event| match event {
+        RunEvent::Title(title) => Some(title.as_str()),
+        _ => None,
+    });
+    titles.collect()
+}
+
+/// An update that says something else of the session has no title.
+#[tokio::test]
+async fn a_title_is_reported() {
+    let double = Double::new(|_| {
+        let info =
+            |name: &str, value: Value| Act::Updates(json!({ "sessionUpdate": "session_info_update", name: value }));
+        vec![
+            info("updatedAt", "2026-01-01T00:00:00Z".into()),
+            says("Yes."),
+            info("title", "Fix the login".into()),
+            info("title", Value::Null),
+        ]
+    });
+
+    let (outcome, events) = run(&double.runtime(), turn("Hi")).await;
+
+    assert_eq!((text(outcome).as_str(), titles(&events)), ("Yes.", vec!["Fix the login"]));
+}
+
+/// Claude thinks of a title while it answers, and may take longer.
+#[tokio::test]
+async fn a_title_after_the_end_is_reported_with_the_next_prompt() {
+    let double = Double::that_can(json!({ "titlesLate": "Fix the login" }), None, |_| vec![says("Yes.")]);
+    let (acp, first) = (double.runtime(), turn("Hi"));
+
+    let (one, before) = run(&acp, first.clone()).await;
+    let (other, after) = run(&acp, again(&first, "More")).await;
+
+    assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
+    assert_eq!((titles(&before), titles(&after)), (vec![], vec!["Fix the login"]));
 }
 
 #[tokio::test]
