@@ -382,6 +382,11 @@ impl Connection {
         let params = params.as_deref().map_or("null", RawValue::get);
         match (method.as_deref(), id) {
             (Some("session/request_permission"), Some(id)) => self.permission_asked(id, params, size),
+            // Forms and links: so the protocol answers where no mode of them is offered.
+            (Some("elicitation/create"), Some(id)) => {
+                debug!("an ACP agent asks for an elicitation, which is not offered");
+                self.refuse(&id, INVALID_PARAMS, "the client offers no elicitation");
+            }
             (Some(method), Some(id)) => {
                 debug!(method, "an ACP agent calls a method that is not offered");
                 self.refuse(&id, NO_METHOD, "there is no such method");

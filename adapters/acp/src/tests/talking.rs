@@ -419,3 +419,26 @@ async fn a_mode_is_set_in_each_new_session() {
     let methods = ["initialize", "session/new", "session/set_mode", "session/prompt"];
     assert_eq!(double.methods(), methods);
 }
+
+/// An agent that asks all the same gets the answer that the protocol wants.
+#[tokio::test]
+async fn neither_forms_nor_files_are_offered() {
+    let asks = |id: &str, method: &str| {
+        let params = json!({ "sessionId": "s1", "mode": "form", "message": "Which one?", "requestedSchema": {} });
+        Act::Writes(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
+    };
+    let double =
+        Double::new(move |_| vec![asks("a", "elicitation/create"), asks("b", "fs/read_text_file"), says("Yes.")]);
+
+    let (acp, first) = (double.runtime(), turn("Hi"));
+
+    let (one, _) = run(&acp, first.clone()).await;
+    // What it is given comes in order.
+    let (other, _) = run(&acp, again(&first, "More")).await;
+
+    assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
+    let given = double.0.given.lock();
+    let code = |id: &str| given.iter().find(|given| given["id"] == id).map(|given| given["error"]["code"].clone());
+    assert_eq!([code("a"), code("b")], [Some(json!(-32_602)), Some(json!(-32_601))]);
+    assert_eq!(given[0]["params"]["clientCapabilities"]["elicitation"], Value::Null);
+}
