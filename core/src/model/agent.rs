@@ -40,6 +40,8 @@ pub enum LineState {
     Seen,
     /// The person wrote it, and its answer was stopped.
     Stopped,
+    /// The person has seen only a part of it, which is the line's text.
+    Partly,
     /// It is on its way to the person.
     OnItsWay,
     /// It did not reach the person, for this reason: the result of its last attempt (`refused`, `unknown`, …), `withdrawn`, or
@@ -50,7 +52,7 @@ pub enum LineState {
 impl LineState {
     /// Whether the line is a part of what was said.
     pub const fn is_said(&self) -> bool {
-        matches!(self, Self::Seen | Self::Stopped)
+        matches!(self, Self::Seen | Self::Partly | Self::Stopped)
     }
 }
 

@@ -148,7 +148,7 @@ async fn check(ends: &[End]) {
     let expected = seen(&gateway);
 
     let mut model = shown(&gateway, Speaker::Agent);
-    model.retain(|(_, state)| *state == LineState::Seen);
+    model.retain(|(_, state)| state.is_said());
     let mut model: Vec<_> = model.into_iter().map(|(text, _)| text).collect();
     model.push("answer at last".to_owned());
     assert_eq!(model, expected, "the model, after {ends:?}");

@@ -257,7 +257,7 @@ pub fn of_picture(name: &str, is_quoted: bool) -> String {
 pub fn of_line(line: &HistoryLine) -> Cow<'_, str> {
     let is_own = line.speaker == Speaker::Agent;
     let not_delivered = match &line.state {
-        LineState::Seen | LineState::OnItsWay | LineState::Stopped => None,
+        LineState::Seen | LineState::Partly | LineState::OnItsWay | LineState::Stopped => None,
         LineState::NotDelivered(reason) => Some(reason.as_str()),
     };
     if line.speaker == Speaker::Gateway || not_delivered.is_some() {

@@ -5,7 +5,7 @@ use rejoinder_core::{HistoryLine, LineState, Speaker};
 /// Whether the line is the model's own words: what it said and the person has seen, or is about to see. A person who writes
 /// again at once has usually read the answer whose receipt is not there yet.
 pub fn is_own(line: &HistoryLine) -> bool {
-    line.speaker == Speaker::Agent && matches!(line.state, LineState::Seen | LineState::OnItsWay)
+    line.speaker == Speaker::Agent && matches!(line.state, LineState::Seen | LineState::Partly | LineState::OnItsWay)
 }
 
 /// The latest lines that fit, starting with a line of a person.

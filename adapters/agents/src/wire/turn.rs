@@ -105,7 +105,7 @@ struct Line<'a> {
     text: &'a str,
     at: String,
     forwarded_from: Option<Writer<'a>>,
-    /// `stopped`, `on_its_way` or `not_delivered`.
+    /// `stopped`, `partly`, `on_its_way` or `not_delivered`.
     state: Option<&'static str>,
     /// Why it was not delivered.
     reason: Option<&'a str>,
@@ -328,6 +328,7 @@ fn line(line: &HistoryLine) -> Line<'_> {
     let (state, reason) = match &line.state {
         LineState::Seen => (None, None),
         LineState::Stopped => (Some("stopped"), None),
+        LineState::Partly => (Some("partly"), None),
         LineState::OnItsWay => (Some("on_its_way"), None),
         LineState::NotDelivered(reason) => (Some("not_delivered"), Some(reason.as_str())),
     };

@@ -36,7 +36,8 @@ impl StoredLine {
 
     fn with_state(mut self) -> Self {
         self.line.state = match self.state {
-            State::Seen | State::Partly => LineState::Seen,
+            State::Seen => LineState::Seen,
+            State::Partly => LineState::Partly,
             State::Stopped => LineState::Stopped,
             State::OnItsWay => LineState::OnItsWay,
             State::NotDelivered => LineState::NotDelivered(self.reason.take().unwrap_or_else(|| "not_sent".to_owned())),

@@ -267,8 +267,8 @@ pub async fn a_line_counts_as_its_deliveries_say(subject: &mut impl Subject) {
     let cases: [(&[DeliveryState], &str, LineState); 8] = [
         (&[Delivered], "whole", LineState::Seen),
         (&[Delivered, Delivered], "whole", LineState::Seen),
-        (&[Delivered, Refused, Withdrawn], "part 1", LineState::Seen),
-        (&[Delivered, Pending], "part 1", LineState::Seen),
+        (&[Delivered, Refused, Withdrawn], "part 1", LineState::Partly),
+        (&[Delivered, Pending], "part 1", LineState::Partly),
         (&[Sending, Pending], "whole", LineState::OnItsWay),
         (&[Refused, Withdrawn], "whole", not_delivered("refused")),
         (&[Dead], "whole", not_delivered("refused")),
