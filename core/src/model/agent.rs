@@ -150,6 +150,19 @@ pub struct AgentApproval {
     pub is_used: bool,
 }
 
+/// What became of the agent's last answer in the session, if it is not simply that the person has seen it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LastAnswer {
+    /// The person has not seen it, for the reason of [`LineState::NotDelivered`].
+    NotDelivered(String),
+    /// The person has seen only a part of it.
+    Partly,
+    /// The person got this text of the gateway in its place. At most 300 characters.
+    Replaced(String),
+    /// The person stopped it.
+    Stopped,
+}
+
 /// Where a person gets the agent's answers, for the agent's instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Surface {
@@ -202,6 +215,9 @@ pub struct AgentTurn {
     pub deferred: Option<Deferred>,
     /// Set if the ladder handed the turn to this agent: other agents had it before.
     pub handoff: Option<Handoff>,
+    /// What became of the last answer before this turn; `None` if it was seen or is on its way, or if there is none. Known of a
+    /// runtime that gets [history](crate::AgentRuntime::history) or [keeps sessions](crate::AgentRuntime::keeps_sessions).
+    pub last_answer: Option<LastAnswer>,
     /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).
     pub may_defer: DeferralLimits,
     /// The approvals that this agent asked for in earlier runs of the turn, oldest first. Each is given to one run: see

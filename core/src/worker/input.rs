@@ -112,6 +112,8 @@ impl Inputs {
         for line in &mut history {
             note_if_late(line, now);
         }
+        let last_answer = self.last_answer(turn, runtime.as_ref(), &history).await;
+        let last_answer = last_answer.map_err(unread_of("the last answer"))?;
         let deferred = self.deferred(turn, run).await.map_err(unread_of("the deferral"))?;
         let handoff = self.handoff(turn, run).await.map_err(unread_of("the runs before"))?;
         let holder = self.holder(turn.id, run, runtime.as_ref()).await.map_err(unread_of("the run before"))?;
@@ -150,6 +152,7 @@ impl Inputs {
             holder,
             deferred,
             handoff,
+            last_answer,
             may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },
             approvals,
             spent: Vec::new(),
@@ -314,7 +317,7 @@ impl Inputs {
 }
 
 /// A person who writes this long after an answer that is still on its way has not read it.
-fn note_if_late(line: &mut HistoryLine, now: Timestamp) {
+pub(super) fn note_if_late(line: &mut HistoryLine, now: Timestamp) {
     if line.state == LineState::OnItsWay && now.since(line.at) >= ON_ITS_WAY {
         line.state = LineState::NotDelivered(NOT_YET.to_owned());
     }

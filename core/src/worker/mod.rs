@@ -12,6 +12,7 @@ mod grace;
 mod handoff;
 mod holder;
 pub(crate) mod input;
+mod last_answer;
 pub(crate) mod memory;
 mod question;
 mod record;

@@ -1,8 +1,8 @@
 //! A line of what was said counts when it was seen: for the agent, for /history and /export, and for the search.
 
 use rejoinder_core::{
-    AgentTurn, Delivery, Farewell, LineState, OnUnknown, Policy, Speaker, TurnId,
-    conformance::scripted::{Fault, Gate, Script, ScriptedChannel},
+    AgentTurn, Delivery, Farewell, LastAnswer, LineState, OnUnknown, Policy, Speaker, TurnId,
+    conformance::scripted::{Fault, Gate, Script, ScriptedAgent, ScriptedChannel},
     store::TurnStatus,
 };
 
@@ -10,7 +10,7 @@ use crate::{
     commands::exported_by,
     gateway::{GatewaySetup, TestGateway, chat, operator, policy, said, secs},
     searching::found,
-    texts::FAILED,
+    texts::{FAILED, SILENT},
 };
 
 /// How a turn ends.
@@ -67,12 +67,16 @@ fn script(turn: &AgentTurn, never: &Gate) -> Script {
 }
 
 async fn start() -> TestGateway {
+    start_with(|agent| agent.remembering(40)).await
+}
+
+async fn start_with(made: fn(ScriptedAgent) -> ScriptedAgent) -> TestGateway {
     let never = Gate::default();
-    let mut gateway = GatewaySetup::new()
-        .policy(Policy { on_unknown: OnUnknown::Hold, ..policy() })
-        .agent("main", move |turn: &AgentTurn| script(turn, &never))
-        .start()
-        .await;
+    let mut setup = GatewaySetup::new().policy(Policy { on_unknown: OnUnknown::Hold, ..policy() });
+    let director = move |turn: &AgentTurn| script(turn, &never);
+    let make = move |clock| made(ScriptedAgent::new(clock, director.clone()));
+    setup.agents.push(("main", Box::new(make)));
+    let mut gateway = setup.start().await;
     gateway.forgive_partial_answers();
     gateway
 }
@@ -192,6 +196,56 @@ async fn a_model_is_told_why_its_answer_was_not_delivered(#[case] end: End, #[ca
 
     let expected = ("answer 1".to_owned(), LineState::NotDelivered(reason.to_owned()));
     assert_eq!(shown(&gateway, Speaker::Agent), [expected]);
+    gateway.at_rest().await;
+}
+
+fn not_delivered(reason: &str) -> Option<LastAnswer> {
+    Some(LastAnswer::NotDelivered(reason.to_owned()))
+}
+
+/// An agent that gets the transcript, or remembers by itself, is told what became of its last answer. It is told once.
+#[rstest::rstest]
+#[case(End::Sent, None)]
+#[case(End::Silent, Some(LastAnswer::Replaced(SILENT.to_owned())))]
+#[case(End::Retried, None)]
+#[case(End::Refused, Some(LastAnswer::Replaced(FAILED.to_owned())))]
+#[case(End::RefusedAll, not_delivered("refused"))]
+#[case(End::Cut, Some(LastAnswer::Partly))]
+#[case(End::GivenUp, Some(LastAnswer::Replaced("No answer comes.".to_owned())))]
+#[case(End::Stopped, Some(LastAnswer::Stopped))]
+#[case(End::StoppedLate, not_delivered("withdrawn"))]
+#[case(End::Unknown, not_delivered("unknown"))]
+#[tokio::test]
+async fn an_agent_is_told_what_became_of_its_last_answer(#[case] end: End, #[case] expected: Option<LastAnswer>) {
+    let made: [(fn(ScriptedAgent) -> ScriptedAgent, bool); 3] =
+        [(|it| it.remembering(40), true), (ScriptedAgent::keeping_sessions, true), (|it| it, false)];
+    for (made, is_told) in made {
+        let gateway = start_with(made).await;
+        gateway.receives(said(&chat("ada"), "hi")).await;
+        happens(&gateway, end, 1).await;
+
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        gateway.receives(said(&chat("ada"), "and now?")).await;
+
+        let runs = gateway.agent("main").runs();
+        let told = |text: &str| runs.iter().rfind(|run| run.turn.text == text).expect("a run").turn.last_answer.clone();
+        assert_eq!(told("hello"), expected.clone().filter(|_| is_told));
+        assert_eq!(told("and now?"), None);
+        gateway.at_rest().await;
+    }
+}
+
+/// The runs of a turn that said something itself are told of the answer before it.
+#[tokio::test]
+async fn a_deferral_is_not_the_answer_before() {
+    let gateway = start_with(ScriptedAgent::keeping_sessions).await;
+    happens(&gateway, End::RefusedAll, 1).await;
+
+    happens(&gateway, End::PromisedAndRefused, 2).await;
+
+    let runs = gateway.agent("main").runs();
+    let told: Vec<_> = runs.iter().map(|run| run.turn.last_answer.clone()).collect();
+    assert_eq!(told, [None, not_delivered("refused"), not_delivered("refused")]);
     gateway.at_rest().await;
 }
 

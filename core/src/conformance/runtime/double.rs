@@ -64,6 +64,7 @@ pub fn turn(text: &str) -> AgentTurn {
         attempt: 1,
         deferred: None,
         handoff: None,
+        last_answer: None,
         may_defer: DeferralLimits { left: 3, longest: Duration::from_hours(24) },
         approvals: Vec::new(),
         may_ask_approval: false,

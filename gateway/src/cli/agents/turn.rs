@@ -24,6 +24,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
         attempt: 1,
         deferred: None,
         handoff: None,
+        last_answer: None,
         may_defer: DeferralLimits { left: 0, longest: LONGEST },
         approvals: Vec::new(),
         spent: Vec::new(),
