@@ -40,7 +40,7 @@ pub fn of_turn(turn: &AgentTurn, takes_pictures: bool) -> Vec<Block> {
     if let Some(instructions) = &turn.instructions {
         blocks.push(Block::Text(frame::of_program(instructions)));
     }
-    blocks.push(Block::Text(frame::of_turn(turn).into_owned()));
+    blocks.push(Block::Text(frame::of_turn_after(turn, turn.last_answer.as_ref()).into_owned()));
     if takes_pictures {
         let quoted = turn.quoted.iter().flat_map(|quoted| &quoted.files);
         pictures(&turn.attachments, quoted, &mut blocks);

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 
 use rejoinder_core::{
     AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred,
-    HistoryLine, LineState, Sender, SenderKind, Speaker,
+    HistoryLine, LastAnswer, LineState, Sender, SenderKind, Speaker,
 };
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use super::{files::TextLimit, handoff::HandedOver};
+use super::{files::TextLimit, handoff::HandedOver, last_answer::ToldAnswer};
 
 /// Explains frames, for the instructions.
 pub const LEGEND: &str = "\
@@ -63,6 +63,8 @@ struct Frame<'a> {
     approvals: Vec<DecidedAction<'a>>,
     /// Why the ladder handed the turn to the model.
     handoff: Option<HandedOver<'a>>,
+    /// What became of what the model said last.
+    last_answer: Option<ToldAnswer<'a>>,
     /// Why the person has not seen what the model said.
     not_delivered: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -160,10 +162,16 @@ struct Message<'a> {
     reminder: Option<String>,
     approvals: &'a [AgentApproval],
     handoff: Option<HandedOver<'a>>,
+    last_answer: Option<ToldAnswer<'a>>,
 }
 
 /// The message of a turn.
 pub fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
+    of_turn_after(turn, None)
+}
+
+/// The same with what became of the last answer.
+pub fn of_turn_after<'a>(turn: &'a AgentTurn, last_answer: Option<&'a LastAnswer>) -> Cow<'a, str> {
     framed(Message {
         is_in_group: turn.chat == ChatKind::Group,
         sender: &turn.sender,
@@ -175,6 +183,7 @@ pub fn of_turn(turn: &AgentTurn) -> Cow<'_, str> {
         reminder: reminder(turn),
         approvals: &turn.approvals,
         handoff: turn.handoff.as_ref().map(HandedOver::of),
+        last_answer: last_answer.map(ToldAnswer::of),
     })
 }
 
@@ -191,14 +200,26 @@ pub fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str> {
         reminder: None,
         approvals: &[],
         handoff: None,
+        last_answer: None,
     })
 }
 
 fn framed(message: Message<'_>) -> Cow<'_, str> {
-    let Message { is_in_group, sender, forwarded, quoted, reaction, text, files, reminder, approvals, handoff } =
-        message;
+    let Message {
+        is_in_group,
+        sender,
+        forwarded,
+        quoted,
+        reaction,
+        text,
+        files,
+        reminder,
+        approvals,
+        handoff,
+        last_answer,
+    } = message;
     let is_plain = quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none();
-    let is_bare = is_plain && reminder.is_none() && handoff.is_none();
+    let is_bare = is_plain && reminder.is_none() && handoff.is_none() && last_answer.is_none();
     let is_task = sender.kind == SenderKind::Operator;
     if !is_in_group && is_bare && !is_task && !has_frame(text) {
         return Cow::Borrowed(text);
@@ -224,6 +245,7 @@ fn framed(message: Message<'_>) -> Cow<'_, str> {
         reminder,
         approvals: approvals.iter().map(decided).collect(),
         handoff,
+        last_answer,
         ..Frame::default()
     };
     one_line(&frame).into()

@@ -2,22 +2,22 @@
 
 use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
 
-use super::{frame, handoff};
+use super::{frame, handoff, last_answer};
 use crate::piece::PieceName;
 
 /// The operator's prompt, and what the gateway adds, except for the pieces in `leave_out`. Contains no text that a stranger
 /// chose.
 pub fn of(turn: &AgentTurn, system_prompt: &str, leave_out: &[PieceName]) -> String {
-    joined(turn, system_prompt, |piece| !leave_out.contains(&piece))
+    joined(added(turn), system_prompt, |piece| !leave_out.contains(&piece))
 }
 
 /// All of it without the date: for an agent that reads it once and remembers it.
 pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
-    joined(turn, system_prompt, |piece| piece != PieceName::Date)
+    joined(pieces(turn, true), system_prompt, |piece| piece != PieceName::Date)
 }
 
-fn joined(turn: &AgentTurn, system_prompt: &str, is_wanted: impl Fn(PieceName) -> bool) -> String {
-    let pieces = added(turn).into_iter().filter(|(piece, _)| is_wanted(*piece));
+fn joined(pieces: Vec<(PieceName, String)>, system_prompt: &str, is_wanted: impl Fn(PieceName) -> bool) -> String {
+    let pieces = pieces.into_iter().filter(|(piece, _)| is_wanted(*piece));
     let pieces: String = pieces.map(|(_, text)| text).collect();
     let parts = [system_prompt.trim(), pieces.trim_start()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
@@ -25,13 +25,21 @@ fn joined(turn: &AgentTurn, system_prompt: &str, is_wanted: impl Fn(PieceName) -
 
 /// What the gateway adds to the operator's prompt, piece by piece.
 pub(crate) fn added(turn: &AgentTurn) -> Vec<(PieceName, String)> {
+    pieces(turn, last_answer::to_model(turn).is_some())
+}
+
+/// The same. `hears_of_answers`: whether it may be told what became of an answer.
+fn pieces(turn: &AgentTurn, hears_of_answers: bool) -> Vec<(PieceName, String)> {
     let messages = match turn.chat {
         ChatKind::Direct => " A message that comes with more than its text ",
         ChatKind::Group => " Each message ",
     };
     let pieces = [
         (PieceName::Place, place(turn)),
-        (PieceName::Legend, format!("{messages}{}", frame::LEGEND)),
+        (
+            PieceName::Legend,
+            format!("{messages}{}{}", frame::LEGEND, if hears_of_answers { last_answer::LEGEND } else { "" }),
+        ),
         (PieceName::Program, turn.instructions.as_ref().map_or("", |_| frame::PROGRAM).to_owned()),
         (PieceName::Handoff, turn.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
         (PieceName::Language, language(turn)),

@@ -6,7 +6,7 @@ use rejoinder_core::{AgentMessage, AgentTurn, ChatKind};
 
 use super::{
     files::{self, Picture},
-    frame, history, instructions,
+    frame, history, instructions, last_answer,
 };
 use crate::{section::ModelSettings, tools::ToolCall};
 
@@ -127,7 +127,7 @@ fn messages<'a>(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Vec<Messag
             push_people(&mut messages, frame::of_line(line));
         }
     }
-    push_people(&mut messages, frame::of_turn(turn));
+    push_people(&mut messages, frame::of_turn_after(turn, last_answer::to_model(turn)));
     for message in &turn.more {
         push_people(&mut messages, frame::of_message(message, turn.chat));
     }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `frame` | who said what, as JSON that nobody can forge |
 //! | `handoff` | why the ladder handed the turn to the agent |
+//! | `last_answer` | what became of the last answer, if the history does not say it |
 //! | `files` | the files of a turn: pictures, texts, names |
 //! | `instructions` | the operator's prompt, and where the model speaks |
 //! | `history` | which earlier lines a model gets |
@@ -16,4 +17,5 @@ pub mod frame;
 pub(crate) mod handoff;
 pub mod history;
 pub mod instructions;
+pub(crate) mod last_answer;
 pub(crate) mod messages;

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::{
     approval::Approval,
-    prompt::handoff::HandedOver,
+    prompt::{handoff::HandedOver, last_answer::ToldAnswer},
     tools::{can_react, rfc3339},
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct WireTurn<'a> {
     deadline: String,
     /// Why the ladder handed the turn to this agent, and what was tried before.
     handoff: Option<HandedOver<'a>>,
+    /// What became of the agent's last answer; only if the person has not simply seen it.
+    last_answer: Option<ToldAnswer<'a>>,
     /// A language tag.
     language: Option<String>,
     forwarded_from: Option<Writer<'a>>,
@@ -265,6 +267,7 @@ impl<'a> WireTurn<'a> {
             attachments: files(&turn.attachments),
             deadline: rfc3339(turn.deadline),
             handoff: turn.handoff.as_ref().map(HandedOver::of),
+            last_answer: turn.last_answer.as_ref().map(ToldAnswer::of),
             language: turn.language.map(|language| language.to_string()),
             forwarded_from: turn.forwarded.as_ref().map(Writer::of),
             quoted: quoted(turn.quoted.as_ref()),
