@@ -49,6 +49,18 @@ pub(crate) fn plain(name: &str) -> String {
     name.chars().filter(is_plain).collect()
 }
 
+/// A text that Markdown leaves as it is, if it does not begin a line.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        if matches!(char, '\\' | '*' | '_' | '`' | '[' | ']' | '<' | '>' | '~' | '|' | '&' | '$') {
+            escaped.push('\\');
+        }
+        escaped.push(char);
+    }
+    escaped
+}
+
 /// RFC 3339, UTC, with milliseconds. A time out of range is printed as stored.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))

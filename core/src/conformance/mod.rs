@@ -69,6 +69,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         sessions: SessionSettings::default(),
         schedules: ScheduleSettings::default(),
         agent_schedules: HashMap::new(),
+        shown_activities: HashSet::new(),
         triggers: Vec::new(),
         quiet_hours: BTreeMap::new(),
         time_zone: TimeZone::UTC,

@@ -1,32 +1,58 @@
 //! The text of runs whose drafts are shown.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use tokio::sync::Notify;
 
 use crate::model::TurnId;
 
-/// All text of a run so far.
+/// All text of a run so far, and what it does.
 #[derive(Default)]
 pub(crate) struct DraftText {
-    text: Mutex<String>,
+    shown: Mutex<Shown>,
     /// Notified when the text or its place in the chat changes.
     more: Notify,
+}
+
+#[derive(Default)]
+struct Shown {
+    text: String,
+    /// Markdown of one line, below the text.
+    activity: Option<String>,
 }
 
 impl DraftText {
     /// Appends to the text; clears it before if `replaces`.
     pub(crate) fn add(&self, visible: &str, replaces: bool) {
-        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.lock();
         if replaces {
-            text.clear();
+            shown.text.clear();
         }
-        text.push_str(visible);
+        shown.text.push_str(visible);
     }
 
+    /// Shows another activity than before, or none.
+    pub(crate) fn set_activity(&self, line: Option<String>) {
+        self.lock().activity = line;
+    }
+
+    /// What a draft shows of it.
     pub(crate) fn get(&self) -> String {
-        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let shown = self.lock();
+        match &shown.activity {
+            None => shown.text.clone(),
+            Some(line) if shown.text.trim().is_empty() => line.clone(),
+            Some(line) => {
+                // A block of code may not have ended yet.
+                let fence = if shown.text.matches("```").count() % 2 == 1 { "\n```" } else { "" };
+                format!("{}{fence}\n\n{line}", shown.text.trim_end())
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the task that shows the text.

@@ -32,6 +32,27 @@ pub struct ToolUse {
     pub duration_ms: Option<u64>,
 }
 
+/// Something that an agent does in a run, such as a tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// A few words for people: `reads 3 files`.
+    pub title: String,
+    pub state: ActivityState,
+}
+
+named! {
+    /// Whether an activity goes on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ActivityState {
+        /// It goes on.
+        Working = "working",
+        /// It has ended well.
+        Done = "done",
+        /// It has failed.
+        Failed = "failed",
+    }
+}
+
 /// What the model of a run was shown, and what it did. The last input counts: it contains the earlier ones of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunContent {

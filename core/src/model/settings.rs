@@ -151,6 +151,8 @@ pub struct Settings {
     pub schedules: ScheduleSettings,
     /// What agents may schedule. One without an entry may schedule nothing.
     pub agent_schedules: HashMap<AgentName, ScheduleLimits>,
+    /// The agents whose drafts show what they are doing.
+    pub shown_activities: HashSet<AgentName>,
     /// The triggers of conversations.
     pub triggers: Vec<ConversationTrigger>,
     /// The quiet hours of people, by name: messages that the gateway begins on its own wait for their end.

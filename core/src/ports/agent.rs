@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::store::list::FoundLine;
 use crate::model::{
-    AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall, SearchQuery, SessionNotice,
-    ToolUse, Usage,
+    Activity, ActivityState, AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall,
+    SearchQuery, SessionNotice, ToolUse, Usage,
 };
 
 /// An event that a runtime reports during a run.
@@ -30,6 +30,8 @@ pub enum RunEvent {
     Member(MemberReport),
     /// A tool call of the agent that has ended: activity, not a signal.
     Tool(ToolUse),
+    /// What the agent does, or has done: shown in drafts where the operator wants it. Not a signal.
+    Activity(Activity),
     /// What the runtime is about to send to the model; the last one counts.
     Shown(ModelInput),
     /// The tokens consumed so far in this run; the last one counts.
@@ -115,6 +117,12 @@ impl RunEvents {
     /// Reports a tool call of the agent, when it has ended.
     pub async fn tool(&self, call: ToolUse) {
         let _ = self.sender.send(RunEvent::Tool(call)).await;
+    }
+
+    /// Reports what the agent does now, in a few words for people, or that it has ended: activities are told apart by their titles.
+    /// The core shows the latest that has not ended, in one line of 80 characters, below the draft.
+    pub async fn activity(&self, title: impl Into<String> + Send, state: ActivityState) {
+        let _ = self.sender.send(RunEvent::Activity(Activity { title: title.into(), state })).await;
     }
 
     /// Reports what is about to be sent to the model, for the operator. A later report of the run replaces it.

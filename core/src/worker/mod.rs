@@ -55,8 +55,8 @@ use crate::{
     },
     merges::{self, Merges},
     model::{
-        AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent,
-        SessionChange, Support, TurnRecord, Usage,
+        Activity, AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings,
+        RunContent, SessionChange, Support, TurnRecord, Usage,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -291,7 +291,9 @@ impl Worker {
         let mut deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
-        let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show);
+        let settings = self.settings.get();
+        let shows_activity = run.handler.agent().is_some_and(|agent| settings.shown_activities.contains(agent));
+        let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show, shows_activity);
         let mut typing = self.typing(turn, &capabilities, show);
         let estimate = Estimate::new(&input);
         let (events, mut reported) = RunEvents::channel();
@@ -302,7 +304,6 @@ impl Worker {
             let cancel = cancel.clone();
             tokio::spawn(async move { runtime.run(input, events, cancel).await })
         };
-        let settings = self.settings.get();
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown) = (true, true);
         let (mut question, mut left): (Option<Question>, _) = (None, None);
@@ -409,6 +410,7 @@ impl Worker {
                     Some(
                         RunEvent::Text(_)
                         | RunEvent::Rewrite(_)
+                        | RunEvent::Activity(_)
                         | RunEvent::Send(..)
                         | RunEvent::Listen(_)
                         | RunEvent::Ask(..)
@@ -472,7 +474,14 @@ impl Worker {
                 drafting.add(turn, &delta);
             }
             RunEvent::Rewrite(text) => drafting.rewrite(turn, &text),
-            RunEvent::Member(name) => recorder.asks(name),
+            RunEvent::Member(name) => {
+                drafting.end_activities(turn);
+                recorder.asks(name);
+            }
+            RunEvent::Activity(Activity { title, state }) => {
+                let title = recorder.masked(title);
+                drafting.activity(turn, &Activity { title, state });
+            }
             RunEvent::Tool(call) => {
                 info!(turn = %turn.id, tool = call.name, "the agent used a tool");
                 recorder.tool(call);

@@ -75,6 +75,11 @@ impl<'a> Recorder<'a> {
     }
 
     /// Another member is asked from now on, or the last one was not reached.
+    /// A text without the operator's secrets.
+    pub(super) fn masked(&self, text: String) -> String {
+        self.masker.text(text)
+    }
+
     pub(super) fn asks(&mut self, report: MemberReport) {
         let name = match report {
             MemberReport::Asked(name) => name,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Scope, Support,
+    Action, ActivityState, AgentTurn, Capabilities, Delivery, Masker, Policy, Resend, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, SeenDelivery},
     store::TurnStatus,
 };
@@ -102,6 +102,77 @@ async fn what_was_said_on_the_way_can_be_said_anew() {
     gateway.advance(secs(4)).await;
 
     assert_eq!(drafts(&gateway).last().map(String::as_str), Some("One.\n\nTwo."));
+    gateway.at_rest().await;
+}
+
+fn acting(setup: GatewaySetup) -> GatewaySetup {
+    let script = Script::replies("one two")
+        .acting("reads\n3 *files*", ActivityState::Working)
+        .taking(secs(1))
+        .streaming("one")
+        .taking(secs(1))
+        .acting("reads\n3 *files*", ActivityState::Done)
+        .taking(secs(1))
+        .acting("asks sk-12345678", ActivityState::Working)
+        .taking(secs(1));
+    let mut setup = setup.always(script);
+    setup.masker = Masker::new(["sk-12345678"]);
+    setup
+}
+
+/// What the agent does stands below the text, and in no answer.
+#[tokio::test]
+async fn what_an_agent_does_is_shown_in_its_drafts() {
+    for capabilities in [editing, showing] {
+        let mut setup = acting(GatewaySetup::new().capable(capabilities));
+        setup.shown_activities = ["main".into()].into();
+        let gateway = setup.start().await;
+
+        gateway.receives(said(&chat("ada"), "count")).await;
+        gateway.advance(secs(5)).await;
+
+        let reads = "… reads 3 \\*files\\*";
+        let mut shown = drafts(&gateway);
+        if shown.first().is_some_and(|first| first != reads) {
+            // The first draft was a message.
+            shown.insert(0, reads.to_owned());
+        }
+        assert_eq!(shown, [reads, &format!("one\n\n{reads}"), "one", "one\n\n… asks ••••"]);
+        assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+        gateway.at_rest().await;
+    }
+}
+
+/// The drafts of an agent whose activity is not to be shown, and those that cannot be edited, say nothing of it.
+#[tokio::test]
+async fn what_an_agent_does_is_shown_only_where_it_is_wanted_and_can_be_taken_back() {
+    for (edit, shows) in [(Support::Full, false), (Support::No, true)] {
+        let mut setup = acting(GatewaySetup::new().capable(showing).capable(|it| it.edit = edit));
+        setup.shown_activities = ["main".into()].into_iter().filter(|_| shows).collect();
+        let gateway = setup.start().await;
+
+        gateway.receives(said(&chat("ada"), "count")).await;
+        gateway.advance(secs(5)).await;
+
+        assert_eq!(drafts(&gateway), ["one"]);
+        gateway.at_rest().await;
+    }
+}
+
+/// What only did something may end without a word: its draft goes.
+#[tokio::test]
+async fn a_draft_of_an_activity_alone_goes_if_the_agent_reacts() {
+    let script = Script::reacts("👍").acting("reads", ActivityState::Working).taking(secs(2));
+    let mut setup = GatewaySetup::new().capable(editing).always(script);
+    setup.shown_activities = ["main".into()].into();
+    let gateway = setup.start().await;
+
+    gateway.receives(said(&chat("ada"), "well done")).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["… reads"]);
+    gateway.advance(secs(9)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), Vec::<String>::new());
     gateway.at_rest().await;
 }
 

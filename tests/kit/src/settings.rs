@@ -80,6 +80,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         sessions: SessionSettings::default(),
         schedules: ScheduleSettings::default(),
         agent_schedules: HashMap::new(),
+        shown_activities: HashSet::new(),
         triggers: Vec::new(),
         quiet_hours: BTreeMap::new(),
         time_zone: jiff::tz::TimeZone::UTC,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
+use rejoinder_core::{Activity, AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
 
 use super::waits::Waits;
 
@@ -74,6 +74,7 @@ impl<'a> Relay<'a> {
             }
             RunEvent::Member(MemberReport::Asked(name)) => self.events.member(name).await,
             RunEvent::Member(MemberReport::Unreached) => self.events.member_unreached().await,
+            RunEvent::Activity(Activity { title, state }) => self.events.activity(title, state).await,
             // A tool may have done anything.
             RunEvent::Tool(call) => {
                 self.release().await;

@@ -129,7 +129,12 @@ impl<'a> Run<'a> {
         match event {
             RunEvent::Text(text) => self.text.push_str(&text),
             RunEvent::Rewrite(text) => self.text = text,
-            RunEvent::Member(_) | RunEvent::Tool(_) | RunEvent::Shown(_) | RunEvent::Usage(_) | RunEvent::Title(_) => {}
+            RunEvent::Member(_)
+            | RunEvent::Tool(_)
+            | RunEvent::Activity(_)
+            | RunEvent::Shown(_)
+            | RunEvent::Usage(_)
+            | RunEvent::Title(_) => {}
             RunEvent::Send(_, answer) => drop(answer.send(SendResult::Claimed)),
             RunEvent::Schedule(_, answer) => drop(answer.send(Err("nothing can be scheduled here".to_owned()))),
             RunEvent::Search(_, answer) => drop(answer.send(Ok(Vec::new()))),

@@ -19,7 +19,7 @@ use crate::{
         agent::{AgentApproval, AgentName, AgentTurn, Usage},
         agent_session::SessionNotice,
         ids::TurnId,
-        run::{ModelInput, ToolUse},
+        run::{Activity, ActivityState, ModelInput, ToolUse},
         schedule::{Schedule, ScheduleCall},
     },
     ports::{
@@ -52,6 +52,8 @@ pub enum ScriptStep {
     Rewrite(String),
     /// Reports a tool call.
     Tool(ToolUse),
+    /// Reports what it does.
+    Act(Activity),
     /// Reports what the model is shown.
     Show(ModelInput),
     /// Reports the tokens consumed so far.
@@ -238,6 +240,12 @@ impl Script {
     #[must_use]
     pub fn streaming(self, text: &str) -> Self {
         self.doing(ScriptStep::Stream(text.to_owned()))
+    }
+
+    /// Adds a step that reports what it does.
+    #[must_use]
+    pub fn acting(self, title: &str, state: ActivityState) -> Self {
+        self.doing(ScriptStep::Act(Activity { title: title.to_owned(), state }))
     }
 
     /// Adds a step that replaces all streamed text by `text`.
@@ -564,6 +572,7 @@ impl ScriptedAgent {
                 ScriptStep::Stream(text) => events.text(text).await,
                 ScriptStep::Rewrite(text) => events.rewrite(text).await,
                 ScriptStep::Tool(call) => events.tool(call).await,
+                ScriptStep::Act(Activity { title, state }) => events.activity(title, state).await,
                 ScriptStep::Show(input) => events.shown(input).await,
                 ScriptStep::Use(usage) => events.usage(usage).await,
                 ScriptStep::Title(title) => events.title(title).await,

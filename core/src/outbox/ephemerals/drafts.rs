@@ -10,12 +10,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use super::show::{Ephemerals, MIN_PAUSE};
+use super::{
+    activities::Activities,
+    show::{Ephemerals, MIN_PAUSE},
+};
 use crate::{
     base::crash::crash_point,
     handles::drafts::DraftText,
     ledger::trigger::Trigger,
-    model::{Action, Capabilities, Class, Support, TurnRecord},
+    model::{Action, Activity, Capabilities, Class, Support, TurnRecord},
     shown::visibility,
 };
 
@@ -27,6 +30,8 @@ pub(crate) struct Drafting {
     ephemerals: Arc<Ephemerals>,
     /// The minimum time between two drafts; `None` where the platform has none.
     interval: Option<Duration>,
+    /// What the agent does; `None` where it is not shown.
+    activities: Option<Activities>,
     /// Cancelled when the run ends or drafts pause: no draft is sent after that.
     stop: CancellationToken,
     are_messages: bool,
@@ -46,10 +51,17 @@ enum DraftResult {
 }
 
 impl Drafting {
-    pub(crate) fn new(ephemerals: &Arc<Ephemerals>, capabilities: &Capabilities, stop: &CancellationToken) -> Self {
+    /// `shows_activity`: whether drafts show what the agent does, where they can be edited.
+    pub(crate) fn new(
+        ephemerals: &Arc<Ephemerals>,
+        capabilities: &Capabilities,
+        stop: &CancellationToken,
+        shows_activity: bool,
+    ) -> Self {
         Self {
             ephemerals: Arc::clone(ephemerals),
             interval: (capabilities.drafts != Support::No).then_some(capabilities.draft_interval),
+            activities: (shows_activity && capabilities.edit == Support::Full).then(Activities::default),
             stop: stop.child_token(),
             are_messages: capabilities.drafts_are_messages,
             shim: Shim::default(),
@@ -60,13 +72,40 @@ impl Drafting {
     }
 
     pub(crate) fn add(&mut self, turn: &TurnRecord, delta: &str) {
-        let Some(interval) = self.interval else { return };
+        if self.interval.is_none() {
+            return;
+        }
         let retractions = self.shim.retractions();
         let visible = self.shim.push(delta);
         self.text.add(&visible, self.shim.retractions() > retractions);
-        if visible.is_empty() {
-            return;
+        if !visible.is_empty() {
+            self.show(turn);
         }
+    }
+
+    /// Shows what the agent does, or no longer that it does it.
+    pub(crate) fn activity(&mut self, turn: &TurnRecord, activity: &Activity) {
+        self.change_activities(turn, |activities| activities.update(activity));
+    }
+
+    /// The agent does nothing any more of what it did.
+    pub(crate) fn end_activities(&mut self, turn: &TurnRecord) {
+        self.change_activities(turn, Activities::clear);
+    }
+
+    fn change_activities(&mut self, turn: &TurnRecord, change: impl FnOnce(&mut Activities)) {
+        let Some(activities) = &mut self.activities else { return };
+        let before = activities.line();
+        change(activities);
+        let line = activities.line();
+        if line != before {
+            self.text.set_activity(line);
+            self.show(turn);
+        }
+    }
+
+    fn show(&mut self, turn: &TurnRecord) {
+        let Some(interval) = self.interval else { return };
         self.text.notify();
         if self.task.is_none() && !self.is_paused {
             let drafts = DraftTask {

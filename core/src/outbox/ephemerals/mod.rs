@@ -1,5 +1,6 @@
 //! Ephemerals: typing notices, marks and drafts. They are dropped rather than delayed, and are never a signal.
 
+mod activities;
 pub(crate) mod drafts;
 pub(crate) mod marker;
 pub(crate) mod show;

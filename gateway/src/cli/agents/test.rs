@@ -191,7 +191,7 @@ impl Watched<'_> {
                 self.tested.tools.push(call);
                 Ok(())
             }
-            RunEvent::Shown(_) | RunEvent::Member(MemberReport::Unreached) => Ok(()),
+            RunEvent::Activity(_) | RunEvent::Shown(_) | RunEvent::Member(MemberReport::Unreached) => Ok(()),
             RunEvent::Member(MemberReport::Asked(name)) => self.line(&format!("[{name} is asked]")),
             RunEvent::Title(title) => self.line(&format!("[title {}]", output::excerpt(&title, MOST_SHOWN))),
             RunEvent::Usage(usage) => {
