@@ -46,6 +46,11 @@ pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + '
         false
     }
 
+    /// Whether drafts show what the agent does.
+    fn shows_activity(&self) -> bool {
+        false
+    }
+
     /// What the agent may schedule; `None`: nothing.
     fn schedules(&self) -> Option<ScheduleLimits> {
         None
@@ -85,6 +90,8 @@ pub struct Agent {
     pub price: Option<Price>,
     /// [`AgentSection::schedules`]; of an agent with members, the narrowest of theirs.
     pub schedules: Option<ScheduleLimits>,
+    /// [`AgentSection::shows_activity`]; of an agent with members, whether one of them does.
+    pub shows_activity: bool,
     /// [`AgentSection::models`]; of an agent with members, all of theirs.
     pub models: Vec<Arc<str>>,
     /// [`AgentSection::members`].
@@ -101,6 +108,7 @@ impl Agent {
             max_concurrent: section.max_concurrent(),
             price: section.price(),
             schedules: section.schedules(),
+            shows_activity: section.shows_activity(),
             models: section.models(),
             members: section.members(),
             keeps_sessions: section.keeps_sessions(),
@@ -164,6 +172,7 @@ impl Agent {
         for member in self.members.iter().filter_map(|member| agents.get(member)) {
             let new = member.models.iter().filter(|model| !self.models.contains(model)).cloned().collect::<Vec<_>>();
             self.models.extend(new);
+            self.shows_activity |= member.shows_activity;
             self.schedules = match (self.schedules, member.schedules) {
                 (Some(one), Some(other)) => {
                     Some(ScheduleLimits { most: one.most.min(other.most), shortest: one.shortest.max(other.shortest) })

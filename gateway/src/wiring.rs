@@ -286,6 +286,11 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             .iter()
             .filter_map(|(name, agent)| Some((AgentName::from(&**name), agent.schedules?)))
             .collect(),
+        shown_activities: agents
+            .iter()
+            .filter(|(_, agent)| agent.shows_activity)
+            .map(|(name, _)| AgentName::from(&**name))
+            .collect(),
         triggers: config.triggers.triggers(),
         quiet_hours: people.quiet_hours(),
         time_zone: routing.time_zone.zone.clone(),

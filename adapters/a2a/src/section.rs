@@ -41,6 +41,8 @@ pub struct A2aSection {
     /// How many turns the agent works on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether drafts show what it does.
+    pub show_activity: bool,
     /// How long the server may take until its response begins.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 24 * HOUR }>")]
     pub response_timeout: Duration,
@@ -59,6 +61,7 @@ impl Default for A2aSection {
             system_prompt: "You answer messages in a chat. Answer briefly, in the language of the person.".to_owned(),
             history_messages: 40,
             max_concurrent: 32,
+            show_activity: false,
             response_timeout: Duration::from_mins(5),
             idle_timeout: Duration::from_mins(10),
         }
@@ -85,6 +88,10 @@ impl AgentSection for A2aSection {
 
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
+    }
+
+    fn shows_activity(&self) -> bool {
+        self.show_activity
     }
 
     fn keeps_sessions(&self) -> bool {

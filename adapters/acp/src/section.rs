@@ -34,6 +34,8 @@ pub struct AcpSection {
     /// How many turns the agent works on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether drafts show what it does.
+    pub show_activity: bool,
     /// How long it may take to start, and to begin a session.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub start_timeout: Duration,
@@ -55,6 +57,7 @@ impl Default for AcpSection {
             system_prompt: "You answer messages in a chat. Answer briefly, in the language of the person.".to_owned(),
             history_messages: 40,
             max_concurrent: 8,
+            show_activity: false,
             start_timeout: Duration::from_mins(1),
             idle_timeout: Duration::from_mins(10),
             mcp: false,
@@ -114,6 +117,10 @@ impl AgentSection for AcpSection {
 
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
+    }
+
+    fn shows_activity(&self) -> bool {
+        self.show_activity
     }
 
     fn keeps_sessions(&self) -> bool {

@@ -43,6 +43,8 @@ pub struct CommandSection {
     /// How many turns it works on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether drafts show what it does.
+    pub show_activity: bool,
     /// Whether it may call the tools of its runs over the Model Context Protocol.
     pub mcp: bool,
 }
@@ -59,6 +61,7 @@ impl Default for CommandSection {
             max_output: Size::mib(16),
             history_messages: 40,
             max_concurrent: 8,
+            show_activity: false,
             mcp: false,
         }
     }
@@ -90,6 +93,10 @@ impl AgentSection for CommandSection {
 
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
+    }
+
+    fn shows_activity(&self) -> bool {
+        self.show_activity
     }
 }
 

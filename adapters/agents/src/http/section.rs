@@ -38,6 +38,8 @@ pub struct HttpSection {
     /// How many turns it works on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether drafts show what it does.
+    pub show_activity: bool,
     /// Whether it may call the tools of its runs over the Model Context Protocol.
     pub mcp: bool,
 }
@@ -52,6 +54,7 @@ impl Default for HttpSection {
             timeout: None,
             history_messages: 40,
             max_concurrent: 32,
+            show_activity: false,
             mcp: false,
         }
     }
@@ -82,6 +85,10 @@ impl AgentSection for HttpSection {
 
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
+    }
+
+    fn shows_activity(&self) -> bool {
+        self.show_activity
     }
 }
 

@@ -73,6 +73,8 @@ pub struct OpenAiSection {
     /// How many turns the agent works on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether drafts show what it does.
+    pub show_activity: bool,
     /// How long the server may take until the first part of an answer; it may have to load the model.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub first_token_timeout: Duration,
@@ -106,6 +108,7 @@ impl Default for OpenAiSection {
             history_messages: 40,
             history_chars: 16_000,
             max_concurrent: 32,
+            show_activity: false,
             first_token_timeout: Duration::from_mins(2),
             idle_timeout: Duration::from_mins(1),
             schedules: SchedulesSection::default(),
@@ -153,6 +156,10 @@ impl AgentSection for OpenAiSection {
 
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
+    }
+
+    fn shows_activity(&self) -> bool {
+        self.show_activity
     }
 
     fn models(&self) -> Vec<Arc<str>> {

@@ -30,6 +30,8 @@ pub struct PullSection {
     /// How many turns are offered or worked on at once; the others wait.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent: u32,
+    /// Whether drafts show what it does.
+    pub show_activity: bool,
     /// Whether it may call the tools of its runs over the Model Context Protocol.
     pub mcp: bool,
 }
@@ -65,6 +67,7 @@ impl Default for PullSection {
             max_leases: 3,
             history_messages: 40,
             max_concurrent: 32,
+            show_activity: false,
             mcp: false,
         }
     }
@@ -100,6 +103,10 @@ impl AgentSection for PullSection {
 
     fn max_concurrent(&self) -> Option<u32> {
         Some(self.max_concurrent)
+    }
+
+    fn shows_activity(&self) -> bool {
+        self.show_activity
     }
 }
 
