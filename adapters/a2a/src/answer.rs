@@ -14,6 +14,9 @@ const MAX_REWRITES: usize = 100;
 /// The most artifacts of an answer.
 const MAX_ARTIFACTS: usize = 1_000;
 
+/// How many characters of what an agent says of its progress are read.
+const MAX_TITLE: usize = 1_000;
+
 /// What changes of the draft.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DraftChange {
@@ -237,6 +240,12 @@ impl Answer {
 }
 
 /// The text of parts, and their files.
+/// What a message says of the agent's progress: the beginning of its first text.
+pub(crate) fn title(message: Message) -> Option<String> {
+    let text = message.parts?.into_iter().find_map(|part| part.text)?;
+    Some(text.trim().chars().take(MAX_TITLE).collect::<String>()).filter(|title| !title.is_empty())
+}
+
 fn content(parts: Option<Vec<Part>>, between: &str) -> (String, Files) {
     let (mut texts, mut files) = (Vec::new(), Files::default());
     for part in parts.unwrap_or_default() {

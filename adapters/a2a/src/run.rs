@@ -10,7 +10,8 @@ use rejoinder_agents::{
     sessions::Sessions,
 };
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Backoff, Outcome, Reply, RunEvents, SessionNotice, is_blank,
+    ActivityState, AgentError, AgentName, AgentRuntime, AgentTurn, Backoff, Outcome, Reply, RunEvents, SessionNotice,
+    is_blank,
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -19,7 +20,7 @@ use tracing::{debug, warn};
 
 use crate::{
     A2aSection,
-    answer::{Answer, DraftChange},
+    answer::{self, Answer, DraftChange},
     card::Endpoint,
     connection::{CallError, Connection, EventStream},
     memory::{Begin, MAX_ID, Memory, Slot, TaskMemory, messages},
@@ -178,6 +179,8 @@ struct Run<'a> {
     task: RunTask,
     report: Report<'a>,
     answer: Answer,
+    /// What the agent said last of its progress.
+    activity: Option<String>,
     /// Whether the agent has answered anything.
     has_begun: bool,
     /// Whether the message answers a question of a task.
@@ -205,6 +208,7 @@ impl<'a> Run<'a> {
             task,
             report,
             answer,
+            activity: None,
             has_begun: false,
             goes_on: false,
         }
@@ -381,6 +385,12 @@ impl<'a> Run<'a> {
     async fn status(&mut self, Status { state, message }: Status) -> Result<Option<Outcome>, AgentError> {
         // What it says while it works is about its progress.
         if state == State::Working {
+            if let Some(title) = message.and_then(answer::title).filter(|title| self.activity.as_ref() != Some(title)) {
+                if let Some(before) = self.activity.replace(title.clone()) {
+                    self.events.activity(before, ActivityState::Done).await;
+                }
+                self.events.activity(title, ActivityState::Working).await;
+            }
             return Ok(None);
         }
         let words = self.answer.message(message);

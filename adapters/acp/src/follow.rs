@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
 use rejoinder_agents::report::{AnswerUpdate, Report};
-use rejoinder_core::{AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage, as_stored};
+use rejoinder_core::{Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage, as_stored};
 use serde_json::Value;
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -20,7 +20,7 @@ use crate::{
         Chunk, Content, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError, SessionInfo, Update,
     },
     sessions::{Owner, Slot},
-    tools::ToolCalls,
+    tools::{Changed, ToolCalls},
 };
 
 /// What somebody is to approve, while the agent waits for it.
@@ -133,7 +133,11 @@ impl<'a> Run<'a> {
                 }
                 Event::Update(Update::ToolCall(call) | Update::ChangedToolCall(call)) => {
                     self.answer.interrupt();
-                    if let Some(ended) = self.tools.update(call) {
+                    let Changed { activities, ended } = self.tools.update(call);
+                    for Activity { title, state } in activities {
+                        self.events.activity(title, state).await;
+                    }
+                    if let Some(ended) = ended {
                         self.events.tool(ended).await;
                     }
                 }

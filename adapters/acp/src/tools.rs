@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rejoinder_core::ToolUse;
+use rejoinder_core::{Activity, ActivityState, ToolUse};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -24,32 +24,27 @@ const MAX_CHARS: usize = 8_000;
 pub(crate) struct ToolCalls(HashMap<String, ToolCall>);
 
 impl ToolCalls {
-    /// Adds what is new about a call. Returns the call if it has ended.
-    pub(crate) fn update(&mut self, new: ToolCall) -> Option<ToolUse> {
+    /// Adds what is new about a call.
+    pub(crate) fn update(&mut self, new: ToolCall) -> Changed {
         let id = new.id.clone();
         if id.len() > MAX_ID || (!self.0.contains_key(&id) && self.0.len() >= MOST) {
-            return None;
+            return Changed::default();
         }
+        let before = self.0.get(&id).map(title);
         let call = self.0.entry(id.clone()).or_default();
         merge(call, new);
-        let has_ended = matches!(call.status.as_deref(), Some("completed" | "failed"));
-        if !has_ended {
-            return None;
+        let (title, state) = (title(call), state(call));
+        let mut activities = Vec::new();
+        let is_known = before.as_ref() == Some(&title);
+        if let Some(before) = before.filter(|_| !is_known) {
+            activities.push(Activity { title: before, state: ActivityState::Done });
         }
-        self.0.remove(&id).map(|call| {
-            let result = match call.raw_output.as_ref() {
-                Some(output) => written(output),
-                None => call.content.iter().flatten().map(content).collect::<Vec<_>>().join("\n"),
-            };
-            let result = if call.status.as_deref() == Some("failed") { format!("failed: {result}") } else { result };
-            let arguments = call.raw_input.as_ref().map(written).unwrap_or_default();
-            ToolUse {
-                name: beginning(&title(&call)),
-                arguments: beginning(&arguments),
-                result: beginning(&result),
-                duration_ms: None,
-            }
-        })
+        let has_ended = state != ActivityState::Working;
+        if has_ended || !is_known {
+            activities.push(Activity { title, state });
+        }
+        let ended = if has_ended { self.0.remove(&id) } else { None };
+        Changed { activities, ended: ended.map(|call| used(&call)) }
     }
 
     /// A call as a request for permission names it, with what was known of it before.
@@ -57,6 +52,39 @@ impl ToolCalls {
         let mut call = self.0.get(&named.id).cloned().unwrap_or_default();
         merge(&mut call, named.clone());
         call
+    }
+}
+
+/// What is new about the tool calls of a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    /// Those whose titles or states are other ones than before.
+    pub(crate) activities: Vec<Activity>,
+    /// The call, if it has ended.
+    pub(crate) ended: Option<ToolUse>,
+}
+
+fn state(call: &ToolCall) -> ActivityState {
+    match call.status.as_deref() {
+        Some("completed") => ActivityState::Done,
+        Some("failed") => ActivityState::Failed,
+        _ => ActivityState::Working,
+    }
+}
+
+/// A call that has ended, for the operator.
+fn used(call: &ToolCall) -> ToolUse {
+    let result = match call.raw_output.as_ref() {
+        Some(output) => written(output),
+        None => call.content.iter().flatten().map(content).collect::<Vec<_>>().join("\n"),
+    };
+    let result = if state(call) == ActivityState::Failed { format!("failed: {result}") } else { result };
+    let arguments = call.raw_input.as_ref().map(written).unwrap_or_default();
+    ToolUse {
+        name: beginning(&title(call)),
+        arguments: beginning(&arguments),
+        result: beginning(&result),
+        duration_ms: None,
     }
 }
 
@@ -144,9 +172,9 @@ mod tests {
         let begun = json!({ "toolCallId": "1", "title": "ls", "kind": "execute", "rawInput": { "command": "ls" } });
         let told = json!({ "type": "content", "content": { "type": "text", "text": "a.txt" } });
 
-        assert_eq!(calls.update(call(begun)), None);
-        assert_eq!(calls.update(call(json!({ "toolCallId": "1", "content": [told] }))), None);
-        let ended = calls.update(call(json!({ "toolCallId": "1", "status": "failed" })));
+        assert_eq!(calls.update(call(begun)).ended, None);
+        assert_eq!(calls.update(call(json!({ "toolCallId": "1", "content": [told] }))), Changed::default());
+        let ended = calls.update(call(json!({ "toolCallId": "1", "status": "failed" }))).ended;
 
         let result = ToolUse {
             name: "ls".to_owned(),
@@ -156,6 +184,25 @@ mod tests {
         };
         assert_eq!(ended, Some(result));
         assert!(calls.0.is_empty());
+    }
+
+    #[test]
+    fn a_call_is_an_activity_under_its_latest_title() {
+        let mut calls = ToolCalls::default();
+        let mut told = |told: Value| {
+            let changed = calls.update(call(told));
+            changed.activities.into_iter().map(|it| (it.title, it.state)).collect::<Vec<_>>()
+        };
+        let activity = |title: &str, state| (title.to_owned(), state);
+
+        let begun = told(json!({ "toolCallId": "1", "title": "Read", "status": "pending" }));
+        assert_eq!(begun, [activity("Read", ActivityState::Working)]);
+        assert_eq!(told(json!({ "toolCallId": "1", "status": "in_progress" })), []);
+        let retitled = told(json!({ "toolCallId": "1", "title": "Read a.txt" }));
+        let expected = [activity("Read", ActivityState::Done), activity("Read a.txt", ActivityState::Working)];
+        assert_eq!(retitled, expected);
+        let failed = told(json!({ "toolCallId": "1", "status": "failed" }));
+        assert_eq!(failed, [activity("Read a.txt", ActivityState::Failed)]);
     }
 
     #[test]

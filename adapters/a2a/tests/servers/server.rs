@@ -12,7 +12,7 @@ use axum::{
     http::{HeaderMap, Method, Response, Uri},
 };
 use rejoinder_a2a::{A2a, A2aSection};
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Attachment, Outcome, RunEvent, RunEvents};
+use rejoinder_core::{ActivityState, AgentError, AgentRuntime, AgentTurn, Attachment, Outcome, RunEvent, RunEvents};
 use rejoinder_testkit::scripted_http::{AtWork, response};
 pub(crate) use rejoinder_testkit::scripted_http::{Piece, raw};
 use serde_json::{Value, json};
@@ -254,6 +254,8 @@ pub(crate) struct Finished {
     pub(crate) draft: String,
     /// What the agent's own id of the session is then.
     pub(crate) own_session: Option<String>,
+    /// What it said of its progress.
+    pub(crate) activities: Vec<(String, ActivityState)>,
 }
 
 impl Finished {
@@ -284,7 +286,7 @@ pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> Finished {
     let own_session = turn.own_session.clone();
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
-        let mut heard = (String::new(), own_session);
+        let (mut heard, mut activities) = ((String::new(), own_session), Vec::new());
         while let Some(event) = reported.recv().await {
             match event {
                 RunEvent::Text(text) => heard.0.push_str(&text),
@@ -294,11 +296,13 @@ pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> Finished {
                     answer.send(Ok(())).expect("the run waits for it");
                 }
                 RunEvent::Shown(_) => {}
+                RunEvent::Activity(activity) => activities.push((activity.title, activity.state)),
                 other => panic!("not reported by this kind: {other:?}"),
             }
         }
-        heard
+        (heard, activities)
     };
-    let (outcome, (draft, own_session)) = tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
-    Finished { outcome, draft, own_session }
+    let (outcome, ((draft, own_session), activities)) =
+        tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
+    Finished { outcome, draft, own_session, activities }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rejoinder_a2a::A2aSection;
 use rejoinder_core::{
-    AgentRuntime, AgentTurn, HistoryLine, LineState, RunEvents, SessionNotice, SessionNoticeChange, Speaker,
-    conformance::runtime::turn,
+    ActivityState, AgentRuntime, AgentTurn, HistoryLine, LineState, RunEvents, SessionNotice, SessionNoticeChange,
+    Speaker, conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -46,7 +46,9 @@ async fn an_answer_is_drafted_while_it_comes(#[values(JSON_RPC, HTTP_JSON)] bind
         vec![
             task_event("SUBMITTED"),
             status_event("WORKING", Some("looking")),
+            status_event("WORKING", Some("looking")),
             text_event("Hello, "),
+            status_event("WORKING", Some("writing")),
             text_event("Ada."),
             status_event("COMPLETED", None),
         ],
@@ -56,6 +58,13 @@ async fn an_answer_is_drafted_while_it_comes(#[values(JSON_RPC, HTTP_JSON)] bind
     let finished = run(&agent(server.section()), turn("Hi")).await;
 
     assert_eq!((finished.text(), finished.draft.as_str()), ("Hello, Ada.", "Hello, Ada."));
+    let activity = |title: &str, state| (title.to_owned(), state);
+    let expected = [
+        activity("looking", ActivityState::Working),
+        activity("looking", ActivityState::Done),
+        activity("writing", ActivityState::Working),
+    ];
+    assert_eq!(finished.activities, expected);
 }
 
 #[tokio::test]

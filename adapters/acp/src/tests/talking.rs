@@ -3,8 +3,8 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use rejoinder_core::{
-    AgentError, AgentMessage, AgentRuntime as _, AgentTurn, HistoryLine, LineState, Outcome, RunEvent, RunEvents,
-    SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage, conformance::runtime::turn,
+    ActivityState, AgentError, AgentMessage, AgentRuntime as _, AgentTurn, HistoryLine, LineState, Outcome, RunEvent,
+    RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage, conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -87,6 +87,12 @@ async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
     assert_eq!((text(outcome).as_str(), seen(&events).as_str()), ("Done.", "Done."));
     let tool = ToolUse { name: "ls".to_owned(), arguments: ".".to_owned(), result: "a".to_owned(), duration_ms: None };
     assert!(events.iter().any(|event| matches!(event, RunEvent::Tool(used) if *used == tool)), "{events:?}");
+    let of_events = events.iter().filter_map(|event| match event {
+        RunEvent::Activity(activity) => Some((activity.title.as_str(), activity.state)),
+        _ => None,
+    });
+    let activities: Vec<_> = of_events.collect();
+    assert_eq!(activities, [("ls", ActivityState::Working), ("ls", ActivityState::Done)]);
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
     assert!(events.iter().any(|event| matches!(event, RunEvent::Usage(used) if *used == usage)), "{events:?}");
 }

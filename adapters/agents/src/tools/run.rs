@@ -1,6 +1,6 @@
 //! Carries out what a model calls for in a run, and combines what it wrote and chose into the outcome.
 
-use rejoinder_core::{AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse};
+use rejoinder_core::{ActivityState, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse};
 
 use tokio::time::Instant;
 
@@ -83,6 +83,11 @@ impl RunState {
             if !self.tools.contains(&name) {
                 self.tools.push(name.clone());
             }
+            let takes_time = foreign.is_some() || matches!(call, Ok(Call::Search(_) | Call::Schedule(_)));
+            let activity = takes_time.then(|| format!("calls {name}"));
+            if let Some(title) = &activity {
+                events.activity(title, ActivityState::Working).await;
+            }
             let began = Instant::now();
             let (call, took) = match &foreign {
                 Some(tool) => match self.foreign.call(&**tool, made, events).await {
@@ -122,6 +127,9 @@ impl RunState {
                     (noted, false)
                 }
             };
+            if let Some(title) = activity {
+                events.activity(title, ActivityState::Done).await;
+            }
             let took = took.or_else(|| foreign.is_none().then(|| began.elapsed()));
             let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
             let (arguments, result) = (arguments.clone(), text.clone());

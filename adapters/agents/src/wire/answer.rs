@@ -1,19 +1,22 @@
 //! One object of an answer.
 
-use rejoinder_core::{ToolUse, Usage, json_error};
+use rejoinder_core::{Activity, ActivityState, ToolUse, Usage, json_error};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::tools::MAX_TOOL_NAME;
 
-/// The keys of which an object has one: it may have more of the first six, but only one of the others, which end the run.
-pub(super) const KEYS: [&str; 14] = [
-    "text", "rewrite", "tool", "usage", "title", "send", "reply", "react", "ask", "defer", "silent", "approval",
-    "error", "end",
+/// The keys of which an object has one: it may have more of the first seven, but only one of the others, which end the run.
+pub(super) const KEYS: [&str; 15] = [
+    "text", "rewrite", "tool", "activity", "usage", "title", "send", "reply", "react", "ask", "defer", "silent",
+    "approval", "error", "end",
 ];
 
-/// What an agent says: an object of its answer. It has some of the first six keys, and at most one of the others, which end the run.
+/// How many characters of an activity's title are read.
+const MAX_TITLE: usize = 1_000;
+
+/// What an agent says: an object of its answer. It has some of the first seven keys, and at most one of the others, which end the run.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AgentObject)]
 pub(crate) struct WireObject {
@@ -24,6 +27,7 @@ pub(crate) struct WireObject {
     #[schema(nullable = false)]
     pub(super) text: Option<String>,
     pub(super) tool: Option<ToolCalled>,
+    pub(super) activity: Option<WireActivity>,
     /// The tokens of the run so far: `input_tokens` and `output_tokens`.
     #[schema(value_type = Option<Object>, nullable = false)]
     pub(super) usage: Option<Usage>,
@@ -80,6 +84,22 @@ pub(super) struct ToolCalled {
     failed: bool,
 }
 
+/// What the agent does now, for people, or that it has ended.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentActivity)]
+pub(super) struct WireActivity {
+    /// A few words, such as `reads 3 files`. Activities are told apart by them.
+    title: String,
+    /// `working`, `done` or `failed`.
+    #[serde(default = "working")]
+    #[schema(value_type = String)]
+    state: ActivityState,
+}
+
+const fn working() -> ActivityState {
+    ActivityState::Working
+}
+
 /// A text, or a text with files.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AgentReply)]
@@ -116,9 +136,16 @@ impl WireObject {
     /// Reads an object. The error quotes nothing.
     pub(super) fn read(json: &str) -> Result<Self, String> {
         let object: Self = serde_json::from_str(json).map_err(|error| json_error(&error))?;
-        let Self { rewrite, text, tool, usage, title, send, end, unknown: _ } = &object;
-        let said =
-            [rewrite.is_some(), text.is_some(), tool.is_some(), usage.is_some(), title.is_some(), send.is_some()];
+        let Self { rewrite, text, tool, activity, usage, title, send, end, unknown: _ } = &object;
+        let said = [
+            rewrite.is_some(),
+            text.is_some(),
+            tool.is_some(),
+            activity.is_some(),
+            usage.is_some(),
+            title.is_some(),
+            send.is_some(),
+        ];
         let ends = end.count();
         if ends > 1 {
             return Err("an object ends the run in two ways".to_owned());
@@ -144,6 +171,12 @@ impl WireEnd {
             end.is_some(),
         ];
         ends.into_iter().filter(|is_there| *is_there).count()
+    }
+}
+
+impl From<WireActivity> for Activity {
+    fn from(WireActivity { title, state }: WireActivity) -> Self {
+        Self { title: title.chars().take(MAX_TITLE).collect(), state }
     }
 }
 

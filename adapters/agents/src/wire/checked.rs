@@ -1,6 +1,6 @@
 //! An object that can be said in its turn.
 
-use rejoinder_core::{AgentTurn, Timestamp, ToolUse, Usage};
+use rejoinder_core::{Activity, AgentTurn, Timestamp, ToolUse, Usage};
 
 use super::{
     answer::{Message, WireObject},
@@ -13,11 +13,12 @@ const MAX_LOGGED: usize = 100;
 impl WireObject {
     /// Checks that it can be said in this turn, now. The error quotes nothing.
     pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<CheckedObject, String> {
-        let Self { rewrite, text, tool, usage, title, send, end, unknown } = self;
+        let Self { rewrite, text, tool, activity, usage, title, send, end, unknown } = self;
         Ok(CheckedObject {
             rewrite,
             text,
             tool: tool.map(Into::into),
+            activity: activity.map(Into::into),
             usage,
             title,
             send: send.map(Message::check).transpose()?,
@@ -32,6 +33,7 @@ pub(crate) struct CheckedObject {
     pub(super) rewrite: Option<String>,
     pub(super) text: Option<String>,
     pub(super) tool: Option<ToolUse>,
+    pub(super) activity: Option<Activity>,
     pub(super) usage: Option<Usage>,
     pub(super) title: Option<String>,
     pub(super) send: Option<CheckedMessage>,

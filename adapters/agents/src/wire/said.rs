@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, SendResult};
+use rejoinder_core::{Activity, AgentError, AgentTurn, Outcome, Reply, RunEvents, SendResult};
 use tokio::time::Instant;
 
 use super::{
@@ -128,7 +128,7 @@ impl<'a> Said<'a> {
             return Ok(());
         }
         self.objects += 1;
-        let CheckedObject { rewrite, text, tool, usage, title, send, end, unknown } = object;
+        let CheckedObject { rewrite, text, tool, activity, usage, title, send, end, unknown } = object;
         if let Some(key) = unknown.filter(|_| !self.has_warned) {
             tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, key, "an object of the answer has an unknown key");
             self.has_warned = true;
@@ -138,6 +138,9 @@ impl<'a> Said<'a> {
         }
         if let Some(text) = text {
             self.text(&text).await;
+        }
+        if let Some(Activity { title, state }) = activity {
+            self.events.activity(title, state).await;
         }
         if let Some(call) = tool {
             self.events.tool(call).await;

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind, HistoryLine,
-    LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, ToolAccess, ToolTokens, Usage,
+    ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind,
+    HistoryLine, LastAnswer, LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, ToolAccess,
+    ToolTokens, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -126,6 +127,7 @@ struct Heard {
     drafts: String,
     sent: Vec<Reply>,
     tools: Vec<(String, String, String)>,
+    activities: Vec<(String, ActivityState)>,
     usage: Option<Usage>,
     title: Option<String>,
 }
@@ -136,6 +138,7 @@ impl Heard {
             RunEvent::Text(text) => self.drafts.push_str(&text),
             RunEvent::Rewrite(text) => self.drafts = text,
             RunEvent::Tool(call) => self.tools.push((call.name, call.arguments, call.result)),
+            RunEvent::Activity(activity) => self.activities.push((activity.title, activity.state)),
             RunEvent::Usage(usage) => self.usage = Some(usage),
             RunEvent::Title(title) => self.title = Some(title),
             RunEvent::Send(reply, answer) => {
@@ -187,6 +190,39 @@ async fn what_was_said_is_the_answer_and_was_shown_without_thoughts() {
 
     assert_eq!(heard.drafts, "Good day.");
     assert_eq!(heard.end(), Ok(reply("<think>hm</think>Good day.")));
+}
+
+#[tokio::test]
+async fn an_activity_is_reported_with_its_state() {
+    let activity = |activity: Value| json!({ "activity": activity });
+    let objects = [
+        activity(json!({ "title": "reads 3 files" })),
+        activity(json!({ "title": "reads 3 files", "state": "failed" })),
+        activity(json!({ "title": "ä".repeat(2_000), "state": "done" })),
+        json!({ "reply": "Hi" }),
+    ];
+    let mut heard = hear(&turn("Hi"), &objects).await;
+
+    let title = "reads 3 files".to_owned();
+    let expected = [
+        (title.clone(), ActivityState::Working),
+        (title, ActivityState::Failed),
+        ("ä".repeat(1_000), ActivityState::Done),
+    ];
+    assert_eq!(heard.activities, expected);
+    assert_eq!(heard.end(), Ok(reply("Hi")));
+    let paused = end_of(&[activity(json!({ "title": "reads", "state": "paused" }))]).await;
+    assert!(matches!(paused, Err(AgentError::Broken(_))), "{paused:?}");
+}
+
+#[test]
+fn what_became_of_the_last_answer_is_told() {
+    let told =
+        |answer: LastAnswer| written(&AgentTurn { last_answer: Some(answer), ..turn("Hi") })["last_answer"].clone();
+
+    let refused = told(LastAnswer::NotDelivered("refused".to_owned()));
+    assert_eq!(refused, json!({ "state": "not_delivered", "reason": "refused" }));
+    assert_eq!(told(LastAnswer::Replaced("Sorry.".to_owned())), json!({ "state": "replaced", "said": "Sorry." }));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 use parking_lot::Mutex;
-use rejoinder_core::{AgentApproval, AgentFile, ApprovalState, Attachment, Outcome, RunEvent, Timestamp, as_stored};
+use rejoinder_core::{
+    ActivityState, AgentApproval, AgentFile, ApprovalState, Attachment, Outcome, RunEvent, Timestamp, as_stored,
+};
 use serde_json::{json, value::to_raw_value};
 use tokio::{sync::mpsc, time::sleep};
 
@@ -93,6 +95,24 @@ fn decided(
         }
     });
     seen
+}
+
+#[tokio::test]
+async fn a_call_is_an_activity_until_its_result_is_there() {
+    let (mut run, mut reported) = run(turn("How much?"));
+    run.call("bank_read", "{}").await;
+    drop(run);
+
+    let mut told = Vec::new();
+    while let Some(event) = reported.recv().await {
+        match event {
+            RunEvent::Activity(activity) => told.push((activity.title, activity.state)),
+            RunEvent::Tool(call) => assert_eq!(call.name, "bank_read"),
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+    let title = "calls bank_read".to_owned();
+    assert_eq!(told, [(title.clone(), ActivityState::Working), (title, ActivityState::Done)]);
 }
 
 #[tokio::test]
