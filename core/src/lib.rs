@@ -79,6 +79,7 @@ pub mod store {
             search::{SearchQuery, SearchTerm, is_word_alone},
             session::{SessionChange, SessionChoice, SessionRecord, SessionUse},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
+            stored_file::{NewFile, TurnFile},
             tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
             turn::{Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
@@ -92,6 +93,7 @@ pub mod store {
             channels::ChannelStore,
             day_use::DayUse,
             error::StoreError,
+            files::FileStore,
             housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
             list::{
                 AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
@@ -159,6 +161,7 @@ pub use model::{
     },
     session::{NewInGroups, SessionReset, SessionSettings},
     settings::{Budget, Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
+    stored_file::{FileDigest, StoredFile, data_url, stored_url},
     target::{Addressees, BegunTurn, NotATarget, NotReached, Reached, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,

@@ -11,6 +11,7 @@ mod approving;
 mod asking;
 mod contents;
 mod delivering;
+mod files;
 mod housekeeping;
 mod keeping;
 mod lasting;
@@ -28,9 +29,9 @@ mod turn;
 mod two_writers;
 
 pub use self::{
-    accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, housekeeping::*, keeping::*,
-    lasting::*, lines::*, listing::*, operating::*, people::*, queueing::*, reading::*, searching::*, sessions::*,
-    subject::Subject, transitions::*, two_writers::*,
+    accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*, housekeeping::*,
+    keeping::*, lasting::*, lines::*, listing::*, operating::*, people::*, queueing::*, reading::*, searching::*,
+    sessions::*, subject::Subject, transitions::*, two_writers::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -119,6 +120,9 @@ macro_rules! store_conformance {
             a_session_that_is_used_elsewhere_stays
             a_turn_can_be_set_aside
             remarks_keep_their_order
+            a_file_is_stored_once_and_goes_with_its_last_turn
+            the_file_of_an_event_is_stored_with_its_turn
+            a_transition_that_conflicts_stores_no_file
             deliveries_go_out_in_the_order_they_were_claimed
             what_is_on_its_way_is_not_withdrawn
             a_delivery_is_read_back_as_it_was_changed

@@ -19,8 +19,8 @@ use crate::{
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, ChannelAdapter, ChannelHealth, Hub, InboxStore, Inlet, Intake, NewsDesk, Pause, SharedClock,
-        Store, StoreError, ViewStore,
+        AgentRuntime, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake, NewsDesk, Pause,
+        SharedClock, Store, StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -51,6 +51,7 @@ pub struct Parts {
 pub struct Engine {
     store: Arc<dyn InboxStore>,
     views: Arc<dyn ViewStore>,
+    files: Arc<dyn FileStore>,
     clock: SharedClock,
     channels: Arc<Channels>,
     inlet: Arc<dyn Inlet>,
@@ -266,6 +267,7 @@ impl Engine {
             news: Arc::clone(&self.initiative) as Arc<dyn NewsDesk>,
             store: Arc::clone(&self.store),
             views: Arc::clone(&self.views),
+            files: Arc::clone(&self.files),
             hub: Arc::clone(&self.hub),
             clock: Arc::clone(&self.clock),
         }

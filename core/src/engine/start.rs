@@ -43,6 +43,7 @@ use crate::{
         calls::Calls,
         dispatcher::Dispatcher,
         ephemerals::{marker::Marker, show::Ephemerals, tidy::Tidier},
+        files::OutgoingFiles,
         gate::RateGate,
         health::Health,
     },
@@ -177,7 +178,7 @@ impl Ground {
         runtimes: &Arc<Runtimes>,
         budgets: &Arc<Budgets>,
     ) -> Worker {
-        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions, outbox],
+        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions, outbox, stored_files],
             agents: runtimes.clone(), file_budget: FileBudget::default());
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents, budgets],
             inputs: inputs, searches: Searches::new(self.store.clone(), self.clock.clone(), self.lifecycle.clone()))
@@ -228,6 +229,7 @@ impl Ground {
             [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
+            files: OutgoingFiles::new(ground.store.clone()),
             opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
@@ -276,7 +278,8 @@ impl Ground {
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
         let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],
-            [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch], [store, views],
+            [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
+            [store, views, files],
             schedules: planner);
         let first = [looped("dispatcher", dispatcher, Dispatcher::run), looped("tidier", tidier, Tidier::run)];
         Ok(Components { engine, acceptor, sweep, first, loops })

@@ -264,7 +264,7 @@ impl Initiative {
     /// The turn that an event with the same key began on its channel.
     async fn begun_as(&self, event: InboundEvent) -> Result<Option<BegunTurn>, StoreError> {
         let id = EventId::new(event.received_at);
-        let looked_for = NewEvent { id, event: Arc::new(event), turn: None, only_if_known: true };
+        let looked_for = NewEvent { id, event: Arc::new(event), turn: None, only_if_known: true, files: Vec::new() };
         let Some(Stored::Duplicate { turn: Some(turn), .. }) = self.store.accept(vec![looked_for], None).await?.pop()
         else {
             return Ok(None);

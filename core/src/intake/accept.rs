@@ -165,7 +165,7 @@ impl Acceptor {
     async fn store_note(&self, note: InboundEvent) -> Result<EventId, StoreError> {
         let channel = note.conversation.channel.clone();
         let id = EventId::new(note.received_at);
-        let new = NewEvent { id, event: Arc::new(note), turn: None, only_if_known: false };
+        let new = NewEvent { id, event: Arc::new(note), turn: None, only_if_known: false, files: Vec::new() };
         let accepted = AssertUnwindSafe(self.store.accept(vec![new], None)).catch_unwind().await;
         let stored = accepted.unwrap_or_else(|_| Err(StoreError::Failed("storing a note panicked".to_owned())))?;
         for stored in &stored {

@@ -34,7 +34,7 @@ use crate::{
     merges::Merges,
     model::{
         ChannelId, ChatKind, ConversationId, ConversationRef, EventId, Handler, InboundEvent, Language, LiveSettings,
-        NodeId, QueueMode, SessionId, TurnId,
+        NodeId, QueueMode, SessionId, TurnId, detach_from,
     },
     people::{People, quiet_hours::quiet_until},
     ports::{NewEvent, NewTurn, RunStart, SharedClock, StoreError},
@@ -151,14 +151,16 @@ impl EventRouter {
         if event.amends.is_none() {
             event.raw = String::new();
         }
-        let new = NewEvent { id: EventId::new(self.clock.now()), event: Arc::new(event), turn: None, only_if_known };
+        let files = detach_from(&mut event);
+        let new =
+            NewEvent { id: EventId::new(self.clock.now()), event: Arc::new(event), turn: None, only_if_known, files };
         RoutedEvent { notice, limited, ..RoutedEvent::new(new) }
     }
 
     /// Opens a turn, and begins it if its slot has a permit: it waits for no more. A command needs no slot
     /// and begins at once.
     pub(super) fn open_turn(&self, arrival: Arrival, conversation: ConversationId) -> RoutedEvent {
-        let Arrival { id, event, handling, expectation, slot, is_postponed, counted, .. } = arrival;
+        let Arrival { id, mut event, handling, expectation, slot, is_postponed, counted, .. } = arrival;
         let Handling { handler, rule, model, remark, repeats, about } = handling;
         let now = self.clock.now();
         // Not those of the arrival: the stages may have waited, and somebody may have been forgotten meanwhile.
@@ -193,8 +195,9 @@ impl EventRouter {
             session,
             day: counted.as_ref().and_then(Counted::day),
         };
+        let files = detach_from(&mut event);
         let (event, turn) = (Arc::new(event), Some(turn));
-        let new = NewEvent { id: EventId::new(now), event, turn, only_if_known: false };
+        let new = NewEvent { id: EventId::new(now), event, turn, only_if_known: false, files };
         let Arrival { notice, heard, told, mode, .. } = arrival;
         RoutedEvent { mode, slot, run, postponing, notice, counted, heard, told, ..RoutedEvent::new(new) }
     }

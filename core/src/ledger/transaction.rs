@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoinder_guard::{
-    ApprovalRequest, CancelledBy, Cleared, Draft, Effect, Event, Expectation, Obligation, ObligationState, Settlement,
-    Signal, Timestamp, Via,
+    ApprovalRequest, Attachment, CancelledBy, Cleared, Draft, Effect, Event, Expectation, Obligation, ObligationState,
+    Outcome, Settlement, Signal, Timestamp, Via,
 };
 
 use super::{
@@ -24,7 +24,7 @@ use crate::{
     model::{
         AgentName, Approval, ApprovalChange, ApprovalId, ApprovalState, AuditEntry, ChannelId, DeliveryRecord,
         DeliveryState, Handler, Label, LineState, LiveSettings, LogEvent, NewLogEntry, NodeId, Receipts, Subject,
-        TurnId, TurnRecord,
+        TurnFile, TurnId, TurnRecord, detach,
     },
     people::{People, quiet_hours::quiet_until},
     ports::{
@@ -157,7 +157,8 @@ impl<'a> Transaction<'a> {
             events.clear();
             self.remark(turn.id, "suppressed", format!("the end of run {}: the next one had begun", end.number));
         }
-        while let Some(event) = events.pop_front() {
+        while let Some(mut event) = events.pop_front() {
+            self.store_files(turn.id, event_files(&mut event));
             if let (Event::LeftSuspended, Trigger::RunEnded { end, .. }) = (&event, self.trigger) {
                 self.transition.approvals.push(ApprovalChange::GivenBack { turn: turn.id, run: end.number });
             }
@@ -270,6 +271,11 @@ impl<'a> Transaction<'a> {
         if let (Some(said), Some(line)) = (said, rendered.transcript.last_mut()) {
             line.line.text.clone_from(said);
         }
+        for delivery in &mut rendered.deliveries {
+            let turn = delivery.record().turn;
+            self.store_files(turn, delivery.files_mut());
+        }
+        detach(&mut rendered.shown.attachments);
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
         records().for_each(|record| consequences.sends(record));
@@ -283,6 +289,17 @@ impl<'a> Transaction<'a> {
         self.transition.deliveries.extend(rendered.deliveries);
         self.transition.questions.extend(rendered.question);
         (capabilities.receipts != Receipts::Platform).then(|| Event::Delivered { claim: cleared.get().claim, messages })
+    }
+
+    /// Has the store keep the bytes of files once, and rows refer to them.
+    fn store_files(&mut self, turn: TurnId, files: &mut [Attachment]) {
+        for file in detach(files) {
+            let new = TurnFile { turn, file };
+            let is_same = |one: &TurnFile| one.turn == turn && one.file.file == new.file.file;
+            if !self.transition.files.iter().any(is_same) {
+                self.transition.files.push(new);
+            }
+        }
     }
 
     fn withdraw(&mut self, turn: &TurnRecord, claim: u32) {
@@ -486,6 +503,18 @@ impl<'a> Transaction<'a> {
 
     fn remark(&mut self, turn: TurnId, kind: &str, detail: String) {
         self.transition.remarks.push(Remark { turn, at: self.now, kind: kind.to_owned(), detail });
+    }
+}
+
+/// The files that an event of the guard brings.
+fn event_files(event: &mut Event) -> &mut [Attachment] {
+    match event {
+        Event::Outcome(Outcome::Reply(reply))
+        | Event::Answered(reply)
+        | Event::Sent(reply)
+        | Event::Redirected { reply }
+        | Event::SentElsewhere { reply } => &mut reply.attachments,
+        _ => &mut [],
     }
 }
 

@@ -81,6 +81,25 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The files that it sends.
+    pub fn files(&self) -> &[Attachment] {
+        match self {
+            Self::Send { content, .. } | Self::Edit { content, .. } => &content.attachments,
+            Self::React { .. } | Self::Draft { .. } | Self::Typing { .. } | Self::Mark { .. } | Self::Delete { .. } => {
+                &[]
+            }
+        }
+    }
+
+    pub(crate) fn files_mut(&mut self) -> &mut [Attachment] {
+        match self {
+            Self::Send { content, .. } | Self::Edit { content, .. } => &mut content.attachments,
+            _ => &mut [],
+        }
+    }
+}
+
 /// The priority of a delivery under a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -134,6 +153,10 @@ impl Delivery {
         if let Action::Send { content, .. } | Action::Edit { content, .. } = &mut self.action {
             content.text = content.text.replace(hidden, secret);
         }
+    }
+
+    pub(crate) fn files_mut(&mut self) -> &mut [Attachment] {
+        self.action.files_mut()
     }
 
     /// The delivery's id, the same for every attempt: the idempotency key where the platform accepts one.

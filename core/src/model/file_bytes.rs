@@ -32,6 +32,12 @@ impl Deref for FileBytes {
     }
 }
 
+impl PartialEq for FileBytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
 impl fmt::Debug for FileBytes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} bytes", self.len())

@@ -37,6 +37,7 @@ pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod stored_delivery;
+pub(crate) mod stored_file;
 pub(crate) mod target;
 pub(crate) mod tokens;
 pub(crate) mod trace;
@@ -48,6 +49,6 @@ pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
     conversation::*, conversation_trigger::*, day::*, delivery::*, event::*, file_bytes::*, finding::*, ids::*,
     language::*, line::*, log::*, masker::*, name::clean, people::*, question::*, queue::*, routing::*, run::*,
-    schedule::*, search::*, session::*, settings::*, stored_delivery::*, target::*, tokens::*, trace::*, turn::*,
-    view::*, words::*,
+    schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*, tokens::*,
+    trace::*, turn::*, view::*, words::*,
 };

@@ -535,7 +535,13 @@ impl Attempts {
                 at,
             )
         };
-        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None, only_if_known: false };
+        let event = NewEvent {
+            id: EventId::new(at),
+            event: Arc::new(event),
+            turn: None,
+            only_if_known: false,
+            files: Vec::new(),
+        };
         self.inbox.accept(vec![event], None).await?;
         self.addresses.moved(from, chat);
         Ok(())

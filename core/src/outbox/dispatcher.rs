@@ -16,6 +16,7 @@ use super::{
     account_line::LinePosition,
     attempts::{Attempts, StartedAttempt},
     caller::{Caller, TIMEOUT},
+    files::OutgoingFiles,
     gate::Refill,
     health::MayResend,
     round::Round,
@@ -50,6 +51,7 @@ const PANIC_PAUSE: Duration = Duration::from_mins(1);
 pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) attempts: Arc<Attempts>,
+    pub(crate) files: OutgoingFiles,
     pub(crate) caller: Arc<Caller>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
@@ -319,6 +321,8 @@ impl Dispatcher {
             is_hopeless = false;
         }
         let call = self.caller.calls.begin(delivery.conversation_id).await;
+        // Before the attempt: it must not begin if the store cannot read them.
+        let mut files = self.files.load(&delivery).await?;
         let Some(begun) = self.attempts.begin(delivery, is_hopeless).await? else { return Ok(Sent::NotDelivered) };
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
@@ -331,11 +335,12 @@ impl Dispatcher {
         if let Some(code) = &begun.link_code {
             attempted.reveal(Pairing::HIDDEN_CODE, code);
         }
+        files.fill(&mut attempted);
         let Some(mut result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Sent::Stopped);
         };
-        drop(call);
+        drop((call, files));
         if let (Some(code), Err(error)) = (&begun.link_code, &mut result) {
             error.conceal(code);
         }

@@ -10,6 +10,7 @@ pub(crate) mod caller;
 pub(crate) mod calls;
 pub(crate) mod dispatcher;
 pub(crate) mod ephemerals;
+pub(crate) mod files;
 pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod round;

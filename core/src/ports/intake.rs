@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use rejoinder_guard::Attachment;
 use tokio::sync::broadcast;
 
 use super::{
@@ -11,12 +12,13 @@ use super::{
     store::{
         accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
+        files::FileStore,
         turns::ViewStore,
     },
 };
 use crate::model::{
-    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, InboundEvent, Reached, Target, TurnId,
-    TurnView, Usage, Words,
+    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, InboundEvent, Reached, StoredFile, Target,
+    TurnId, TurnView, Usage, Words, data_url,
 };
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
@@ -186,6 +188,7 @@ pub struct Intake {
     pub(crate) news: Arc<dyn NewsDesk>,
     pub(crate) store: Arc<dyn InboxStore>,
     pub(crate) views: Arc<dyn ViewStore>,
+    pub(crate) files: Arc<dyn FileStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: SharedClock,
 }
@@ -322,6 +325,31 @@ impl Intake {
             return Ok(Vec::new());
         }
         self.views.views(conversation, before, limit).await
+    }
+
+    /// Puts the bytes of the stored files that `is_wanted` into the URLs of `files`, as far as they have at most `most` bytes in total:
+    /// for a client that reads an answer. Returns how many bytes these are. The others keep their reference.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn load_files(
+        &self,
+        files: &mut [Attachment],
+        most: usize,
+        is_wanted: impl Fn(&Attachment) -> bool + Send,
+    ) -> Result<usize, StoreError> {
+        let mut loaded = 0;
+        for file in files {
+            let Some(StoredFile { digest, size }) = StoredFile::in_url(&file.url) else { continue };
+            if size <= most - loaded
+                && is_wanted(file)
+                && let Some(bytes) = self.files.file(digest).await?
+            {
+                file.url = data_url(&file.media_type, &bytes);
+                loaded += size;
+            }
+        }
+        Ok(loaded)
     }
 
     /// The tokens that the runs of a turn used, as far as their agents told. `None` if none of them did.

@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
@@ -10,7 +9,7 @@ use crate::{
     model::{
         Action, AskedQuestion, Author, Capabilities, ChatKind, Class, Content, Delivery, DeliveryId, DeliveryRecord,
         DeliveryState, HistoryLine, Label, LineState, Question, Receipts, SenderKind, Settings, Shown, Speaker,
-        Support, Templates, TurnRecord, agent_of, numbered,
+        Support, Templates, TurnRecord, agent_of, data_url, numbered,
     },
     ports::{ChannelAdapter, NewDelivery, TranscriptLine},
 };
@@ -278,7 +277,7 @@ pub(crate) fn answer_file(text: &str) -> Attachment {
 }
 
 pub(crate) fn text_file(name: &str, media_type: &str, text: &str) -> Attachment {
-    let url = format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(text));
+    let url = data_url(media_type, text.as_bytes());
     Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url }
 }
 

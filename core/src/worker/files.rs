@@ -15,8 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
 use crate::{
-    model::{AgentFile, FileBytes},
-    ports::{AgentRuntime, ChannelAdapter, FetchError, SharedClock},
+    model::{AgentFile, FileBytes, StoredFile},
+    ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore, SharedClock},
 };
 
 /// The time limit for fetching all files of a turn.
@@ -63,6 +63,7 @@ impl FileBudget {
 pub(super) struct Files<'a> {
     pub(super) budget: &'a FileBudget,
     pub(super) channel: &'a dyn ChannelAdapter,
+    pub(super) store: &'a dyn FileStore,
     /// The largest file, in bytes.
     pub(super) limit: usize,
     pub(super) clock: &'a SharedClock,
@@ -95,6 +96,19 @@ impl Files<'_> {
         AgentFile { attachment: attachment.clone(), bytes }
     }
 
+    /// The bytes of a file, from the store if it came in an event, else from the platform.
+    async fn read(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+        let Some(StoredFile { digest, size }) = StoredFile::in_url(&attachment.url) else {
+            return self.channel.fetch(attachment, limit).await;
+        };
+        if size > limit {
+            return Err(FetchError::TooLarge { limit });
+        }
+        let failed = |error: &dyn std::fmt::Display| FetchError::Failed(error.to_string());
+        let bytes = self.store.file(digest).await.map_err(|error| failed(&error))?;
+        bytes.ok_or_else(|| failed(&"its bytes are not stored any more"))
+    }
+
     /// The bytes of a file, taken from what is `left` for the turn, and from the budget.
     async fn bytes(
         &self,
@@ -105,7 +119,7 @@ impl Files<'_> {
     ) -> Option<FileBytes> {
         let mut reserved = self.budget.reserve(largest.min(left.load(Ordering::Relaxed)));
         let limit = reserved.num_permits();
-        let fetching = AssertUnwindSafe(self.channel.fetch(attachment, limit)).catch_unwind();
+        let fetching = AssertUnwindSafe(self.read(attachment, limit)).catch_unwind();
         let fetched = tokio::select! {
             biased;
             fetched = fetching => {
@@ -144,6 +158,7 @@ mod tests {
         AgentError, AgentTurn, Capabilities, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
         DeliveryError, Intake, Receipt, RunEvents,
         conformance::{clock::TestClock, scripted::capabilities},
+        ports::store::layered::NullStore,
     };
 
     /// Reads texts up to a size.
@@ -230,7 +245,7 @@ mod tests {
         };
         let attachments: Vec<_> = urls.iter().map(attachment).collect();
         let begun = shared.now();
-        let files = Files { budget, channel: &channel, limit, clock: &shared };
+        let files = Files { budget, channel: &channel, store: &NullStore, limit, clock: &shared };
         let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);

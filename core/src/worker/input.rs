@@ -23,7 +23,7 @@ use crate::{
     operator::own_commands,
     people::People,
     ports::{
-        AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, OutboxStore, QuestionStore, RunRecord,
+        AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, FileStore, OutboxStore, QuestionStore, RunRecord,
         SessionStore, SharedClock, StoreError, Transition,
     },
     questions::approvals::{MOST_WAITING, PAGE},
@@ -56,6 +56,7 @@ pub(crate) struct Inputs {
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     pub(crate) file_budget: FileBudget,
+    pub(crate) stored_files: Arc<dyn FileStore>,
 }
 
 pub(super) struct PreparedRun {
@@ -225,7 +226,7 @@ impl Inputs {
     ) -> AgentMessage {
         let settings = self.settings.get();
         let (budget, limit) = (&self.file_budget, settings.max_attachment);
-        let files = Files { budget, channel, limit, clock: &self.clock };
+        let files = Files { budget, channel, store: &*self.stored_files, limit, clock: &self.clock };
         let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
         let mut attachments = files.fetch(&attachments, runtime).await;

@@ -56,7 +56,7 @@ use crate::{
     merges::{self, Merges},
     model::{
         Activity, AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings,
-        RunContent, SessionChange, Support, TurnRecord, Usage,
+        RunContent, SessionChange, Support, TurnRecord, Usage, refuse_references,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -493,7 +493,8 @@ impl Worker {
                 // No draft may follow a message that may be the answer.
                 drafting.pause().await;
                 let channel = self.channels.get(&turn.event.conversation.channel);
-                let reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
+                let mut reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
+                refuse_references(&mut reply.attachments);
                 recorder.estimate.sends(&reply.text);
                 let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
                 resume(drafting, turn, show);
@@ -552,12 +553,17 @@ fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>)
     }
 }
 
-/// An outcome whose request for an approval is short enough to be decided in a chat, and whose note is one.
+/// An outcome whose request for an approval is short enough to be decided in a chat, whose note is one, and whose files are the
+/// agent's.
 fn bounded(outcome: Outcome) -> Outcome {
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>();
     match outcome {
         Outcome::Approval(request) => Outcome::Approval(as_stored(&request)),
         Outcome::Defer { note, due } => Outcome::Defer { note: note.map(|note| short(&note, MOST_NOTE)), due },
+        Outcome::Reply(mut reply) => {
+            refuse_references(&mut reply.attachments);
+            Outcome::Reply(reply)
+        }
         outcome => outcome,
     }
 }

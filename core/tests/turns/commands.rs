@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use proptest::{prelude::*, sample, strategy::ValueTree, test_runner::TestRunner};
 use rejoinder_core::{
     Action, AgentTurn, Capabilities, Cause, Clock, CommandAnswer, ConversationId, Directed, EventId, Expectation,
     Handler, Identity, InboundEvent, Obligation, OwnCommand, PersonRole, Policy, Receipts, Rung, SeedPerson, Sender,
-    SenderKind, SessionId, Support, TurnId, Usage,
+    SenderKind, SessionId, StoredFile, Support, TurnId, Usage,
     conformance::scripted::{Fault, Script, capabilities},
     store::{NewEvent, NewTurn, SessionUse, TurnStatus},
 };
@@ -192,8 +191,9 @@ pub(crate) async fn exported_by(gateway: &TestGateway, turn: TurnId) -> (Vec<Str
         }
         for file in content.attachments {
             assert_eq!((&*file.name, &*file.media_type), ("conversation.md", "text/markdown"));
-            let bytes = file.url.strip_prefix("data:text/markdown;base64,").expect("its bytes");
-            held = Some(String::from_utf8(BASE64_STANDARD.decode(bytes).expect("base64")).expect("text"));
+            let StoredFile { digest, .. } = StoredFile::in_url(&file.url).expect("a stored file");
+            let bytes = gateway.store.file(digest).await.expect("readable").expect("its bytes");
+            held = Some(String::from_utf8(bytes).expect("text"));
         }
     }
     (words, held)
@@ -494,7 +494,13 @@ async fn a_stop_reaches_turns_of_a_start_whose_clock_was_ahead() {
         repeats: None,
         day: None,
     };
-    let new = NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false };
+    let new = NewEvent {
+        id: EventId::new(now),
+        event: Arc::new(event),
+        turn: Some(turn),
+        only_if_known: false,
+        files: Vec::new(),
+    };
     gateway.store.accept(vec![new], None).await.expect("it is accepted");
     gateway.begin_life().await;
     assert_eq!(gateway.agent("main").runs().len(), 1);

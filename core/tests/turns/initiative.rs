@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use rejoinder_core::{
     Access, Actor, AgentTurn, Answer, Attachment, BegunTurn, Capabilities, ChannelId, Choices, ConversationRef, Done,
     Hours, Identity, InboundEvent, Missed, NewMessage, NewSchedule, News, NotReached, OnUnknown, OperationError,
-    PersonRole, Policies, Policy, Receipts, Reply, ScheduledAction, SeedPerson, Support, Target, Task, Timestamp,
-    TurnStatus, TurnView, When, Words,
+    PersonRole, Policies, Policy, Receipts, Reply, ScheduledAction, SeedPerson, StoredFile, Support, Target, Task,
+    Timestamp, TurnStatus, TurnView, When, Words,
     conformance::scripted::{Fault, Script, capabilities},
     store::{AuditFilter, IdempotentAnswer},
 };
@@ -111,8 +111,8 @@ async fn a_message_has_files() {
     gateway.settle().await;
 
     let dossier = gateway.dossier(sent.begun[0].turn).await;
-    let sent = format!("{:?}", dossier.deliveries[0].action);
-    assert!(sent.contains(&file.url), "{sent}");
+    assert_eq!(dossier.deliveries[0].action.files()[0].url, StoredFile::of(b"hello").to_string());
+    assert_eq!(gateway.platform.seen()[0].action.files(), [file]);
     gateway.at_rest().await;
 }
 

@@ -22,6 +22,7 @@ mod deliveries;
 mod digests;
 mod drafts;
 mod elsewhere;
+mod files;
 mod floods;
 mod forgotten;
 mod gateway;

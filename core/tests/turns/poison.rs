@@ -29,7 +29,7 @@ fn texts(agent: &ScriptedAgent) -> Vec<String> {
 /// Accepts an event again, without a turn.
 async fn again(gateway: &TestGateway, event: &InboundEvent) -> Stored {
     let id = rejoinder_core::EventId::new(event.received_at);
-    let again = NewEvent { id, event: event.clone().into(), turn: None, only_if_known: false };
+    let again = NewEvent { id, event: event.clone().into(), turn: None, only_if_known: false, files: Vec::new() };
     gateway.store.accept(vec![again], None).await.expect("accepted").remove(0)
 }
 

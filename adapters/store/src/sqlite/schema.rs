@@ -43,6 +43,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("estimates", include_str!("../../../../migrations/sqlite/0029_estimates.sql")),
         ("given_approvals", include_str!("../../../../migrations/sqlite/0030_given_approvals.sql")),
         ("session_removals", include_str!("../../../../migrations/sqlite/0031_session_removals.sql")),
+        ("files", include_str!("../../../../migrations/sqlite/0032_files.sql")),
         ("run_holders", include_str!("../../../../migrations/sqlite/0033_run_holders.sql")),
         ("session_titles", include_str!("../../../../migrations/sqlite/0034_session_titles.sql")),
     ];

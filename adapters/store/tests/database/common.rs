@@ -75,7 +75,13 @@ pub(crate) fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
         repeats: None,
         day: None,
     };
-    NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn), only_if_known: false }
+    NewEvent {
+        id: EventId::new(now),
+        event: Arc::new(event),
+        turn: Some(turn),
+        only_if_known: false,
+        files: Vec::new(),
+    }
 }
 
 pub(crate) async fn accept(store: &SqliteStore, chat: &str, key: &str, text: String) -> Result<Stored, StoreError> {

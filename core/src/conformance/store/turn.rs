@@ -91,6 +91,7 @@ pub(super) fn new_turn(event: InboundEvent) -> NewEvent {
         }),
         event: Arc::new(event),
         only_if_known: false,
+        files: Vec::new(),
     }
 }
 

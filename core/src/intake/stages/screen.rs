@@ -5,7 +5,7 @@ use crate::{
     base::channels::Channels,
     commands::bang,
     intake::arrival::{Arrival, Verdict, end},
-    model::{Access, Author, InboundEvent, KnownPeople, Quote, SenderKind, clean},
+    model::{Access, Author, InboundEvent, KnownPeople, Quote, SenderKind, clean, refuse_references},
 };
 
 /// How many characters of a name are kept. Names are chosen by people who may mean harm.
@@ -37,6 +37,7 @@ fn clean_names(event: &mut InboundEvent) {
     }
     let quoted = event.quoted.iter_mut().flat_map(|quoted| &mut quoted.attachments);
     for file in event.attachments.iter_mut().chain(quoted) {
+        refuse_references([&mut *file]);
         file.name = clean(&file.name, MAX_NAME);
         file.media_type = clean(&file.media_type, MAX_NAME);
         if file.name.is_empty() {

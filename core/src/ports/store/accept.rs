@@ -11,7 +11,9 @@ use super::{
     state::StoreState,
     transition::{RunStart, Transition},
 };
-use crate::model::{ChannelId, ConversationId, EventId, Handler, InboundEvent, SessionId, SessionUse, TurnId, TurnSeq};
+use crate::model::{
+    ChannelId, ConversationId, EventId, Handler, InboundEvent, NewFile, SessionId, SessionUse, TurnId, TurnSeq,
+};
 
 /// Events on their way in, and when a caller read an answer.
 #[async_trait]
@@ -46,6 +48,8 @@ pub struct NewEvent {
     pub turn: Option<NewTurn>,
     /// Whether the store only looks for an earlier event with the same key, and stores nothing.
     pub only_if_known: bool,
+    /// The files that the event refers to: stored with it, if it opens or changes a turn.
+    pub files: Vec<NewFile>,
 }
 
 /// A turn to open.

@@ -22,6 +22,7 @@ pub(crate) mod agent_sessions;
 pub(crate) mod channels;
 pub(crate) mod day_use;
 pub(crate) mod error;
+pub(crate) mod files;
 pub(crate) mod housekeeping;
 #[cfg(feature = "testing")]
 pub mod layered;
@@ -41,6 +42,7 @@ use self::{
     accept::InboxStore,
     agent_sessions::AgentSessionStore,
     channels::ChannelStore,
+    files::FileStore,
     housekeeping::HousekeepingStore,
     list::{OperatorStore, TokenStore},
     log::{LineStore, LogStore, SearchStore},
@@ -66,6 +68,7 @@ pub trait Store:
     + QuestionStore
     + ScheduleStore
     + OutboxStore
+    + FileStore
     + LogStore
     + LineStore
     + SearchStore

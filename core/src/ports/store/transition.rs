@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Obligation, Timestamp};
+use rejoinder_guard::{Attachment, Obligation, Timestamp};
 use serde_json::Value;
 
 use super::{
@@ -14,7 +14,7 @@ use crate::model::{
     Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, Budget, ChannelId,
     ConversationId, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, LineLevel,
     LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange, SessionChange,
-    SessionId, SignInChange, Subject, TokenChange, TurnId, TurnSeq, Usage, Used, Version,
+    SessionId, SignInChange, Subject, TokenChange, TurnFile, TurnId, TurnSeq, Usage, Used, Version,
 };
 
 store_trait! {
@@ -37,6 +37,8 @@ pub struct Transition {
     pub seen: Vec<Seen>,
     /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,
+    /// Files that rows of turns refer to from now on. They are stored before these rows.
+    pub files: Vec<TurnFile>,
     /// Questions that these deliveries ask: in place of earlier ones of their turns.
     pub questions: Vec<AskedQuestion>,
     /// Questions that nobody needs to answer any more, by the turns that they answered: as if they had expired, and nobody is told.
@@ -175,6 +177,11 @@ impl NewDelivery {
     /// The row to insert.
     pub const fn record(&self) -> &DeliveryRecord {
         &self.record
+    }
+
+    /// The files that it sends.
+    pub(crate) fn files_mut(&mut self) -> &mut [Attachment] {
+        self.record.action.files_mut()
     }
 }
 

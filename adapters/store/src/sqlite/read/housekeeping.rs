@@ -22,7 +22,7 @@ use crate::sqlite::{
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 26] = [
+const TABLES: [&str; 28] = [
     "agent_notices",
     "agent_sessions",
     "asides",
@@ -35,6 +35,8 @@ const TABLES: [&str; 26] = [
     "direct_chats",
     "errors",
     "events",
+    "file_uses",
+    "files",
     "identities",
     "languages",
     "log",

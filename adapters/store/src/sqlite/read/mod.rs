@@ -5,6 +5,7 @@ mod columns;
 mod conversations;
 mod dead_letters;
 mod deliveries;
+mod files;
 mod housekeeping;
 mod lists;
 mod log;

@@ -7,7 +7,7 @@ use rejoinder_core::{
 use rusqlite::params;
 
 use super::{
-    amend, commit, insert, pick,
+    amend, commit, files, insert, pick,
     rows::{self, Transaction},
 };
 
@@ -17,14 +17,18 @@ pub(super) fn all(
     events: &[NewEvent],
     beside: Option<&Beside<Stored>>,
 ) -> Result<Vec<Stored>, StoreError> {
-    let accept = |new: &NewEvent| match Changes::of(&new.event, new.turn.is_some()) {
-        Changes::Nothing => insert::one(transaction, new),
-        Changes::Earlier => amend::accept(transaction, new),
-        Changes::Chat(chat) => amend::accept_move(transaction, new, chat),
-        Changes::Pick(question) => pick::accept(transaction, new, question),
-        Changes::Expiry(question) => pick::expire(transaction, new, question),
+    let accept = |new: &NewEvent| {
+        let stored = match Changes::of(&new.event, new.turn.is_some()) {
+            Changes::Nothing => insert::one(transaction, new),
+            Changes::Earlier => amend::accept(transaction, new),
+            Changes::Chat(chat) => amend::accept_move(transaction, new, chat),
+            Changes::Pick(question) => pick::accept(transaction, new, question),
+            Changes::Expiry(question) => pick::expire(transaction, new, question),
+        }?;
+        files::add_of_event(transaction, new, &stored)?;
+        Ok(stored)
     };
-    let stored = events.iter().map(accept).collect::<Result<Vec<_>, _>>()?;
+    let stored = events.iter().map(accept).collect::<Result<Vec<_>, StoreError>>()?;
     match beside {
         Some(Beside::Cursor(CursorMove { channel, name, position })) => {
             rows::change(transaction, MOVE_CURSOR, params![channel.as_str(), name, position])?;

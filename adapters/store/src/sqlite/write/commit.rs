@@ -4,14 +4,14 @@ use rejoinder_core::{
     LineState, QueueMode, StoreError, Timestamp,
     store::{
         AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
-        TurnChange, rules,
+        TurnChange, TurnFile, rules,
     },
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    agent_sessions, approvals, channels, lines, log, log_lines, people, pick,
+    agent_sessions, approvals, channels, files, lines, log, log_lines, people, pick,
     rows::{self, Transaction, insert_into, json, name},
     runs, schedules, sessions, tokens, versions,
 };
@@ -82,6 +82,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for withdrawal in &transition.withdrawn {
         let values = params![withdrawal.turn.as_uuid(), withdrawal.claim, withdrawal.reason];
         rows::change(transaction, WITHDRAW, values)?;
+    }
+    for TurnFile { turn, file } in &transition.files {
+        files::add(transaction, *turn, file)?;
     }
     for delivery in &transition.deliveries {
         insert_delivery(transaction, delivery.record())?;

@@ -8,6 +8,7 @@ mod aside;
 mod channels;
 mod commit;
 mod daily_use;
+mod files;
 mod index;
 mod insert;
 mod known;

@@ -175,7 +175,7 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 19] = [
+const DELETE_TURN: [&str; 21] = [
     "delete from guesses where who = (select channel || '/' || person from obligations where turn_id = ?)",
     "update errors set fields = '{}' where muted = 1 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from errors where muted = 0 and last_line in (select id from log_lines where turn_id = ?)",
@@ -185,6 +185,10 @@ const DELETE_TURN: [&str; 19] = [
     DELETE_CONTENTS,
     "delete from attempts where delivery_id in (select id from deliveries where turn_id = ?)",
     "delete from deliveries where turn_id = ?",
+    "delete from files where digest in (
+        select u.digest from file_uses as u where u.turn_id = ?1 and not exists (
+            select 1 from file_uses as o where o.digest = u.digest and o.turn_id <> u.turn_id))",
+    "delete from file_uses where turn_id = ?",
     "delete from questions where turn_id = ?",
     "delete from approval_notices where turn_id = ?1 or approval_id in (select id from approvals where turn_id = ?1)",
     "delete from approvals where turn_id = ?",

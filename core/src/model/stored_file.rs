@@ -1,0 +1,223 @@
+//! Files whose bytes the store keeps once, however many rows refer to them.
+
+use std::{borrow::Cow, fmt};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use rejoinder_guard::Attachment;
+use sha2::{Digest as _, Sha256};
+
+use crate::model::{event::InboundEvent, file_bytes::FileBytes, ids::TurnId};
+
+const SCHEME: &str = "sha256:";
+const SIZE: &str = "?size=";
+
+/// The SHA-256 of a file's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileDigest([u8; 32]);
+
+impl FileDigest {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Reads 64 hexadecimal digits in lower case.
+    fn read(digits: &str) -> Option<Self> {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if digits.len() != 64 || !digits.bytes().all(is_digit) {
+            return None;
+        }
+        let mut digest = [0; 32];
+        for (index, byte) in digest.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
+        }
+        Some(Self(digest))
+    }
+}
+
+/// `sha256:` and 64 hexadecimal digits.
+impl fmt::Display for FileDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(SCHEME)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A file that the store has. As the URL of an attachment it is `sha256:<digest>?size=<bytes>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    pub digest: FileDigest,
+    /// In bytes.
+    pub size: usize,
+}
+
+impl StoredFile {
+    /// The file with these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { digest: FileDigest::of(bytes), size: bytes.len() }
+    }
+
+    /// The file that a URL refers to; `None` if it refers to no stored one.
+    pub fn in_url(url: &str) -> Option<Self> {
+        let (digits, size) = url.strip_prefix(SCHEME)?.split_once(SIZE)?;
+        Some(Self { digest: FileDigest::read(digits)?, size: size.parse().ok()? })
+    }
+}
+
+impl fmt::Display for StoredFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{SIZE}{}", self.digest, self.size)
+    }
+}
+
+/// A file that a row refers to from now on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewFile {
+    pub file: StoredFile,
+    /// `None` if the store has them: the row repeats what an earlier one said.
+    pub bytes: Option<FileBytes>,
+}
+
+/// A file that a row of a turn refers to from now on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnFile {
+    pub turn: TurnId,
+    pub file: NewFile,
+}
+
+/// A `data:` URL with these bytes.
+pub fn data_url(media_type: &str, bytes: &[u8]) -> String {
+    // A comma would end the type.
+    let media_type = if media_type.contains(',') { "application/octet-stream" } else { media_type };
+    format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(bytes))
+}
+
+/// The bytes in a `data:` URL; `None` if there are none, or they are not in Base64.
+fn inline(url: &str) -> Option<Vec<u8>> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let data = head.ends_with(";base64").then(|| data.trim())?;
+    BASE64_STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty())
+}
+
+/// The URL of a file that came from outside, as it is stored.
+pub fn stored_url(url: &str) -> Cow<'_, str> {
+    if url.starts_with(SCHEME) {
+        return Cow::Borrowed("");
+    }
+    inline(url).map_or(Cow::Borrowed(url), |bytes| Cow::Owned(StoredFile::of(&bytes).to_string()))
+}
+
+/// Removes the URLs of files that came from outside and refer to stored ones: whoever knows the digest of a file has not got it.
+pub(crate) fn refuse_references<'a>(files: impl IntoIterator<Item = &'a mut Attachment>) {
+    files.into_iter().filter(|file| file.url.starts_with(SCHEME)).for_each(|file| file.url.clear());
+}
+
+/// Replaces the bytes in the URLs of files by references, and returns what these refer to.
+pub(crate) fn detach<'a>(files: impl IntoIterator<Item = &'a mut Attachment>) -> Vec<NewFile> {
+    files.into_iter().filter_map(|file| detach_one(file).map(|(new, _)| new)).collect()
+}
+
+/// As [`detach`], from an event and its payload.
+pub(crate) fn detach_from(event: &mut InboundEvent) -> Vec<NewFile> {
+    let mut new = Vec::new();
+    let quoted = event.quoted.iter_mut().flat_map(|quoted| &mut quoted.attachments);
+    for file in event.attachments.iter_mut().chain(quoted) {
+        let Some((detached, url)) = detach_one(file) else { continue };
+        if detached.bytes.is_some() && event.raw.len() > url.len() {
+            event.raw = event.raw.replace(&url, &file.url);
+        }
+        new.push(detached);
+    }
+    new
+}
+
+/// The file, and its URL before.
+fn detach_one(file: &mut Attachment) -> Option<(NewFile, String)> {
+    if let Some(stored) = StoredFile::in_url(&file.url) {
+        return Some((NewFile { file: stored, bytes: None }, file.url.clone()));
+    }
+    let bytes = inline(&file.url)?;
+    let stored = StoredFile::of(&bytes);
+    let url = std::mem::replace(&mut file.url, stored.to_string());
+    Some((NewFile { file: stored, bytes: Some(bytes.into()) }, url))
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_guard::Timestamp;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::model::{ChannelId, ChatKind, ConversationRef, Sender, SenderKind};
+
+    const HELLO: &str = "data:text/plain;base64,aGVsbG8=";
+    const STORED: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824?size=5";
+
+    fn file(url: &str) -> Attachment {
+        Attachment { name: "a.txt".to_owned(), media_type: "text/plain".to_owned(), url: url.to_owned() }
+    }
+
+    #[test]
+    fn bytes_become_a_reference_that_is_read_again() {
+        let mut files = [file(HELLO), file("https://example.org/a"), file(STORED)];
+
+        let new = detach(&mut files);
+
+        assert_eq!(files.each_ref().map(|file| &*file.url), [STORED, "https://example.org/a", STORED]);
+        let stored = StoredFile::in_url(STORED).expect("a reference");
+        assert_eq!((stored.size, stored.to_string()), (5, STORED.to_owned()));
+        let bytes: Vec<_> = new.iter().map(|new| (new.file, new.bytes.as_deref())).collect();
+        assert_eq!(bytes, [(stored, Some(&b"hello"[..])), (stored, None)]);
+        assert_eq!((data_url("text/plain", b"hello").as_str(), &*stored_url(HELLO)), (HELLO, STORED));
+    }
+
+    #[rstest]
+    #[case::another_url("https://example.org/a")]
+    #[case::not_base64("data:text/plain,hello")]
+    #[case::broken("data:text/plain;base64,%%%")]
+    #[case::empty("data:text/plain;base64,")]
+    fn what_has_no_bytes_stays_as_it_is(#[case] url: &str) {
+        let mut files = [file(url)];
+
+        assert_eq!((detach(&mut files).len(), &*files[0].url, &*stored_url(url)), (0, url, url));
+    }
+
+    #[rstest]
+    #[case::no_size("sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824")]
+    #[case::short("sha256:2cf2?size=5")]
+    #[case::upper_case("sha256:2CF24DBA5FB0A30E26E83B2AC5B9E29E1B161E5C1FA7425E73043362938B9824?size=5")]
+    #[case::another_letter("sha256:éf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824?size=5")]
+    #[case::no_number("sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824?size=x")]
+    fn no_other_url_is_a_reference(#[case] url: &str) {
+        assert_eq!(StoredFile::in_url(url), None);
+    }
+
+    #[test]
+    fn a_reference_from_outside_is_refused() {
+        let mut files = [file(STORED), file(HELLO)];
+
+        refuse_references(&mut files);
+
+        assert_eq!(files.each_ref().map(|file| &*file.url), ["", HELLO]);
+        assert_eq!(stored_url(STORED), "");
+    }
+
+    #[test]
+    fn the_payload_of_an_event_has_the_reference_too() {
+        let conversation = ConversationRef::new(ChannelId::new("test", "main"), "ada");
+        let sender = Sender { id: "ada".to_owned(), name: None, username: None, kind: SenderKind::Person };
+        let mut event = InboundEvent {
+            attachments: vec![file(HELLO)],
+            raw: format!("{{\"url\":\"{HELLO}\"}}"),
+            ..InboundEvent::new(conversation, ChatKind::Direct, "1".to_owned(), sender, Timestamp::from_millis(0))
+        };
+
+        assert_eq!(detach_from(&mut event).len(), 1);
+
+        assert_eq!((&*event.attachments[0].url, &*event.raw), (STORED, &*format!("{{\"url\":\"{STORED}\"}}")));
+    }
+}

@@ -1,0 +1,66 @@
+//! The bytes of files, from before an attempt to deliver them until its end.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::error;
+
+use crate::{
+    model::{Delivery, DeliveryRecord, StoredFile, data_url},
+    ports::{FileStore, StoreError},
+};
+
+/// How many bytes the files that are sent at one time may have in total. A larger one is sent by itself.
+const MAX_BYTES: usize = 128 << 20;
+
+pub(crate) struct OutgoingFiles {
+    store: Arc<dyn FileStore>,
+    /// One permit is one byte.
+    room: Semaphore,
+}
+
+/// The files of a delivery. They take room until this is dropped.
+#[derive(Default)]
+pub(crate) struct LoadedFiles<'a> {
+    /// Each reference, and the URL with the bytes.
+    urls: Vec<(String, String)>,
+    _room: Option<SemaphorePermit<'a>>,
+}
+
+impl LoadedFiles<'_> {
+    /// Puts the bytes into the delivery that the adapter gets.
+    pub(crate) fn fill(&mut self, delivery: &mut Delivery) {
+        for file in delivery.files_mut() {
+            if let Some(index) = self.urls.iter().position(|(reference, _)| *reference == file.url) {
+                file.url = self.urls.swap_remove(index).1;
+            }
+        }
+    }
+}
+
+impl OutgoingFiles {
+    pub(crate) fn new(store: Arc<dyn FileStore>) -> Self {
+        Self { store, room: Semaphore::new(MAX_BYTES) }
+    }
+
+    /// Reads the bytes of the files that a delivery sends, once there is room for them.
+    pub(crate) async fn load(&self, delivery: &DeliveryRecord) -> Result<LoadedFiles<'_>, StoreError> {
+        let files = delivery.action.files().iter();
+        let files: Vec<_> = files.filter_map(|file| Some((file, StoredFile::in_url(&file.url)?))).collect();
+        if files.is_empty() {
+            return Ok(LoadedFiles::default());
+        }
+        let size = files.iter().fold(0, |all: usize, (_, stored)| all.saturating_add(stored.size));
+        // Never closed.
+        let room = self.room.acquire_many(u32::try_from(size.min(MAX_BYTES)).unwrap_or(u32::MAX)).await.ok();
+        let mut urls = Vec::with_capacity(files.len());
+        for (file, StoredFile { digest, .. }) in files {
+            match self.store.file(digest).await? {
+                Some(bytes) => urls.push((file.url.clone(), data_url(&file.media_type, &bytes))),
+                // The adapter refuses it, as any file without bytes.
+                None => error!(delivery = %delivery.id, %digest, "the bytes of a file are not stored"),
+            }
+        }
+        Ok(LoadedFiles { urls, _room: room })
+    }
+}

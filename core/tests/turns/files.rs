@@ -1,0 +1,179 @@
+//! Files of people and of agents: each is stored once, and read when it is used.
+
+use std::time::Duration;
+
+use rejoinder_core::{
+    Action, Attachment, InboundEvent, Lifetimes, Receipts, Reply, Resend, StoredFile, Timestamp, TurnId,
+    conformance::scripted::{Fault, Script, ScriptedAgent},
+    data_url,
+    store::Cutoffs,
+};
+
+use crate::{
+    gateway::{GatewaySetup, TestGateway, chat, said, secs},
+    life::{at_every_write, comes_in_dying},
+};
+
+const DAY: Duration = Duration::from_hours(24);
+
+const CONTENT: &[u8] = b"what is in the file";
+
+fn file() -> Attachment {
+    let (name, media_type) = ("a.txt".to_owned(), "text/plain".to_owned());
+    Attachment { url: data_url(&media_type, CONTENT), name, media_type }
+}
+
+fn reference() -> String {
+    StoredFile::of(CONTENT).to_string()
+}
+
+/// Answers with a file.
+fn script() -> Script {
+    Script::answers(Reply { attachments: vec![file()], ..Reply::text("Here it is.") })
+}
+
+fn files_of(actions: impl Iterator<Item = Action>) -> Vec<String> {
+    actions.flat_map(|action| action.files().to_vec()).map(|file| file.url).collect()
+}
+
+/// The URLs of the files that the platform was sent.
+fn sent(gateway: &TestGateway) -> Vec<String> {
+    files_of(gateway.platform.seen().into_iter().map(|seen| seen.action))
+}
+
+/// The URLs of the files in the stored deliveries of a turn.
+async fn stored(gateway: &TestGateway, turn: TurnId) -> Vec<String> {
+    files_of(gateway.dossier(turn).await.deliveries.into_iter().map(|delivery| delivery.action))
+}
+
+/// How many rows there are of files, and of what refers to them.
+async fn rows(gateway: &TestGateway) -> (u64, u64) {
+    let rows = gateway
+        .store
+        .stats(&Cutoffs::at(Timestamp::from_millis(0), &Lifetimes::default()))
+        .await
+        .expect("readable")
+        .rows;
+    (rows["files"], rows["file_uses"])
+}
+
+#[tokio::test]
+async fn a_file_that_is_sent_again_and_to_others_is_stored_once() {
+    let gateway = TestGateway::with(script()).await;
+    gateway.platform.queue_fault(Fault::NotSent);
+
+    let first = gateway.receives(said(&chat("ada"), "hello")).await;
+    let second = gateway.receives(said(&chat("bob"), "hello")).await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(sent(&gateway), [file().url, file().url]);
+    for turn in [first, second] {
+        assert_eq!(stored(&gateway, turn).await, [reference()]);
+    }
+    assert_eq!(rows(&gateway).await, (1, 2));
+    gateway.at_rest().await;
+}
+
+/// D1.
+#[tokio::test]
+async fn a_crash_at_any_write_of_an_answer_costs_no_file() {
+    at_every_write(3, async |crash, write| {
+        let capable = GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent);
+        let mut gateway = capable.always(script()).start().await;
+
+        let has_died = comes_in_dying(&mut gateway, (crash, write), said(&chat("ada"), "hello")).await;
+        gateway.advance(Duration::from_hours(2)).await;
+
+        assert_eq!((sent(&gateway), rows(&gateway).await), (vec![file().url], (1, 1)), "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_file_that_came_in_an_event() {
+    let mut setup = GatewaySetup::new();
+    let reader = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).reading(&["text/"]);
+    setup.agents.push(("main", Box::new(reader)));
+    let gateway = setup.start().await;
+    let raw = format!("{{\"url\":\"{}\"}}", file().url);
+
+    let turn = gateway.receives(InboundEvent { attachments: vec![file()], raw, ..said(&chat("ada"), "hello") }).await;
+
+    let given = &gateway.agent("main").runs()[0].turn.attachments[0];
+    assert_eq!(given.bytes.as_deref(), Some(CONTENT));
+    let event = gateway.dossier(turn).await.turn.event;
+    assert_eq!((&event.attachments[0].url, event.raw.contains(&reference())), (&reference(), true));
+    assert_eq!(rows(&gateway).await, (1, 1));
+    gateway.at_rest().await;
+}
+
+/// The digest of a file is no secret to who can guess its bytes.
+#[tokio::test]
+async fn nobody_gets_a_stored_file_by_its_digest() {
+    let named = Attachment { url: reference(), ..file() };
+    let answer = Reply { attachments: vec![named.clone()], ..Reply::text("Here it is.") };
+    let gateway = TestGateway::with(Script::answers(answer)).await;
+    let brings_it = InboundEvent { attachments: vec![file()], ..said(&chat("ada"), "hello") };
+    gateway.receives(brings_it).await;
+
+    let turn = gateway.receives(InboundEvent { attachments: vec![named], ..said(&chat("eve"), "hello") }).await;
+
+    assert_eq!(sent(&gateway), ["", ""]);
+    assert_eq!(gateway.dossier(turn).await.turn.event.attachments[0].url, "");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_an_answer_gets_its_files_up_to_a_size() {
+    let gateway = GatewaySetup::new().capable(|it| it.receipts = Receipts::Row).always(script()).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let intake = gateway.intake();
+    let shown = intake.view(turn).await.expect("readable").expect("there").shown.expect("an answer");
+    let load = async |most: usize, is_wanted: bool| {
+        let mut files = shown.attachments.clone();
+        let loaded = intake.load_files(&mut files, most, |_| is_wanted).await.expect("readable");
+        (loaded, files.remove(0).url)
+    };
+
+    assert_eq!(load(CONTENT.len(), true).await, (CONTENT.len(), file().url));
+    assert_eq!(load(CONTENT.len() - 1, true).await, (0, reference()));
+    assert_eq!(load(CONTENT.len(), false).await, (0, reference()));
+    gateway.at_rest().await;
+}
+
+/// Before files had a table, their bytes were in the rows.
+#[tokio::test]
+async fn what_an_earlier_version_stored_is_sent() {
+    let gateway = TestGateway::with(script()).await;
+    gateway.platform.choose_faults(|delivery| (!delivery.action().files().is_empty()).then_some(Fault::NotSent));
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    let bytes_in_row = "update deliveries set action = json_set(action, '$.send.content.attachments[0].url',
+        'data:text/plain;base64,d2hhdCBpcyBpbiB0aGUgZmlsZQ==') where action like '%sha256:%'";
+    gateway.changes_rows(bytes_in_row).await;
+    gateway.changes_rows("delete from files").await;
+
+    gateway.platform.clear_faults();
+    gateway.advance(secs(600)).await;
+
+    assert_eq!(sent(&gateway), [file().url]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_file_goes_with_its_last_turn() {
+    let mut setup = GatewaySetup::new().always(script());
+    setup.lifetimes = Lifetimes { turns: Some(DAY * 10), payloads: Some(DAY), ..Lifetimes::default() };
+    let gateway = setup.start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(DAY * 5).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+
+    gateway.advance(DAY * 6).await;
+    assert_eq!(rows(&gateway).await, (1, 1));
+    gateway.advance(DAY * 6).await;
+
+    assert_eq!(rows(&gateway).await, (0, 0));
+    gateway.at_rest().await;
+}
