@@ -13,7 +13,7 @@ use axum::{
 use rejoinder_core::{Accepted, ChannelAdapter, TurnId, TurnStatus, TurnView, Watch};
 use rejoinder_kit::{
     Peer,
-    asking::{Fingerprint, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for},
+    asking::{Fingerprint, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for, with_files},
     read_body, uncached,
 };
 
@@ -196,7 +196,7 @@ pub(crate) async fn retrieve(
     let answered_by = view.shown.as_ref().and_then(|shown| shown.agent.clone());
     let model = answered_by.unwrap_or_else(|| context.intake.agent()).to_string();
     let caller = Caller { adapter: Arc::clone(adapter), context, model, wants_usage: true, ignored: Vec::new() };
-    caller.whole(turn, Some(&view)).await
+    caller.whole(turn, Some(Arc::new(view))).await
 }
 
 /// List the models.
@@ -291,10 +291,15 @@ impl Caller {
         if is_repeated {
             self.name_agent_of(view.as_deref());
         }
-        self.whole(turn, view.as_deref()).await
+        self.whole(turn, view).await
     }
 
-    async fn whole(&self, turn: TurnId, view: Option<&TurnView>) -> Result<Response, ApiError> {
+    async fn whole(&self, turn: TurnId, view: Option<Arc<TurnView>>) -> Result<Response, ApiError> {
+        let view = match view {
+            Some(view) => Some(with_files(&self.context.intake, view).await?),
+            None => None,
+        };
+        let view = view.as_deref();
         let answer = self.read(turn, view);
         // Clients expect it in every answer that is not streamed.
         let usage = self.usage(turn).await.unwrap_or_default();

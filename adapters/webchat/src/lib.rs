@@ -11,12 +11,12 @@
 //! that they do not know), describe it in `docs/webchat-protocol.md`, and show it in `assets/turns.js`. To allow more
 //! Markdown: `format.rs`, and the list of known tags in its tests.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
-    Intake, Receipt, SharedClock, Surface, Timestamp, TurnView,
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+    DeliveryError, Intake, Receipt, SharedClock, StoreError, StoredFile, Surface, Timestamp, TurnView,
 };
 use rejoinder_kit::{Guesses, WhileRunning};
 use tokio::sync::broadcast::error::RecvError;
@@ -101,7 +101,12 @@ impl WebchatAdapter {
         }
     }
 
-    fn show(&self, view: &TurnView) {
+    async fn show(&self, intake: &Intake, view: &TurnView) {
+        let mut view = Cow::Borrowed(view);
+        if load_texts(intake, &mut view, &mut { format::MAX_INLINE_BYTES }).await.is_err() {
+            return self.rooms.resync();
+        }
+        let view = &*view;
         let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
         self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {
             if text.len() > MAX_WAITING_FRAME {
@@ -111,6 +116,22 @@ impl WebchatAdapter {
             }
         });
     }
+}
+
+/// Puts the texts that a page can save into the URLs of an answer's files, as far as there is `room` for them, in bytes.
+pub(crate) async fn load_texts(
+    intake: &Intake,
+    view: &mut Cow<'_, TurnView>,
+    room: &mut usize,
+) -> Result<(), StoreError> {
+    let is_text = |file: &Attachment| file.media_type == format::SAVED;
+    let is_stored_text = |file: &Attachment| is_text(file) && StoredFile::in_url(&file.url).is_some();
+    if view.shown.as_ref().is_some_and(|shown| shown.attachments.iter().any(is_stored_text))
+        && let Some(shown) = &mut view.to_mut().shown
+    {
+        *room -= intake.load_files(&mut shown.attachments, *room, is_text).await?;
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -141,8 +162,12 @@ impl ChannelAdapter for WebchatAdapter {
         let mut changes = intake.follow();
         let closing = shutdown.child_token();
         let sockets = TaskTracker::new();
-        let context =
-            SocketContext { intake, closing: closing.clone(), sockets: sockets.clone(), since: self.clock.now() };
+        let context = SocketContext {
+            intake: intake.clone(),
+            closing: closing.clone(),
+            sockets: sockets.clone(),
+            since: self.clock.now(),
+        };
         // However the run ends: first no new sockets open, then the open ones close.
         let closing = closing.drop_guard();
         let opened = self.socket_context.open(context);
@@ -152,7 +177,7 @@ impl ChannelAdapter for WebchatAdapter {
                 change = changes.recv() => change,
             };
             match change {
-                Ok(view) => self.show(&view),
+                Ok(view) => self.show(&intake, &view).await,
                 Err(RecvError::Lagged(missed)) => {
                     tracing::debug!(channel = %self.channel, missed, "missed changes, every socket reads the store again");
                     self.rooms.resync();

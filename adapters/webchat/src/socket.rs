@@ -1,6 +1,6 @@
 //! One socket: the hello, then frames in both directions until either side closes.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures_util::{
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     WebchatAdapter,
     access::Access,
-    inbound,
+    format, inbound, load_texts,
     protocol::{ClientFrame, Command, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339},
     rooms::SocketHandle,
     socket_permits::SocketPermit,
@@ -187,6 +187,14 @@ async fn load_turns(
     let more = turns.len() > PAGE_SIZE as usize;
     if more {
         turns.remove(0);
+    }
+    let mut room = format::MAX_INLINE_BYTES;
+    for turn in turns.iter_mut().rev() {
+        let mut view = Cow::Borrowed(&*turn);
+        load_texts(intake, &mut view, &mut room).await?;
+        if let Cow::Owned(view) = view {
+            *turn = view;
+        }
     }
     Ok((turns, more))
 }
@@ -421,7 +429,7 @@ impl Reader {
     async fn show(&self, turn: TurnId) {
         let view = self.intake.view(turn).await;
         if let Ok(Some(view)) = view.map(|view| view.filter(|view| view.conversation == self.conversation)) {
-            self.chat.show(&view);
+            self.chat.show(&self.intake, &view).await;
         }
     }
 }

@@ -17,6 +17,7 @@ use rejoinder_kit::{
     Guesses, Peer, Problem, TooManyGuesses,
     asking::{
         BadKey, Fingerprint, GRACE, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for,
+        with_files,
     },
     bearer, read_body,
 };
@@ -301,7 +302,7 @@ impl WebhookAdapter {
         let (accepted, watch) = accept(&context.intake, event).await.map_err(|error| intake_problem(&error))?;
         match accepted {
             Accepted::Turn(turn) | Accepted::Answers { turn, .. } | Accepted::Amended(turn) => Ok(match watch {
-                Some(watch) => reader.first_signal(turn, watch).await,
+                Some(watch) => reader.first_signal(turn, watch).await?,
                 None => reader.accepted(turn),
             }),
             Accepted::Duplicate { turn: Some(turn), message: Some(earlier) } => {
@@ -406,11 +407,11 @@ struct Responder<'a> {
 
 impl Responder<'_> {
     /// Waits for a turn's first signal: the answer, or a deferral.
-    async fn first_signal(&self, turn: TurnId, watch: Watch) -> Response {
+    async fn first_signal(&self, turn: TurnId, watch: Watch) -> Result<Response, Problem> {
         let is_signal = |status| status != TurnStatus::Accepted;
         match self.wait_for(watch, is_signal, self.wait.duration + GRACE).await {
-            Some(view) => self.view(&view),
-            None => self.accepted(turn),
+            Some(view) => self.view(view).await,
+            None => Ok(self.accepted(turn)),
         }
     }
 
@@ -427,8 +428,8 @@ impl Responder<'_> {
             return Err(key_reused(turn));
         }
         let mut response = match (view, watch) {
-            (Some(view), _) if view.status != TurnStatus::Accepted => self.view(&view),
-            (_, Some(watch)) => self.first_signal(turn, watch).await,
+            (Some(view), _) if view.status != TurnStatus::Accepted => self.view(Arc::new(view)).await?,
+            (_, Some(watch)) => self.first_signal(turn, watch).await?,
             (_, None) => self.accepted(turn),
         };
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
@@ -447,7 +448,7 @@ impl Responder<'_> {
             }
             _ => None,
         };
-        Ok(self.view(later.as_deref().unwrap_or(&view)))
+        self.view(later.unwrap_or_else(|| Arc::new(view))).await
     }
 
     async fn wait_for(
@@ -464,13 +465,14 @@ impl Responder<'_> {
         self.write(&Answer::accepted(turn, Some(&url)))
     }
 
-    fn view(&self, view: &TurnView) -> Response {
+    async fn view(&self, view: Arc<TurnView>) -> Result<Response, Problem> {
+        let view = with_files(&self.context.intake, view).await.map_err(|error| store_problem(&error))?;
         let url = (!view.status.is_final()).then(|| self.result_url(view.turn_id));
-        let answer = Answer::of(view, url.as_deref(), self.hook.clock.now(), &self.hook.texts);
+        let answer = Answer::of(&view, url.as_deref(), self.hook.clock.now(), &self.hook.texts);
         if answer.is_final() {
             self.context.intake.fetched(view.turn_id);
         }
-        self.write(&answer)
+        Ok(self.write(&answer))
     }
 
     fn write(&self, answer: &Answer<'_>) -> Response {
