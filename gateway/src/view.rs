@@ -4,7 +4,7 @@ use std::fmt;
 
 use rejoinder_core::{
     Action, Attachment, Author, ConversationId, ConversationRef, Cost, Expectation, FallbackView, Handler,
-    InboundEvent, ModelInput, ObligationState, Quote, Rung, ToolUse, TurnStatus, Via,
+    InboundEvent, ModelInput, ObligationState, Quote, Rung, StoredFile, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation, Initiator},
     store::{
         AttemptRecord, DeadLetter, DeliveryRecord, DeliveryState, Dossier, Origin, Remark, RunContent, RunRecord,
@@ -13,6 +13,7 @@ use rejoinder_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::{
@@ -157,14 +158,41 @@ item! {
     }
 }
 
-/// The text of an action, or its emoji; its choices; its files.
-pub(crate) fn content_of(action: &Action) -> (String, Vec<String>, Vec<Attachment>) {
-    match action {
-        Action::Send { content, .. } | Action::Edit { content, .. } => {
-            (content.text.clone(), content.choices.clone(), content.attachments.clone())
+/// A file of a message. Its bytes are not shown.
+#[skip_serializing_none]
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FileDetail {
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    /// Where the bytes are, if the gateway does not store them.
+    pub(crate) url: Option<String>,
+    /// Of a stored file, in bytes.
+    pub(crate) size: Option<usize>,
+    /// Of a stored file: `sha256:` and 64 hexadecimal digits.
+    pub(crate) digest: Option<String>,
+}
+
+impl From<&Attachment> for FileDetail {
+    fn from(file: &Attachment) -> Self {
+        let stored = StoredFile::in_url(&file.url);
+        // A row of an earlier version has the bytes in the URL.
+        let url = Some(&file.url).filter(|url| stored.is_none() && !url.starts_with("data:"));
+        Self {
+            name: file.name.clone(),
+            media_type: file.media_type.clone(),
+            url: url.cloned(),
+            size: stored.map(|stored| stored.size),
+            digest: stored.map(|stored| stored.digest.to_string()),
         }
-        Action::React { emoji, .. } => (emoji.clone(), Vec::new(), Vec::new()),
-        Action::Draft { text, .. } => (text.clone(), Vec::new(), Vec::new()),
+    }
+}
+
+/// The text of an action, or its emoji; its choices.
+pub(crate) fn content_of(action: &Action) -> (String, Vec<String>) {
+    match action {
+        Action::Send { content, .. } | Action::Edit { content, .. } => (content.text.clone(), content.choices.clone()),
+        Action::React { emoji, .. } => (emoji.clone(), Vec::new()),
+        Action::Draft { text, .. } => (text.clone(), Vec::new()),
         Action::Typing { .. } | Action::Mark { .. } | Action::Delete { .. } => Default::default(),
     }
 }
@@ -226,7 +254,7 @@ item! {
         text: String = event.text.clone(),
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schema(value_type = Vec<Object>, required = false)]
-        attachments: Vec<Attachment> = event.attachments.clone(),
+        attachments: Vec<FileDetail> = event.attachments.iter().map(FileDetail::from).collect(),
         /// The message that it replies or reacts to.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Object, required = false)]
@@ -335,7 +363,7 @@ item! {
     /// One message or reaction to send.
     #[derive(Deserialize)]
     pub(crate) DeliveryDetail of (delivery: &DeliveryRecord, attempts: &[AttemptRecord]) {
-        let (text, choices, attachments) = content_of(&delivery.action);
+        let (text, choices) = content_of(&delivery.action);
         let own = attempts.iter().filter(|attempt| attempt.delivery == delivery.id);
         let is_pending = delivery.state == DeliveryState::Pending;
     } with {
@@ -370,7 +398,7 @@ item! {
         choices: Vec<String> = choices,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schema(value_type = Vec<Object>, required = false)]
-        attachments: Vec<Attachment> = attachments,
+        attachments: Vec<FileDetail> = delivery.action.files().iter().map(FileDetail::from).collect(),
         #[schema(format = DateTime)] created_at: String = rfc3339(delivery.created_at),
         /// When the next attempt is due, while it is pending.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { discard, redirect, retry } from "./deadletters.js";
 import { operate, REASON } from "./dialog.js";
 import { badge, button, facts, link, make, prose, show, table, time } from "./dom.js";
-import { address, between, deliveryState, exactClock, excerpt, full, handler, number, person, span, turnState, via } from "./format.js";
+import { address, between, deliveryState, exactClock, excerpt, full, handler, number, person, plural, span, turnState, via } from "./format.js";
 import { keepFresh } from "./live.js";
 import { buttons, empty, heading, part } from "./parts.js";
 
@@ -115,7 +115,12 @@ function said({ event, ...turn }) {
 
 const ENDS = { reply: "It answered", reaction: "It reacted", deferral: "It deferred the answer", silent: "It said nothing", failed: "It failed", stopped: "It was stopped", crashed: "The gateway ended while it ran", unreadable: "The message could not be read", budget: "Its agent has used its budget of the day" };
 
-const fileNames = (attachments) => attachments?.map(({ name }) => name ?? "a file").join(", ");
+function fileName({ name, media_type, size, digest }) {
+  const facts = [media_type, size !== undefined && plural(size, "byte"), digest?.slice(0, 19)];
+  return `${name ?? "a file"} (${facts.filter(Boolean).join(", ")})`;
+}
+
+const fileNames = (attachments) => attachments?.map(fileName).join(", ");
 
 function runs({ runs: all }) {
   if (!all.length) return card("Runs", empty("No run has begun."));

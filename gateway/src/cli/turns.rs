@@ -30,7 +30,7 @@ use crate::{
     },
     http::StateFilter,
     time::{self, rfc3339},
-    view::{DeliveryDetail, TimelineEntry, TurnDetail, TurnExplanation, TurnItem},
+    view::{DeliveryDetail, FileDetail, TimelineEntry, TurnDetail, TurnExplanation, TurnItem},
 };
 
 #[derive(Debug, Subcommand)]
@@ -304,6 +304,14 @@ fn explained(explanation: TurnExplanation) -> Result<String, Failure> {
     Ok(format!("Turn {turn_id}\n{explanation}"))
 }
 
+/// The name, the type and the size of a file, and where its bytes are.
+fn file_line(file: &FileDetail) -> String {
+    let FileDetail { name, media_type, url, size, digest } = file;
+    let size = size.map(|size| format!(", {size} bytes")).unwrap_or_default();
+    let at = digest.as_deref().or(url.as_deref()).unwrap_or("in the message");
+    format!("{name} ({media_type}{size}): {at}")
+}
+
 fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     let mut lines = vec![format!("Turn {}", turn.turn_id)];
     let agent = turn.handler.to_string();
@@ -327,12 +335,7 @@ fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     let sender = turn.event.sender_name.as_deref().unwrap_or(&turn.event.sender_id);
     lines.push(format!("\nMessage from {}:", one_line(sender)));
     lines.push(indented(&turn.event.text));
-    for attachment in &turn.event.attachments {
-        // A `data:` URL contains the file.
-        let url = if attachment.url.starts_with("data:") { "in the message" } else { &attachment.url };
-        let file = format!("{} ({}): {url}", attachment.name, attachment.media_type);
-        lines.push(format!("  with {}", one_line(&file)));
-    }
+    lines.extend(turn.event.attachments.iter().map(|file| format!("  with {}", one_line(&file_line(file)))));
     lines.push("\nRuns:".to_owned());
     lines.extend(turn.runs.iter().flat_map(|run| runs::lines(run, with_shown)));
     lines.push("\nDeliveries:".to_owned());
@@ -358,6 +361,7 @@ fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {
     ));
     lines.push(indented(&delivery.text));
     lines.extend(delivery.choices.iter().map(|choice| format!("  | [{}]", one_line(choice))));
+    lines.extend(delivery.attachments.iter().map(|file| format!("  with {}", one_line(&file_line(file)))));
     for attempt in &delivery.attempts {
         let result = attempt.result.as_deref().unwrap_or("in progress");
         let detail = attempt.detail.as_ref().map_or_else(String::new, |detail| format!(": {}", one_line(detail)));
