@@ -121,11 +121,10 @@ pub(crate) fn detach<'a>(files: impl IntoIterator<Item = &'a mut Attachment>) ->
     files.into_iter().filter_map(|file| detach_one(file).map(|(new, _)| new)).collect()
 }
 
-/// As [`detach`], from an event and its payload.
+/// As [`detach`], from an event and its payload. What it quotes may be removed before its turn, and stays as it is.
 pub(crate) fn detach_from(event: &mut InboundEvent) -> Vec<NewFile> {
     let mut new = Vec::new();
-    let quoted = event.quoted.iter_mut().flat_map(|quoted| &mut quoted.attachments);
-    for file in event.attachments.iter_mut().chain(quoted) {
+    for file in &mut event.attachments {
         let Some((detached, url)) = detach_one(file) else { continue };
         if detached.bytes.is_some() && event.raw.len() > url.len() {
             event.raw = event.raw.replace(&url, &file.url);

@@ -263,6 +263,9 @@ impl AgentRuntime for LifeAgent {
     fn history(&self) -> usize {
         self.agent.history()
     }
+    fn reads(&self, media_type: &str) -> Option<usize> {
+        self.agent.reads(media_type)
+    }
     fn keeps_sessions(&self) -> bool {
         self.agent.keeps_sessions()
     }
