@@ -199,5 +199,6 @@ pub use worker::{agents::AgentHealth, budgets::UsedBudget, runtimes::Runtimes};
 
 pub use rejoinder_guard::{
     ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation,
-    ObligationState, OnUnknown, Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
+    ObligationState, OnUnknown, Outcome, Policy, Reply, Rung, SEALED, Settlement, Shim, SignalKind, Timestamp, Via,
+    is_blank,
 };

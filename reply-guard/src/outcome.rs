@@ -38,12 +38,23 @@ pub struct Reply {
     /// The choices, if the text is a question. The question answers the turn; a pick opens a turn of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<Choices>,
+    /// The answer, encrypted for the asker alone: an armoured age file. `text` is then [`SEALED`], which is what everybody else reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<String>,
 }
+
+/// What stands in place of a sealed answer where others read.
+pub const SEALED: &str = "(a sealed answer)";
 
 impl Reply {
     /// A reply without attachments and choices.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// An answer for the asker alone: an armoured age file, which is not changed.
+    pub fn sealed(armour: impl Into<String>) -> Self {
+        Self { sealed: Some(armour.into()), ..Self::text(SEALED) }
     }
 
     /// A question.
@@ -113,6 +124,7 @@ impl Outcome {
     /// reasoning or silence markers, also if it has choices: without a question they mean nothing.
     pub(crate) fn normalise(self) -> NormalisedOutcome {
         match self {
+            Self::Reply(Reply { sealed: Some(armour), .. }) => NormalisedOutcome::Reply(Reply::sealed(armour)),
             Self::Reply(reply) => match shim::normalise(&reply.text) {
                 shim::Normal::Text(text) => NormalisedOutcome::Reply(Reply { text, ..reply }),
                 _ if !reply.attachments.is_empty() => {

@@ -235,7 +235,7 @@ impl Answer {
             text.push_str("\n\n");
             text.push_str(cut_off);
         }
-        Reply { text, attachments: files.sent, choices: None }
+        Reply { text, attachments: files.sent, ..Reply::default() }
     }
 }
 

@@ -61,6 +61,7 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, BadKey> {
 pub struct Fingerprint {
     text: String,
     sender: String,
+    seal_to: Option<Arc<str>>,
     chat: Arc<str>,
     /// As they are stored. Not their names and types, of which the core stores only what can be shown.
     urls: Vec<String>,
@@ -73,6 +74,7 @@ impl Fingerprint {
         Self {
             text: event.text.clone(),
             sender: event.sender.id.clone(),
+            seal_to: event.seal_to.clone(),
             chat: Arc::clone(&event.conversation.chat),
             urls: event.attachments.iter().map(|file| stored_url(&file.url).into_owned()).collect(),
         }
@@ -81,7 +83,9 @@ impl Fingerprint {
     /// Whether it says what the earlier one said. Its files and its conversation are in the [view](Self::is_of) of the turn.
     #[must_use]
     pub fn says(&self, earlier: &EarlierMessage) -> bool {
-        self.text == earlier.text && self.sender == earlier.sender
+        self.text == earlier.text
+            && self.sender == earlier.sender
+            && self.seal_to.as_deref() == earlier.seal_to.as_deref()
     }
 
     /// Whether the turn has the same files, in the same conversation.

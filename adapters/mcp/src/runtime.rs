@@ -39,6 +39,10 @@ impl AgentRuntime for WithTools {
         self.agent.reads(media_type)
     }
 
+    fn seals(&self) -> bool {
+        self.agent.seals()
+    }
+
     fn keeps_sessions(&self) -> bool {
         self.agent.keeps_sessions()
     }

@@ -430,6 +430,7 @@ mod tests {
                     url: "javascript:alert(1)".to_owned(),
                 }],
                 choices: vec![],
+                sealed: None,
                 fallback: Some(FallbackView { cause: Cause::Error, rung: "say:failed".to_owned() }),
                 due: None,
                 at,

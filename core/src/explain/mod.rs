@@ -195,6 +195,9 @@ fn owed_for(dossier: &Dossier) -> String {
     if event.brief.as_ref().is_some_and(|brief| brief.agent.is_some()) {
         text.push_str(" The caller named the agent, as the model.");
     }
+    if event.seal_to.is_some() {
+        text.push_str(" The agent must seal it to the key that the caller gave.");
+    }
     if let Some(patience) = event.patience {
         let _ = write!(text, " The caller waited up to {} for it.", span(patience));
     }

@@ -83,6 +83,7 @@ fn bare(event: &InboundEvent, external_id: String) -> InboundEvent {
         part_of: None,
         more_within: None,
         brief: None,
+        seal_to: None,
         trace: None,
         raw: String::new(),
         ..event.clone()

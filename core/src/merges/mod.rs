@@ -187,6 +187,7 @@ fn may_join(first: &TurnRecord, turn: &TurnRecord) -> bool {
         && turn.handler == first.handler
         && turn.model == first.model
         && instructions(turn) == instructions(first)
+        && turn.event.seal_to == first.event.seal_to
 }
 
 /// The brief of the sender's program: turns that are answered together must have the same.

@@ -240,6 +240,9 @@ pub struct AgentTurn {
     /// Instructions of the program that speaks for the person. They are not the operator's: any user of the channel may
     /// give them.
     pub instructions: Option<String>,
+    /// The age recipient to whose key the answer must be [sealed](rejoinder_guard::Reply::sealed). Only a runtime that
+    /// [can](crate::AgentRuntime::seals) gets such a turn.
+    pub seal_to: Option<Arc<str>>,
     /// The emoji, if the turn is a reaction to the agent's message in `quoted` instead of a text.
     pub reaction: Option<String>,
     /// Files that came with the message.

@@ -24,6 +24,9 @@ pub struct Content {
     /// The platform's id of the only person who may pick; `None`: everyone in the chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chooser: Option<String>,
+    /// The answer as an armoured age file, for the asker in place of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<String>,
 }
 
 /// One action on a platform.

@@ -316,6 +316,9 @@ pub struct InboundEvent {
     /// What the sender's program says beside the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<Box<Brief>>,
+    /// The age recipient to whose key the answer is to be sealed. The channel has checked its form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal_to: Option<Arc<str>>,
     /// The trace that the sender's program is in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<CallerTrace>,
@@ -369,6 +372,7 @@ impl InboundEvent {
             more_within: None,
             language: None,
             brief: None,
+            seal_to: None,
             trace: None,
             waits_in_quiet_hours: false,
             sent_at: None,

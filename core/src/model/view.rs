@@ -123,6 +123,9 @@ pub struct Shown {
     /// Choices of a guided question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
+    /// The answer as an armoured age file, for the asker in place of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<String>,
     /// The cause and the rung, if the ladder answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<FallbackView>,
@@ -150,6 +153,7 @@ impl Shown {
             text: String::new(),
             attachments: Vec::new(),
             choices: Vec::new(),
+            sealed: None,
             fallback: FallbackView::of(&first.via),
             due: due.filter(|_| is_agents && first.signal == SignalKind::Deferral),
             at: first.created_at,
@@ -160,6 +164,7 @@ impl Shown {
                     shown.text.push_str(&content.text);
                     shown.attachments.extend_from_slice(&content.attachments);
                     shown.choices.extend_from_slice(&content.choices);
+                    shown.sealed = shown.sealed.or_else(|| content.sealed.clone());
                 }
                 Action::React { emoji, .. } => shown.text.push_str(emoji),
                 Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. } | Action::Delete { .. } => {}

@@ -323,6 +323,12 @@ pub trait AgentRuntime: Send + Sync + 'static {
         None
     }
 
+    /// Whether the agent can seal its answer to the key of the asker ([`AgentTurn::seal_to`]), and then gives no other. An agent that
+    /// cannot gets no turn whose answer is to be sealed.
+    fn seals(&self) -> bool {
+        false
+    }
+
     /// Whether the agent has a memory of its own, in which it keeps sessions: only then its sessions are stored and it is
     /// [told](Self::session_changed) what happens to them.
     fn keeps_sessions(&self) -> bool {

@@ -99,9 +99,11 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
             Expectation::Answer
         }
     };
-    // What somebody else wrote is no command of the sender's: a message that is forwarded, and a choice of a question.
+    // What somebody else wrote is no command of the sender's: a message that is forwarded, and a choice of a question. Nor is what
+    // asks for a sealed answer: the gateway seals none.
     let is_picked = matches!(event.kind, EventKind::Choice { .. });
-    let may_command = expectation == Expectation::Answer && event.forwarded.is_none() && !is_picked;
+    let may_command =
+        expectation == Expectation::Answer && event.forwarded.is_none() && !is_picked && event.seal_to.is_none();
     let spoken = || commands::spoken::find(&event.text).filter(|_| event.directed == Directed::Asked);
     let command = commands::find(&event.text).or_else(spoken).filter(|_| may_command);
     let own = || own_commands::find(&event.text, &settings.commands).filter(|_| may_command);

@@ -185,7 +185,8 @@ fn actions(
     let say = |template: &str| templates.template(channel_id, language, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
-            Content { attachments: reply.attachments.clone(), ..said(&reply.text, asked, capabilities) }
+            let (attachments, sealed) = (reply.attachments.clone(), reply.sealed.clone());
+            Content { attachments, sealed, ..said(&reply.text, asked, capabilities) }
         }
         Body::Say(template) => Content { text: say(template), ..Content::default() },
         // The operator has removed the question.
@@ -242,7 +243,7 @@ fn contents(
     max_parts: usize,
     say: impl Fn(&str) -> String,
 ) -> Vec<Content> {
-    let Content { text, attachments, choices, chooser } = content;
+    let Content { text, attachments, choices, chooser, sealed } = content;
     let are_apart = capabilities.receipts == Receipts::Platform;
     let has_text = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
     let mut texts = if has_text { parts(channel, &text) } else { Vec::new() };
@@ -265,7 +266,7 @@ fn contents(
         let apart = |attachment| Content { attachments: vec![attachment], ..Content::default() };
         contents.extend(attachments.into_iter().map(apart));
     } else if let Some(last) = contents.last_mut() {
-        last.attachments = attachments;
+        (last.attachments, last.sealed) = (attachments, sealed);
     }
     contents
 }

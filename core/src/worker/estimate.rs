@@ -78,7 +78,7 @@ fn of_quote(quote: Option<&AgentQuote>) -> usize {
 
 fn of_outcome(outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Reply(reply) => reply.text.len(),
+        Outcome::Reply(reply) => reply.sealed.as_ref().unwrap_or(&reply.text).len(),
         Outcome::React(_) => 0,
         Outcome::Defer { note, .. } => note.as_ref().map_or(0, String::len),
         Outcome::Approval(request) => request.action.len() + request.details.as_ref().map_or(0, String::len),

@@ -10,6 +10,7 @@ use super::{
     grace::GRACE,
     memory::Memory,
     runtimes::Runtimes,
+    sealing,
 };
 use crate::{
     base::{channels::Channels, words::excerpt},
@@ -106,6 +107,9 @@ impl Inputs {
             |what: &str, name: &str| AgentError::Unreachable(format!("{what} `{name}` is not configured any more"));
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
+        if event.seal_to.is_some() && !runtime.seals() {
+            return Err(sealing::cannot(&run.handler).into());
+        }
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
         let mut history = self.history(turn, runtime.as_ref()).await.map_err(unread_of("the transcript"))?;
@@ -165,6 +169,7 @@ impl Inputs {
             text,
             forwarded,
             instructions: event.brief.as_ref().and_then(|brief| brief.instructions.clone()),
+            seal_to: event.seal_to.clone(),
             reaction: match &event.kind {
                 EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
                 _ => None,

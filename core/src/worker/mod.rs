@@ -19,6 +19,7 @@ mod record;
 mod result;
 pub(crate) mod runtimes;
 mod schedules;
+mod sealing;
 pub(crate) mod search;
 mod suspension;
 
@@ -302,7 +303,8 @@ impl Worker {
         let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
             let cancel = cancel.clone();
-            tokio::spawn(async move { runtime.run(input, events, cancel).await })
+            let is_sealed = input.seal_to.is_some();
+            tokio::spawn(async move { sealing::checked(runtime.run(input, events, cancel).await, is_sealed) })
         };
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown) = (true, true);
@@ -469,6 +471,11 @@ impl Worker {
         memory: Option<&Memory>,
     ) {
         match event {
+            // It would show or send in the clear what is to be sealed.
+            RunEvent::Text(_) | RunEvent::Rewrite(_) if turn.event.seal_to.is_some() => {}
+            RunEvent::Send(_, answer) if turn.event.seal_to.is_some() => {
+                let _ = answer.send(SendResult::Suppressed);
+            }
             RunEvent::Text(delta) => {
                 recorder.estimate.streams(&delta);
                 drafting.add(turn, &delta);

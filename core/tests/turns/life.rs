@@ -275,6 +275,9 @@ impl AgentRuntime for LifeAgent {
     fn hands_out(&self) -> bool {
         self.agent.hands_out()
     }
+    fn seals(&self) -> bool {
+        self.agent.seals()
+    }
     fn members(&self) -> Vec<MemberHealth> {
         self.agent.members()
     }

@@ -56,6 +56,7 @@ mod retention;
 mod routing;
 mod rows;
 mod schedules;
+mod sealing;
 mod searching;
 mod seen;
 mod sessions;

@@ -79,7 +79,7 @@ async fn the_same_event_again_is_the_same_turn() {
 
     let again = gateway.intake().accept(event).await.expect("accepted");
 
-    let message = EarlierMessage { text: "hello".to_owned(), sender: "ada".to_owned() };
+    let message = EarlierMessage { text: "hello".to_owned(), sender: "ada".to_owned(), seal_to: None };
     assert_eq!(again, Accepted::Duplicate { turn: Some(turn), message: Some(message) });
     gateway.at_rest().await;
 }

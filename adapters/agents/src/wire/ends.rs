@@ -149,7 +149,7 @@ impl Message {
 impl CheckedMessage {
     /// The message. Without a text of its own it has the text that was `said`.
     pub(super) fn into_reply(self, said: String) -> Reply {
-        Reply { text: self.text.unwrap_or(said), attachments: self.attachments, choices: None }
+        Reply { text: self.text.unwrap_or(said), attachments: self.attachments, ..Reply::default() }
     }
 }
 

@@ -32,6 +32,7 @@ fn shown(signal: SignalKind, text: &str) -> Shown {
         text: text.to_owned(),
         attachments: Vec::new(),
         choices: Vec::new(),
+        sealed: None,
         fallback: None,
         due: None,
         at: NOW,

@@ -75,6 +75,7 @@ pub fn turn(text: &str) -> AgentTurn {
         text: text.into(),
         forwarded: None,
         instructions: None,
+        seal_to: None,
         reaction: None,
         attachments: Vec::new(),
         quoted: None,

@@ -368,6 +368,7 @@ pub struct ScriptedAgent {
     keeps_sessions: bool,
     forgets_turns: bool,
     hands_out: bool,
+    seals: bool,
     members: Vec<MemberHealth>,
     notices: Mutex<Vec<SessionNotice>>,
     fails_notices: AtomicBool,
@@ -394,6 +395,7 @@ impl ScriptedAgent {
             keeps_sessions: false,
             forgets_turns: true,
             hands_out: false,
+            seals: false,
             members: Vec::new(),
             notices: Mutex::default(),
             fails_notices: AtomicBool::new(false),
@@ -415,6 +417,13 @@ impl ScriptedAgent {
     #[must_use]
     pub const fn reading(mut self, media_types: &'static [&'static str]) -> Self {
         self.reads = media_types;
+        self
+    }
+
+    /// Makes it one that can seal its answers.
+    #[must_use]
+    pub const fn sealing(mut self) -> Self {
+        self.seals = true;
         self
     }
 
@@ -507,6 +516,10 @@ impl AgentRuntime for ScriptedAgent {
 
     fn reads(&self, media_type: &str) -> Option<usize> {
         self.reads.iter().any(|read| media_type.starts_with(read)).then_some(usize::MAX)
+    }
+
+    fn seals(&self) -> bool {
+        self.seals
     }
 
     fn keeps_sessions(&self) -> bool {

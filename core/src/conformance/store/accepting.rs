@@ -25,7 +25,7 @@ use crate::{
 
 /// The result when the event with the key 1 arrives again.
 fn duplicate(turn: Option<TurnId>) -> Stored {
-    let message = EarlierMessage { text: "text of 1".to_owned(), sender: "ann".to_owned() };
+    let message = EarlierMessage { text: "text of 1".to_owned(), sender: "ann".to_owned(), seal_to: None };
     Stored::Duplicate { turn, message: Some(message) }
 }
 

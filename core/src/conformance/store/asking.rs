@@ -110,7 +110,7 @@ pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: 
     assert_eq!(accept_one(&*store, pick(&question, "other", "ann", "No")).await, too_late());
     // The platform sends the first pick again: its acknowledgement was lost.
     let turn = turn_of(&first);
-    let message = EarlierMessage { text: "Yes".to_owned(), sender: "bob".to_owned() };
+    let message = EarlierMessage { text: "Yes".to_owned(), sender: "bob".to_owned(), seal_to: None };
     let again = Stored::Duplicate { turn: Some(turn), message: Some(message) };
     assert_eq!(accept_one(&*store, first).await, again);
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
@@ -255,7 +255,7 @@ pub async fn words_that_pick_are_known_again(subject: &mut impl Subject) {
 
     let again = accept_one(&*store, new_turn(event)).await;
 
-    let message = EarlierMessage { text: "the second".to_owned(), sender: "ann".to_owned() };
+    let message = EarlierMessage { text: "the second".to_owned(), sender: "ann".to_owned(), seal_to: None };
     assert_eq!(again, Stored::Duplicate { turn: Some(turn), message: Some(message) });
     assert_eq!(picked(&*store, question.id).await.as_deref(), Some("No"));
 }

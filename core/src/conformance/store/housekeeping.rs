@@ -231,7 +231,9 @@ pub async fn a_dead_letter_is_kept_for_its_own_time(subject: &mut impl Subject) 
 pub async fn a_payload_goes_before_its_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let brief = Some(Box::new(Brief { instructions: Some("Be brief.".to_owned()), ..Brief::default() }));
-    let early = Turn::accept(&*store, InboundEvent { brief: brief.clone(), ..said(&chat("a"), "1") }).await;
+    let seal_to = Some("age1key".into());
+    let asked = InboundEvent { brief: brief.clone(), seal_to: seal_to.clone(), ..said(&chat("a"), "1") };
+    let early = Turn::accept(&*store, asked).await;
     assert_eq!(store.turn(early.id).await.expect("turns are read").expect("it is there").event.brief, brief);
     let late = Turn::accept(&*store, InboundEvent { received_at: at(50), ..said(&chat("a"), "2") }).await;
     let cutoffs = Cutoffs { payloads: at(50), ..NEVER };
@@ -242,7 +244,7 @@ pub async fn a_payload_goes_before_its_turn(subject: &mut impl Subject) {
     assert!(matches!(&steps[..], [Removal::Payloads(events)] if events.len() == 1), "{steps:?}");
     let event = async |turn: &Turn| store.turn(turn.id).await.expect("turns are read").expect("it is there").event;
     assert_eq!((&*event(&early).await.raw, &*event(&early).await.text), ("", "text of 1"));
-    assert_eq!(event(&early).await.brief, None);
+    assert_eq!((&event(&early).await.brief, &event(&early).await.seal_to), (&None, &seal_to), "the turn may go on");
     assert_eq!(event(&late).await.raw, "{}");
 }
 

@@ -129,6 +129,8 @@ pub struct EarlierMessage {
     pub text: String,
     /// The platform's id of the sender.
     pub sender: String,
+    /// To which key its answer is to be sealed.
+    pub seal_to: Option<String>,
 }
 
 /// What is stored with accepted events, in their transaction; `T` is what becomes of each.

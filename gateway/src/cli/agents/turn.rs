@@ -35,6 +35,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
         text: question.to_owned(),
         forwarded: None,
         instructions: None,
+        seal_to: None,
         reaction: None,
         attachments: Vec::new(),
         quoted: None,

@@ -98,12 +98,26 @@ fn files_without_words_are_an_answer() {
         text: "NO_REPLY".to_owned(),
         attachments: vec![file.clone()],
         choices: Some(choices()),
+        sealed: None,
     });
     let mut turn = Turn::running();
 
     let decision = turn.obligation.on(Event::Outcome(outcome), &turn.policy, at(0));
     let [Effect::Send(signal)] = decision.effects.as_slice() else { panic!("not one signal: {decision:?}") };
     assert_eq!(signal.get().body, Body::Reply(Reply { attachments: vec![file], ..Reply::default() }));
+}
+
+/// Nothing is taken out of it, and nothing in the clear stands beside it.
+#[test]
+fn a_sealed_answer_is_as_the_agent_made_it() {
+    let armour = "-----BEGIN AGE ENCRYPTED FILE-----\n NO_REPLY <think>\n";
+    let said = Reply { text: "It is the heart.".to_owned(), choices: Some(choices()), ..Reply::sealed(armour) };
+    let mut turn = Turn::running();
+
+    let decision = turn.obligation.on(Event::Outcome(Outcome::Reply(said)), &turn.policy, at(0));
+
+    let [Effect::Send(signal)] = decision.effects.as_slice() else { panic!("not one signal: {decision:?}") };
+    assert_eq!(signal.get().body, Body::Reply(Reply::sealed(armour)));
 }
 
 fn choices() -> Choices {

@@ -96,9 +96,9 @@ fn duplicate(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Stor
 fn known(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<Stored>, StoreError> {
     let values = params![event.conversation.channel.as_str(), event.external_id, event.revision];
     rows::one(transaction, SELECT_DUPLICATE, values, |row| {
-        let (turn, text, sender): (Option<Uuid>, Option<String>, Option<String>) =
-            (row.get(0)?, row.get(1)?, row.get(2)?);
-        let message = text.zip(sender).map(|(text, sender)| EarlierMessage { text, sender });
+        let turn: Option<Uuid> = row.get(0)?;
+        let (text, sender, seal_to): (Option<String>, Option<String>, _) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let message = text.zip(sender).map(|(text, sender)| EarlierMessage { text, sender, seal_to });
         Ok(Stored::Duplicate { turn: turn.map(TurnId::from), message })
     })
 }
@@ -225,7 +225,9 @@ fn open(
 }
 
 const SELECT_DUPLICATE: &str = "
-    select turn_id, coalesce(json_extract(details, '$.said'), text), json_extract(details, '$.sender.id') from events
+    select turn_id, coalesce(json_extract(details, '$.said'), text), json_extract(details, '$.sender.id'),
+        json_extract(details, '$.seal_to')
+    from events
     where channel = ? and external_id = ? and revision = ?";
 
 const SELECT_CURRENT_SESSION: &str = "
