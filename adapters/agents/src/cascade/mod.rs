@@ -11,7 +11,7 @@
 //!
 //! If the circuits of all members are open, the first in order is asked all the same: a circuit saves the wait for a member
 //! that is down, for which there is no reason if nobody else can answer. A member that has used its budget of the day is not asked
-//! in any case. What members use that fail is part of what the run used.
+//! in any case, nor is one that cannot seal an answer that is to be sealed. What members use that fail is part of what the run used.
 
 mod circuit;
 mod given;
@@ -172,6 +172,10 @@ impl AgentRuntime for Cascade {
         self.runtimes().any(|runtime| runtime.hands_out())
     }
 
+    fn seals(&self) -> bool {
+        self.runtimes().any(|runtime| runtime.seals())
+    }
+
     fn members(&self) -> Vec<MemberHealth> {
         self.members.iter().map(Member::health).collect()
     }
@@ -186,6 +190,9 @@ impl AgentRuntime for Cascade {
         let longest = turn.deadline.since(start);
         let mut order = in_order(&self.members, self.order, turn.model.as_deref());
         order.retain(|member| !turn.spent.contains(&member.of.name));
+        if turn.seal_to.is_some() {
+            order.retain(|member| self.runtime(member).is_some_and(|runtime| runtime.seals()));
+        }
         let mut used = None;
         let mut admitted = order.iter().filter_map(|member| Some((*member, member.circuit.admit()?)));
         let mut next = admitted.next().or_else(|| order.first().map(|first| (*first, first.circuit.force())));

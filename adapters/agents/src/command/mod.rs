@@ -51,6 +51,10 @@ impl AgentRuntime for Command {
         Some(wire::MAX_FILE)
     }
 
+    fn seals(&self) -> bool {
+        true
+    }
+
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         let timeout = self.settings.timeout;
         let in_time = async {

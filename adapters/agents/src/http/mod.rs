@@ -81,6 +81,10 @@ impl AgentRuntime for Http {
         Some(wire::MAX_FILE)
     }
 
+    fn seals(&self) -> bool {
+        true
+    }
+
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         tokio::select! {
             biased;

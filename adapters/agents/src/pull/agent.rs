@@ -227,6 +227,10 @@ impl AgentRuntime for Pull {
         true
     }
 
+    fn seals(&self) -> bool {
+        true
+    }
+
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         let (commands, mut arriving) = mpsc::channel(1);
         let kept = kept::of(&self.name, &turn);

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use crate::tools::MAX_TOOL_NAME;
 
 /// The keys of which an object has one: it may have more of the first seven, but only one of the others, which end the run.
-pub(super) const KEYS: [&str; 15] = [
-    "text", "rewrite", "tool", "activity", "usage", "title", "send", "reply", "react", "ask", "defer", "silent",
-    "approval", "error", "end",
+pub(super) const KEYS: [&str; 16] = [
+    "text", "rewrite", "tool", "activity", "usage", "title", "send", "reply", "sealed", "react", "ask", "defer",
+    "silent", "approval", "error", "end",
 ];
 
 /// How many characters of an activity's title are read.
@@ -49,6 +49,9 @@ pub(crate) struct WireObject {
 pub(super) struct WireEnd {
     /// The answer.
     pub(super) reply: Option<Message>,
+    /// The answer as an armoured age file, where the turn has `seal_to`.
+    #[schema(nullable = false)]
+    pub(super) sealed: Option<String>,
     /// An emoji on the message, as the answer.
     #[schema(nullable = false)]
     pub(super) react: Option<String>,
@@ -159,9 +162,10 @@ impl WireObject {
 
 impl WireEnd {
     fn count(&self) -> usize {
-        let Self { reply, react, ask, defer, silent, approval, error, end } = self;
+        let Self { reply, sealed, react, ask, defer, silent, approval, error, end } = self;
         let ends = [
             reply.is_some(),
+            sealed.is_some(),
             react.is_some(),
             ask.is_some(),
             defer.is_some(),

@@ -13,6 +13,9 @@ const MAX_LOGGED: usize = 100;
 impl WireObject {
     /// Checks that it can be said in this turn, now. The error quotes nothing.
     pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<CheckedObject, String> {
+        if turn.seal_to.is_some() {
+            self.check_nothing_in_the_clear()?;
+        }
         let Self { rewrite, text, tool, activity, usage, title, send, end, unknown } = self;
         Ok(CheckedObject {
             rewrite,
@@ -25,6 +28,29 @@ impl WireObject {
             end: end.check(turn, now)?,
             unknown: unknown.keys().next().map(|key| key.chars().take(MAX_LOGGED).collect()),
         })
+    }
+
+    /// Checks that it says nothing of an answer that is to be sealed.
+    fn check_nothing_in_the_clear(&self) -> Result<(), String> {
+        let Self { rewrite, text, send, end, .. } = self;
+        let note = end.defer.as_ref().is_some_and(|defer| defer.note.is_some());
+        let keys = [
+            ("text", text.is_some()),
+            ("rewrite", rewrite.is_some()),
+            ("send", send.is_some()),
+            ("reply", end.reply.is_some()),
+            ("react", end.react.is_some()),
+            ("ask", end.ask.is_some()),
+            ("defer.note", note),
+            ("end", end.end.is_some()),
+        ];
+        match keys.into_iter().find(|(_, is_there)| *is_there) {
+            Some((key, _)) => Err(format!(
+                "`{key}` would answer in the clear, and the asker wants it sealed: encrypt the answer to `seal_to` with age, and send \
+                 it armoured as `sealed`"
+            )),
+            None => Ok(()),
+        }
     }
 }
 

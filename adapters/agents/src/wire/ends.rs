@@ -5,7 +5,10 @@ use std::time::Duration;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{AgentError, AgentTurn, Attachment, Outcome, Reply, Timestamp, is_blank};
 
-use super::answer::{Defer, File, Message, WireEnd};
+use super::{
+    answer::{Defer, File, Message, WireEnd},
+    sealed,
+};
 use crate::tools::{self, ASK, Choice, REQUEST_APPROVAL, STAY_SILENT, can_react, looks_like_emoji};
 
 /// How many files an answer has at most.
@@ -42,6 +45,8 @@ impl SaidSoFar {
 /// How an object ends the run, once it was read and found to be as described.
 pub(super) enum End {
     Reply(CheckedMessage),
+    /// An armoured age file.
+    Sealed(String),
     /// The emoji, and whether the platform shows it as a reaction.
     React(String, bool),
     Choice(Choice),
@@ -61,6 +66,13 @@ impl WireEnd {
         };
         Ok(Some(match self {
             Self { reply: Some(message), .. } => End::Reply(message.check()?),
+            Self { sealed: Some(_), .. } if turn.seal_to.is_none() => {
+                return Err("nobody asked for a sealed answer: the turn has no `seal_to`".to_owned());
+            }
+            Self { sealed: Some(armour), .. } => {
+                sealed::check(&armour)?;
+                End::Sealed(armour)
+            }
             Self { react: Some(emoji), .. } => {
                 let emoji = emoji.trim();
                 if emoji.is_empty() || !looks_like_emoji(emoji) {
@@ -100,6 +112,7 @@ impl End {
     pub(super) fn outcome(self, said: SaidSoFar) -> Result<Outcome, AgentError> {
         Ok(match self {
             Self::Reply(message) => Outcome::Reply(message.into_reply(said.text)),
+            Self::Sealed(armour) => Outcome::Reply(Reply::sealed(armour)),
             Self::React(emoji, is_shown) => match said.visible() {
                 Some(_) => said.outcome(),
                 None if is_shown => Outcome::React(emoji),

@@ -5,6 +5,7 @@
 //! | `turn` | a turn, as an agent gets it |
 //! | `answer` | one object of an answer |
 //! | `ends` | how an object ends the run: a reply, a reaction, a question, … |
+//! | `sealed` | whether a sealed answer is an armoured age file |
 //! | `said` | what an agent has said so far in a run, and the outcome of it |
 //! | `lines` | the lines of a stream, of bounded length |
 //! | `body` | an answer as bytes, which are text or objects |
@@ -18,6 +19,7 @@ mod checked;
 mod ends;
 mod lines;
 mod said;
+mod sealed;
 mod turn;
 
 #[cfg(test)]

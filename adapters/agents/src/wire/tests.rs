@@ -476,3 +476,59 @@ fn text_may_come_in_half_characters() {
     assert_eq!(pieces.push(b"\xEF\xBB\xBFa\xFFb\xC3"), "a\u{fffd}b");
     assert_eq!(pieces.rest(), "\u{fffd}");
 }
+
+const RECIPIENT: &str = "age1p6ms2nufw50pyxygsnkx3gd643juxglwhkj22ht2m6a2pqyhx9xsm5lxrm";
+
+fn to_be_sealed() -> AgentTurn {
+    AgentTurn { seal_to: Some(RECIPIENT.into()), may_ask_approval: true, ..turn("What is it?") }
+}
+
+#[test]
+fn an_agent_is_told_to_which_key_its_answer_is_to_be_sealed() {
+    assert_eq!(written(&to_be_sealed())["seal_to"], RECIPIENT);
+}
+
+#[tokio::test]
+async fn a_sealed_answer_is_passed_on_as_it_is() {
+    let armour = include_str!("sealed_by_age.txt");
+
+    let mut heard = hear(&to_be_sealed(), &[json!({"usage": {"input_tokens": 7, "output_tokens": 3}, "sealed": armour})]).await;
+
+    assert_eq!(heard.end(), Ok(Outcome::Reply(Reply::sealed(armour))));
+}
+
+#[rstest]
+#[case(json!({"reply": "the heart"}), "`reply` would answer in the clear")]
+#[case(json!({"text": "the heart"}), "`text` would")]
+#[case(json!({"rewrite": "the heart"}), "`rewrite` would")]
+#[case(json!({"send": "the heart", "silent": "sent"}), "`send` would")]
+#[case(json!({"react": "👍"}), "`react` would")]
+#[case(json!({"ask": {"question": "heart?", "choices": ["yes", "no"]}}), "`ask` would")]
+#[case(json!({"end": true}), "`end` would")]
+#[case(json!({"defer": {"note": "the heart, I think", "seconds": 60}}), "`defer.note` would")]
+#[case(json!({"sealed": "the heart"}), "`sealed` is no armoured age file")]
+#[tokio::test]
+async fn an_answer_in_the_clear_is_refused_where_it_is_to_be_sealed(#[case] object: Value, #[case] why: &str) {
+    let mut heard = hear(&to_be_sealed(), &[object]).await;
+
+    let Err(AgentError::Broken(error)) = heard.end() else { panic!("it is refused") };
+    assert!(error.contains(why) && !error.contains("the heart"), "{error}");
+    assert_eq!((heard.drafts.as_str(), heard.sent.len()), ("", 0));
+}
+
+#[rstest]
+#[case(json!({"silent": "not for me"}))]
+#[case(json!({"defer": {"seconds": 60}}))]
+#[case(json!({"approval": {"action": "Look it up"}}))]
+#[tokio::test]
+async fn an_end_that_is_no_answer_needs_no_seal(#[case] object: Value) {
+    assert!(hear(&to_be_sealed(), &[object]).await.end().is_ok());
+}
+
+#[tokio::test]
+async fn nothing_is_sealed_that_nobody_wants_sealed() {
+    let Err(AgentError::Broken(error)) = end_of(&[json!({"sealed": include_str!("sealed_by_age.txt")})]).await else {
+        panic!("it is refused")
+    };
+    assert!(error.contains("has no `seal_to`"), "{error}");
+}

@@ -58,6 +58,8 @@ pub(crate) struct WireTurn<'a> {
     approvals: Vec<Approval<'a>>,
     /// Those of the program that speaks for the person, not the operator's.
     instructions: Option<&'a str>,
+    /// The age recipient to whose key the answer must be sealed: end the run with `sealed`.
+    seal_to: Option<&'a str>,
     model: Option<&'a str>,
     /// Where the person reads the answer: `voice`, or the name of the platform.
     surface: &'a str,
@@ -281,6 +283,7 @@ impl<'a> WireTurn<'a> {
             },
             approvals: turn.approvals.iter().map(Approval::from).collect(),
             instructions: turn.instructions.as_deref(),
+            seal_to: turn.seal_to.as_deref(),
             model: turn.model.as_deref(),
             surface: match &turn.surface {
                 Surface::Voice => "voice",

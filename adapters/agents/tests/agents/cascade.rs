@@ -48,13 +48,14 @@ struct Scripted {
     given: Mutex<Vec<AgentTurn>>,
     reads: usize,
     history: usize,
+    seals: bool,
 }
 
 impl Scripted {
     fn of(runs: impl IntoIterator<Item = Vec<Step>>) -> Arc<Self> {
         let mut runs: Vec<_> = runs.into_iter().collect();
         runs.reverse();
-        Arc::new(Self { runs: Mutex::new(runs), given: Mutex::default(), reads: 0, history: 0 })
+        Arc::new(Self { runs: Mutex::new(runs), given: Mutex::default(), reads: 0, history: 0, seals: false })
     }
 
     fn that(steps: impl IntoIterator<Item = Step>) -> Arc<Self> {
@@ -62,7 +63,13 @@ impl Scripted {
     }
 
     fn reading(history: usize, reads: usize, step: Step) -> Arc<Self> {
-        Arc::new(Self { runs: Mutex::new(vec![vec![step]]), given: Mutex::default(), reads, history })
+        let runs = Mutex::new(vec![vec![step]]);
+        Arc::new(Self { runs, given: Mutex::default(), reads, history, seals: false })
+    }
+
+    fn sealing(step: Step) -> Arc<Self> {
+        let runs = Mutex::new(vec![vec![step]]);
+        Arc::new(Self { runs, given: Mutex::default(), reads: 0, history: 0, seals: true })
     }
 
     fn runs(&self) -> usize {
@@ -82,6 +89,10 @@ impl AgentRuntime for Scripted {
 
     fn reads(&self, _: &str) -> Option<usize> {
         (self.reads > 0).then_some(self.reads)
+    }
+
+    fn seals(&self) -> bool {
+        self.seals
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
@@ -272,6 +283,23 @@ async fn a_member_that_has_used_its_budget_is_not_asked() {
     }
     assert!(run(&*both.cascade, spent(&["one", "two"])).await.outcome.is_err());
     assert_eq!((one.runs(), two.runs()), (1, 6));
+}
+
+#[tokio::test]
+async fn only_members_that_can_seal_are_asked_for_a_sealed_answer() {
+    let sealed = || Ends(Outcome::Reply(Reply::sealed("armour")));
+    let (one, two) = (Scripted::that([Answers("One.")]), Scripted::sealing(sealed()));
+    let both = of_both([Arc::clone(&one) as _, Arc::clone(&two) as _]);
+    let none = of_both([Arc::clone(&one) as _, Scripted::that([Answers("Two.")])]);
+    let to_be_sealed = || AgentTurn { seal_to: Some("age1key".into()), ..turn("Hi") };
+
+    let answered = run(&*both.cascade, to_be_sealed()).await;
+    let refused = run(&*none.cascade, to_be_sealed()).await;
+
+    assert_eq!(answered.outcome, Ok(Outcome::Reply(Reply::sealed("armour"))));
+    assert!(matches!(refused.outcome, Err(AgentError::Unreachable(_))), "{:?}", refused.outcome);
+    assert!(both.cascade.seals() && !none.cascade.seals());
+    assert_eq!((one.runs(), two.runs()), (0, 1));
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
 
 use rejoinder_agents::PullSection;
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, ChannelId, ConversationRef, Outcome, RunEvents, SendResult};
+use rejoinder_core::{
+    AgentError, AgentRuntime, AgentTurn, ChannelId, ConversationRef, Outcome, Reply, RunEvents, SendResult,
+};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -410,4 +412,29 @@ pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
         }
     };
     assert!(timeout(Duration::from_secs(10), waiting).await.is_ok(), "waited in vain: {what}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_to_be_sealed_is_taken_sealed_and_in_no_other_form() {
+    let served = Served::with(lasting(LONG)).await;
+    let given = AgentTurn { seal_to: Some("age1key".into()), ..turn("What is it?") };
+    let armour = include_str!("../../../src/wire/sealed_by_age.txt");
+
+    let (finished, ()) = during(&served, given, async {
+        let held = served.worker().next().await;
+        assert_eq!(held.turn["seal_to"], "age1key");
+        for clear in [json!({ "reply": "the heart" }), json!({ "sealed": "the heart" })] {
+            let (status, problem) = held.refused(clear).await;
+            let detail = problem["detail"].as_str().unwrap_or_default();
+            assert!(status == StatusCode::UNPROCESSABLE_ENTITY && detail.contains("`seal_to`"), "{problem}");
+        }
+        let (status, problem) = held.refused_report(json!([{ "text": "the heart" }])).await;
+        assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("events[0]")));
+        assert_eq!(held.renew().await, StatusCode::OK, "the lease goes on");
+        assert_eq!(held.answer(json!({ "sealed": armour })).await, StatusCode::NO_CONTENT);
+    })
+    .await;
+
+    assert_eq!(finished.outcome, Ok(Outcome::Reply(Reply::sealed(armour))));
+    assert_eq!(finished.ever, "");
 }
