@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use rejoinder_core::{
-    Attachment, Cause, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
+    Attachment, Cause, Content, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
 };
 use rejoinder_kit::prefers_text;
 use serde::Serialize;
@@ -88,9 +88,14 @@ pub(crate) struct Answer<'a> {
     /// The kind of answer, when the status is `answered`.
     #[schema(value_type = Option<Signal>, nullable = false)]
     signal: Option<SignalKind>,
-    /// The answer's text in Markdown, the emoji of a reaction, the text of a deferral, or that there is no answer.
+    /// The answer's text in Markdown, an armoured age file if it is sealed, the emoji of a reaction, the text of a deferral, or that
+    /// there is no answer.
     #[schema(nullable = false)]
     reply: Option<&'a str>,
+    /// Present and true if the answer is sealed to the key that the request gave.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(value_type = Option<bool>, nullable = false)]
+    sealed: bool,
     /// Files that belong to the answer.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Option<Vec<AnswerFile>>, nullable = false)]
@@ -153,6 +158,7 @@ impl<'a> Answer<'a> {
             status,
             signal: None,
             reply: None,
+            sealed: false,
             attachments: &[],
             choices: &[],
             fallback: None,
@@ -177,7 +183,8 @@ impl<'a> Answer<'a> {
             signal: shown
                 .map(|shown| shown.signal)
                 .filter(|signal| status == Status::Answered && *signal != SignalKind::Deferral),
-            reply: end.or(shown.map(|shown| &shown.text)).map(String::as_str),
+            reply: end.or(shown.map(|shown| shown.sealed.as_ref().unwrap_or(&shown.text))).map(String::as_str),
+            sealed: shown.is_some_and(|shown| shown.sealed.is_some()),
             attachments: shown.map_or(&[], |shown| &shown.attachments),
             choices: shown.map_or(&[], |shown| &shown.choices),
             fallback: shown.and_then(|shown| shown.fallback.as_ref()).map(Fallback::of),
@@ -201,8 +208,13 @@ impl<'a> Answer<'a> {
         Self { signal, fallback, ..Self::without_content(turn_id, status) }
     }
 
-    pub(crate) fn with_content(self, text: &'a str, attachments: &'a [Attachment], choices: &'a [String]) -> Self {
-        Self { reply: Some(text), attachments, choices, ..self }
+    pub(crate) fn with_emoji(self, emoji: &'a str) -> Self {
+        Self { reply: Some(emoji), ..self }
+    }
+
+    pub(crate) fn with_content(self, content: &'a Content) -> Self {
+        let Content { text, attachments, choices, sealed, .. } = content;
+        Self { reply: Some(sealed.as_ref().unwrap_or(text)), sealed: sealed.is_some(), attachments, choices, ..self }
     }
 
     pub(crate) const fn is_final(&self) -> bool {
@@ -242,12 +254,15 @@ impl<'a> Answer<'a> {
     }
 
     /// The reply's words, for a voice: without Markdown, or the attachments' URLs if it is empty, with the Markdown that is
-    /// attached, followed by the choices as a numbered list.
+    /// attached, followed by the choices as a numbered list. A sealed one is as it is.
     fn to_text(&self, texts: &HookTexts) -> String {
         if self.status == Status::Accepted {
             return texts.accepted.replace("{url}", self.result_url.unwrap_or_default());
         }
         let reply = self.reply.unwrap_or_default();
+        if self.sealed {
+            return reply.to_owned();
+        }
         let mut text = spoken(reply);
         for attachment in self.attachments {
             let (gap, shown) = match text_in(attachment) {

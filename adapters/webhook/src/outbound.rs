@@ -32,8 +32,8 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     let signal = delivery.signal().unwrap_or(SignalKind::Reply);
     let answer = Answer::for_callback(delivery.turn(), signal, delivery.via());
     let answer = match delivery.action() {
-        Action::Send { content, .. } => answer.with_content(&content.text, &content.attachments, &content.choices),
-        Action::React { emoji, .. } => answer.with_content(emoji, &[], &[]),
+        Action::Send { content, .. } => answer.with_content(content),
+        Action::React { emoji, .. } => answer.with_emoji(emoji),
         Action::Edit { .. } => return unsupported("edits"),
         Action::Draft { .. } => return unsupported("drafts"),
         Action::Typing { .. } => return unsupported("typing notices"),

@@ -23,6 +23,9 @@ pub(crate) struct Question {
     conversation: Option<String>,
     /// The person's language, as a tag such as `de` or `de-AT`, for what the gateway itself says. Anything else is ignored.
     language: Option<String>,
+    /// Your age recipient with an X25519 key. The answer is then an armoured age file that only you can read.
+    #[schema(min_length = 62, max_length = 62, pattern = "^age1[02-9ac-hj-np-z]{58}$")]
+    seal_to: Option<String>,
     /// Files, given by their URLs.
     #[schema(max_items = 32)]
     attachments: Option<Vec<File>>,
@@ -61,6 +64,9 @@ pub(crate) struct Form {
     conversation: Option<String>,
     /// The person's language, as a tag such as `de` or `de-AT`.
     language: Option<String>,
+    /// Your age recipient with an X25519 key, if the answer is to be sealed.
+    #[schema(min_length = 62, max_length = 62, pattern = "^age1[02-9ac-hj-np-z]{58}$")]
+    seal_to: Option<String>,
     /// URLs of files.
     #[schema(max_items = 32)]
     attachments: Option<Vec<String>>,

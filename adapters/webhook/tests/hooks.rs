@@ -182,6 +182,7 @@ async fn the_same_key_gives_the_original_answer_whatever_its_files_are_called() 
 #[case(json!({"message": "say hello", "sender": "bob"}))]
 #[case(json!({"message": "say hello", "conversation": "trip"}))]
 #[case(json!({"message": "say hello", "sender": "ann", "attachments": [{"url": "https://a.example"}]}))]
+#[case(json!({"message": "say hello", "sender": "ann", "seal_to": "age1p6ms2nufw50pyxygsnkx3gd643juxglwhkj22ht2m6a2pqyhx9xsm5lxrm"}))]
 #[tokio::test]
 async fn the_same_key_with_another_body_is_a_conflict(#[case] other: Value) {
     let hook = Hook::start().await;

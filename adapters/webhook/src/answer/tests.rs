@@ -93,6 +93,22 @@ async fn a_reaction_is_an_answer() {
     assert_eq!(body_of(respond(&view, Format::Text)).await, "👍");
 }
 
+/// In Markdown, a line of hyphens would be a rule.
+#[tokio::test]
+async fn a_sealed_answer_is_unchanged_in_every_format() {
+    let armour = "-----BEGIN AGE ENCRYPTED FILE-----\n\nYWdl\n-----END AGE ENCRYPTED FILE-----\n";
+    let sealed = Some(armour.to_owned());
+    let view = view(TurnStatus::Answered, Some(Shown { sealed, ..shown(SignalKind::Reply, "(a sealed answer)") }));
+
+    let expected = json!({"turn_id": TURN, "status": "answered", "signal": "reply", "reply": armour, "sealed": true});
+    assert_eq!(json_of(&view).await, expected);
+    assert_eq!(body_of(respond(&view, Format::Text)).await, armour);
+    let text = "(a sealed answer)".to_owned();
+    let content = Content { text, sealed: Some(armour.to_owned()), ..Content::default() };
+    let posted = Answer::for_callback(TURN.parse().unwrap(), SignalKind::Reply, None).with_content(&content).to_json();
+    assert_eq!(serde_json::from_slice::<Value>(&posted).unwrap(), expected);
+}
+
 /// A1.
 #[tokio::test]
 async fn an_answer_of_the_ladder_says_so() {
@@ -267,6 +283,7 @@ fn every_field_is_described() {
         status: Status::Answered,
         signal: Some(SignalKind::Reply),
         reply: Some("hi"),
+        sealed: true,
         attachments: &attachments,
         choices: &["one".to_owned()],
         fallback: Some(Fallback { cause: Cause::Error, rung: "say:failed".into() }),

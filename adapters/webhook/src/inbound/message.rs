@@ -1,8 +1,9 @@
 //! A message of the body, how it is checked, and the event that it becomes.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
+use bech32::{Bech32, primitives::decode::CheckedHrpstring};
 use rejoinder_core::{
     Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, InboundEvent,
     Language, Sender, SenderKind, Timestamp, is_command,
@@ -47,6 +48,8 @@ pub(crate) struct HookMessage {
     pub(crate) conversation: Option<String>,
     /// The language of the person, as a tag such as `de` or `de-AT`. Anything else is ignored.
     pub(crate) language: Option<String>,
+    /// The age recipient to whose key the answer is to be sealed.
+    pub(crate) seal_to: Option<String>,
     pub(crate) attachments: Option<Vec<File>>,
     /// How many form fields were read so far, for [`MAX_FIELDS`].
     #[serde(skip)]
@@ -82,6 +85,7 @@ pub(crate) struct CheckedMessage {
     pub(super) sender: Option<String>,
     pub(super) conversation: Option<String>,
     pub(super) language: Option<Language>,
+    pub(super) seal_to: Option<Arc<str>>,
     pub(super) attachments: Vec<Attachment>,
     pub(super) raw: String,
 }
@@ -144,6 +148,7 @@ impl HookMessage {
             "sender" => &mut self.sender,
             "conversation" => &mut self.conversation,
             "language" => &mut self.language,
+            "seal_to" => &mut self.seal_to,
             // An empty form field was not filled in.
             "attachments" if value.is_empty() => return Ok(()),
             "attachments" => {
@@ -160,6 +165,10 @@ impl HookMessage {
 
     pub(crate) fn checked(self, raw: &str) -> Result<CheckedMessage, Problem> {
         let command = command(self.command)?;
+        let seal_to = recipient(self.seal_to)?;
+        if command.is_some() && seal_to.is_some() {
+            return Err(invalid("cannot be used with a command: the gateway answers it, and seals nothing", "seal_to"));
+        }
         let text = match (&command, self.text.unwrap_or_default()) {
             (Some(command), text) => format!("/{command} {text}").trim_end().to_owned(),
             (None, text) => text,
@@ -182,6 +191,7 @@ impl HookMessage {
             sender: name(self.sender, "sender")?,
             conversation: name(self.conversation, "conversation")?,
             language: self.language.as_deref().and_then(Language::of),
+            seal_to,
             attachments,
             raw: raw.to_owned(),
         })
@@ -255,6 +265,7 @@ impl CheckedMessage {
             attachments: self.attachments,
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
             language: self.language.or(context.language),
+            seal_to: self.seal_to,
             trace: context.trace.clone(),
             raw: self.raw,
             ..InboundEvent::new(
@@ -289,7 +300,7 @@ impl Key<'_> {
 
 /// Whether a form's field means something to [`HookMessage::add_field`].
 pub(super) fn is_field(name: &str) -> bool {
-    ["message", "command", "sender", "conversation", "language", "attachments"].contains(&name)
+    ["message", "command", "sender", "conversation", "language", "seal_to", "attachments"].contains(&name)
 }
 
 /// Plain text, without the final line break that a shell adds.
@@ -307,6 +318,25 @@ pub(super) fn command(value: Option<String>) -> Result<Option<String>, Problem> 
         return Err(invalid("must be the name of a command, such as stop: letters, digits and _", "command"));
     }
     Ok(Some(command))
+}
+
+/// Checks the age recipient; a blank one counts as absent.
+fn recipient(value: Option<String>) -> Result<Option<Arc<str>>, Problem> {
+    let Some(value) = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    if !is_age_recipient(&value) {
+        let detail = "must be an age recipient with an X25519 key, age1 and 58 more characters, as `age-keygen` prints it: a character \
+                      is wrong or missing";
+        return Err(invalid(detail, "seal_to"));
+    }
+    Ok(Some(value.into()))
+}
+
+/// Whether it is a recipient with an X25519 key (<https://age-encryption.org/v1>): 32 bytes in Bech32, in small letters.
+fn is_age_recipient(text: &str) -> bool {
+    let key = CheckedHrpstring::new::<Bech32>(text);
+    key.is_ok_and(|key| key.hrp().as_bytes() == b"age" && key.byte_iter().len() == 32)
 }
 
 /// Checks an optional name; a blank one counts as absent.

@@ -127,6 +127,51 @@ fn a_field_that_cannot_be_used_is_named(#[case] body: &str, #[case] field: &str)
     assert!(problem.detail().contains(field), "{}", problem.detail());
 }
 
+/// Made by `age-keygen`.
+const RECIPIENT: &str = "age1p6ms2nufw50pyxygsnkx3gd643juxglwhkj22ht2m6a2pqyhx9xsm5lxrm";
+
+#[rstest]
+#[case(JSON, &format!(r#"{{"message":"hi","seal_to":"{RECIPIENT}"}}"#))]
+#[case(JSON, &format!(r#"{{"message":"hi","seal_to":" {RECIPIENT}\n"}}"#))]
+#[case(FORM, &format!("message=hi&seal_to={RECIPIENT}"))]
+fn a_caller_says_to_which_key_the_answer_is_to_be_sealed(#[case] content_type: Option<&str>, #[case] body: &str) {
+    let channel = ChannelId::new("webhook", "siri");
+
+    let event = read(content_type, body.as_bytes()).unwrap().into_event(&context(&channel));
+
+    assert_eq!(event.seal_to.as_deref(), Some(RECIPIENT));
+}
+
+#[test]
+fn what_names_no_key_wants_nothing_sealed() {
+    for body in [r#"{"message":"hi"}"#, r#"{"message":"hi","seal_to":" "}"#] {
+        assert_eq!(event(body, |_| {}).seal_to, None);
+    }
+}
+
+#[rstest]
+#[case::a_mistyped_character(RECIPIENT.replace("lxrm", "lxrn"))]
+#[case::two_swapped(RECIPIENT.replace("lxrm", "lxmr"))]
+#[case::one_missing(RECIPIENT[..61].to_owned())]
+#[case::capitals(RECIPIENT.to_uppercase())]
+#[case::a_secret_key("AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX".to_owned())]
+#[case::another_checksum("age1qyqszqgpqyqszqgpqyqszqgpqyqszqgpqyqszqgpqyqszqgpqyqsyk4rdz".to_owned())]
+#[case::a_short_key("age1qyqszqgvn77ap".to_owned())]
+#[case::an_ssh_key("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIO".to_owned())]
+fn what_is_no_age_recipient_is_refused_and_not_repeated(#[case] key: String) {
+    let problem = refused(JSON, &serde_json::json!({"message": "hi", "seal_to": key}).to_string());
+
+    assert_eq!((problem.name(), problem.field()), ("invalid-field", Some("seal_to")));
+    assert!(problem.detail().contains("age1") && !problem.detail().contains(&key), "{}", problem.detail());
+}
+
+#[test]
+fn the_answer_of_a_command_cannot_be_sealed() {
+    let problem = refused(JSON, &format!(r#"{{"command":"status","seal_to":"{RECIPIENT}"}}"#));
+
+    assert_eq!((problem.name(), problem.field()), ("invalid-field", Some("seal_to")));
+}
+
 #[rstest]
 #[case("[]")]
 #[case(r#"["hi"]"#)]
