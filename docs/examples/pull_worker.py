@@ -1,4 +1,5 @@
-"""A worker of an agent of the kind `pull`: fetches turns and answers them. Needs Python 3 and nothing else.
+"""A worker of an agent of the kind `pull`: fetches turns and answers them. Needs Python 3 and nothing else;
+to seal answers to the key of an asker, also `pip install pyrage`.
 
 REJOINDER_URL=http://127.0.0.1:7420/agents/fleet REJOINDER_TOKEN=... python3 pull_worker.py
 """
@@ -9,6 +10,14 @@ URL, TOKEN = os.environ["REJOINDER_URL"].rstrip("/"), os.environ["REJOINDER_TOKE
 def answer(turn):
     """Your agent. Returns how the turn ends, such as {"reply": …} or {"silent": "why"}."""
     return {"reply": f"You said: {turn['text']}"}
+
+def sealed(turn, end):
+    """The same end, but only the asker can read the reply if they gave a key."""
+    if "seal_to" not in turn or "reply" not in end:
+        return end
+    import pyrage
+    key = pyrage.x25519.Recipient.from_str(turn["seal_to"])
+    return {"sealed": pyrage.encrypt(end["reply"].encode(), [key], armored=True).decode()}
 
 def call(method, path, body=None):
     data = None if body is None else json.dumps(body).encode()
@@ -44,7 +53,7 @@ while True:
         is_done = threading.Event()
         threading.Thread(target=keep, args=(turn, is_done), daemon=True).start()
         try:
-            end = answer(turn)
+            end = sealed(turn, answer(turn))
         except Exception as error:
             end = {"error": str(error)}
         is_done.set()

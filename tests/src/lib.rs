@@ -7,6 +7,7 @@
 //! (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
 
 mod a2a;
+mod age;
 mod agent;
 mod browser;
 mod chat;
@@ -24,6 +25,7 @@ mod tool_model;
 mod wait;
 
 pub use a2a::A2aServer;
+pub use age::AgeKey;
 pub use agent::{AgentKind, Call, ScriptedAgent};
 pub use browser::Browser;
 pub use chat::Chat;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rejoinder_tests::{Gateway, GatewayBuilder, Hook, Process, eventually};
+use rejoinder_tests::{AgeKey, Gateway, GatewayBuilder, Hook, Process, Reply, ScriptedAgent, eventually};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -241,4 +241,73 @@ async fn a_turn_that_is_cancelled_is_taken_from_its_worker() {
     .await;
     assert_eq!(post(&gateway, &turn, "", json!({ "reply": "too late" })).await, StatusCode::CONFLICT);
     gateway.until_settled().await;
+}
+
+/// The asker opens the answer with a real implementation of age, and nobody else can: not the store, the log nor the operator.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_that_is_sealed_is_read_by_its_asker_alone() {
+    let gateway = fleet("").start().await;
+    let (hook, key) = (gateway.hook("test", TOKEN), AgeKey::new());
+    let _worker = example(&gateway);
+    let asks = |message: &str, seal_to: Option<&str>| {
+        hook.call().json(&json!({ "message": message, "conversation": "ada", "seal_to": seal_to }))
+    };
+
+    let sealed = Reply::of(asks("what is it?", Some(&key.recipient))).await;
+    let plain = Reply::of(asks("and now?", None)).await;
+
+    assert_eq!((sealed.state(), &sealed.body["sealed"]), ("answered", &json!(true)));
+    assert_eq!(key.open(sealed.text()).as_deref(), Some("You said: what is it?"));
+    assert_eq!(AgeKey::new().open(sealed.text()), None, "another key opens it");
+    assert_eq!((plain.text(), &plain.body["sealed"]), ("You said: and now?", &Value::Null));
+    let result = format!("{}/hooks/test/turns/{}", gateway.url(), sealed.turn());
+    let again = Reply::of(gateway.http().get(result).bearer_auth(TOKEN).header("Accept", "text/plain")).await;
+    assert_eq!(again.body, sealed.text());
+    let explained = gateway.explain(&sealed.turn());
+    assert!(explained.contains("(a sealed answer)") && !explained.contains("You said"), "{explained}");
+    assert!(is_stored(&gateway, "You said: and now?") && !is_stored(&gateway, "You said: what is it?"));
+}
+
+/// Whether the text stands in a file of the gateway's data.
+fn is_stored(gateway: &Gateway, text: &str) -> bool {
+    let files = std::fs::read_dir(gateway.data()).expect("a folder").map(|file| file.expect("a file").path());
+    files.filter(|path| path.is_file()).any(|path| {
+        let bytes = std::fs::read(path).expect("it is read");
+        bytes.windows(text.len()).any(|part| part == text.as_bytes())
+    })
+}
+
+/// The worker still has the turn, and may end it without an answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_in_the_clear_is_refused_to_an_asker_who_wants_it_sealed() {
+    let gateway = fleet("").start().await;
+    let (hook, key) = (gateway.hook("test", TOKEN), AgeKey::new());
+    let request = hook.call().json(&json!({ "message": "what is it?", "seal_to": key.recipient }));
+    let accepted = Reply::of(request.header("Prefer", "wait=0")).await;
+
+    let turn = fetch(&gateway).await;
+    assert_eq!(turn["seal_to"], key.recipient);
+    assert_eq!(post(&gateway, &turn, "", json!({ "reply": "the heart" })).await, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(post(&gateway, &turn, "", json!({ "sealed": "the heart" })).await, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(post(&gateway, &turn, "", json!({ "silent": "no idea" })).await, StatusCode::NO_CONTENT);
+
+    let result = hook.until_settled(&accepted.turn()).await;
+    assert_eq!((&result.body["fallback"]["cause"], &result.body["sealed"]), (&json!("silent"), &Value::Null));
+}
+
+/// What a model says is never sealed, so it is not asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_agent_that_cannot_seal_is_not_asked() {
+    let agent = ScriptedAgent::replying("In the clear.").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let (hook, key) = (gateway.hook("test", TOKEN), AgeKey::new());
+
+    let reply = Reply::of(hook.call().json(&json!({ "message": "what is it?", "seal_to": key.recipient }))).await;
+    let refused = Reply::of(hook.call().json(&json!({ "message": "what is it?", "seal_to": "age1nobody" }))).await;
+
+    assert_eq!((reply.text(), &reply.body["fallback"]["cause"]), (FAILED, &json!("error")));
+    assert_eq!((refused.status, &refused.body["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("seal_to")));
+    assert!(agent.calls().is_empty());
+    let explained = gateway.explain(&reply.turn());
+    assert!(explained.contains("is to be sealed to the key of the asker"), "{explained}");
 }
