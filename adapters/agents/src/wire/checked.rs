@@ -32,11 +32,13 @@ impl WireObject {
 
     /// Checks that it says nothing of an answer that is to be sealed.
     fn check_nothing_in_the_clear(&self) -> Result<(), String> {
-        let Self { rewrite, text, send, end, .. } = self;
+        let Self { rewrite, text, activity, title, send, end, .. } = self;
         let note = end.defer.as_ref().is_some_and(|defer| defer.note.is_some());
         let keys = [
             ("text", text.is_some()),
             ("rewrite", rewrite.is_some()),
+            ("activity", activity.is_some()),
+            ("title", title.is_some()),
             ("send", send.is_some()),
             ("reply", end.reply.is_some()),
             ("react", end.react.is_some()),

@@ -229,7 +229,8 @@ impl<'a> WireTurn<'a> {
 
     /// A digest of what is asked. Of what another run of the turn may have anew, nothing is in it.
     pub(crate) fn digest(turn: &'a AgentTurn) -> String {
-        let mut asked = Self { attempt: 0, deadline: String::new(), history: Vec::new(), ..Self::with(turn, false) };
+        let asked = Self { attempt: 0, deadline: String::new(), history: Vec::new(), ..Self::with(turn, false) };
+        let mut asked = Self { last_answer: None, ..asked };
         asked.use_up_approvals();
         let json = serde_json::to_vec(&asked).expect("texts and lists serialise to JSON");
         format!("{:x}", Sha256::digest(json))
