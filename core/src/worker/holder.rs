@@ -2,7 +2,7 @@
 
 use tracing::warn;
 
-use super::input::Inputs;
+use super::{handoff::STOPPED, input::Inputs};
 use crate::{
     events::Run,
     model::TurnId,
@@ -47,5 +47,9 @@ impl Inputs {
 }
 
 fn ended_with_the_process(run: &RunRecord) -> bool {
-    run.end.as_deref() == Some("crashed") || run.detail.as_deref() == Some(GATEWAY_STOPPED)
+    match run.end.as_deref() {
+        Some("crashed") => true,
+        Some(STOPPED) => run.detail.as_deref() == Some(GATEWAY_STOPPED),
+        _ => false,
+    }
 }

@@ -12,7 +12,7 @@ use super::{
     command::{Command, Done, Refused},
     desk::{Change, Desk, Entry},
     kept,
-    leases::{Worker, logged},
+    leases::{KeptLease, Worker, logged},
     purpose::Purpose,
     room::ROOM,
     section::{PullSection, WorkerSection},
@@ -94,6 +94,14 @@ impl Pull {
         }
     }
 
+    /// Whether a worker of before the start may have a turn by the present configuration.
+    fn still_takes(&self, worker: &Worker, turn: &AgentTurn) -> bool {
+        if !worker.has_own_token {
+            return self.token.is_some();
+        }
+        self.section.workers.get(&*worker.name).is_some_and(|section| section.takes(&turn.conversation.channel))
+    }
+
     /// Hears what the workers say about a run until one has answered, or the last lease has ended.
     async fn attend(
         &self,
@@ -103,10 +111,10 @@ impl Pull {
     ) -> Result<Outcome, AgentError> {
         let turn = &entry.work.turn;
         let mut said = Said::of(&self.name, turn, events);
-        let (mut is_given, mut has_text) = (entry.is_adopted, false);
+        let (mut is_given, mut has_said) = (entry.is_adopted, false);
         if entry.is_adopted {
             tracing::info!(agent = &*self.name, turn_id = %turn.turn, "a worker has a turn still, from before the start");
-            self.keep(entry, events).await;
+            self.keep(entry, events, true).await;
             events.shown(WireTurn::input(turn)).await;
         }
         loop {
@@ -114,7 +122,7 @@ impl Pull {
                 // First, so that what arrived in time counts.
                 biased;
                 Some(command) = arriving.recv() => {
-                    match self.hear(command, entry, events, (&mut said, &mut has_text)).await {
+                    match self.hear(command, entry, events, (&mut said, &mut has_said)).await {
                         None => continue,
                         Some(Ok(())) => return said.into_outcome(),
                         Some(Err(error)) => return Err(error),
@@ -123,9 +131,12 @@ impl Pull {
                 change = entry.change() => change,
             };
             match change {
+                Change::Heard if has_said => {}
+                Change::Heard => self.keep(entry, events, false).await,
+                Change::Leased if entry.has_kept() => {}
                 Change::Leased => {
-                    self.keep(entry, events).await;
-                    has_text = false;
+                    self.keep(entry, events, false).await;
+                    has_said = false;
                     if !std::mem::replace(&mut is_given, true) {
                         events.shown(WireTurn::input(turn)).await;
                     }
@@ -133,6 +144,8 @@ impl Pull {
                 Change::Ended { worker, is_last } => {
                     let (agent, turn_id) = (&*self.name, turn.turn);
                     tracing::warn!(agent, %turn_id, worker = &*worker, "a worker let its lease end without an answer");
+                    // No start is to let it begin anew. If this cannot be stored, that costs a lease.
+                    let _ = kept::forget(turn, events).await;
                     if said.is_sent() {
                         return Ok(Outcome::Silent("answered with `send`".to_owned()));
                     }
@@ -146,12 +159,12 @@ impl Pull {
         }
     }
 
-    /// Stores the lease that a worker has, which then gets the turn.
-    async fn keep(&self, entry: &Entry, events: &RunEvents) {
+    /// Stores the lease that a worker has, which then gets the turn. `is_silent`: it has not been heard since the start.
+    async fn keep(&self, entry: &Entry, events: &RunEvents, is_silent: bool) {
         let Some(held) = entry.lease() else { return };
         let lease = Arc::clone(&held.lease);
-        kept::keep(&self.name, &entry.work.turn, held, events).await;
-        entry.work.is_kept(lease);
+        kept::keep(&self.name, &entry.work.turn, KeptLease { is_silent, ..held }, events).await;
+        entry.work.note_kept(lease);
     }
 
     /// Hears what a worker says. Returns how the run ends, if it ends.
@@ -160,9 +173,9 @@ impl Pull {
         command: Command,
         entry: &Entry,
         events: &RunEvents,
-        (said, has_text): (&mut Said<'_>, &mut bool),
+        (said, has_said): (&mut Said<'_>, &mut bool),
     ) -> Option<End> {
-        let (result, end) = match self.say(&command, entry, events, (said, has_text)).await {
+        let (result, end) = match self.say(&command, entry, events, (said, has_said)).await {
             Ok((done, end)) => (Ok(done), end),
             Err(refused) => (Err(refused), None),
         };
@@ -177,15 +190,15 @@ impl Pull {
         command: &Command,
         entry: &Entry,
         events: &RunEvents,
-        (said, has_text): (&mut Said<'_>, &mut bool),
+        (said, has_said): (&mut Said<'_>, &mut bool),
     ) -> Result<(Done, Option<End>), Refused> {
         let Command { lease, worker, objects, purpose, .. } = command;
         // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
         let mut until = entry.renew(lease, worker).map_err(Refused::NotHeld)?;
         let objects = objects.check(*purpose, said).map_err(Refused::Wrong)?;
-        if *purpose == Purpose::Events && !*has_text && objects.iter().any(CheckedObject::has_text) {
+        if *purpose == Purpose::Events && !*has_said && objects.iter().any(CheckedObject::says_a_part) {
             kept::forget(&entry.work.turn, events).await.map_err(|_| Refused::NotStored)?;
-            *has_text = true;
+            *has_said = true;
         }
         let mut end = None;
         for object in objects {
@@ -233,12 +246,14 @@ impl AgentRuntime for Pull {
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         let (commands, mut arriving) = mpsc::channel(1);
-        let kept = kept::of(&self.name, &turn);
+        let kept = kept::of(&self.name, &turn).filter(|kept| self.still_takes(&kept.worker, &turn));
         let entry = self.desk.enter(turn, commands, kept);
-        tokio::select! {
+        let end = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
             end = self.attend(&entry, &events, &mut arriving) => end,
-        }
+        };
+        entry.end();
+        end
     }
 }

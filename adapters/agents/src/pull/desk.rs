@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -32,6 +32,10 @@ pub(super) struct Work {
     is_leased: Notify,
     /// The latest lease that is stored, if it is of those that are.
     kept: watch::Sender<Option<Lease>>,
+    /// Whether the worker of before the start has not been heard since.
+    is_silent: AtomicBool,
+    /// Wakes the run when it is.
+    is_heard: Notify,
 }
 
 impl Work {
@@ -42,8 +46,14 @@ impl Work {
         }
     }
 
+    fn hear(&self) {
+        if self.is_silent.swap(false, Ordering::Relaxed) {
+            self.is_heard.notify_one();
+        }
+    }
+
     /// Notes that a lease is stored: its worker may have the turn.
-    pub(super) fn is_kept(&self, lease: Lease) {
+    pub(super) fn note_kept(&self, lease: Lease) {
         self.kept.send_replace(Some(lease));
     }
 
@@ -57,6 +67,8 @@ impl Work {
 pub(super) enum Change {
     /// A worker has it now.
     Leased,
+    /// The worker of before the start has been heard.
+    Heard,
     /// A worker lost it.
     Ended { worker: Arc<str>, is_last: bool },
 }
@@ -96,17 +108,24 @@ impl Desk {
         kept: Option<KeptLease>,
     ) -> Entry {
         let (id, attempt, now) = (turn.turn, turn.attempt, Instant::now());
-        let work =
-            Arc::new(Work { turn, began: now, commands, is_leased: Notify::new(), kept: watch::Sender::default() });
         let leases = &mut self.state.lock().leases;
         let kept = kept.filter(|_| leases.may_adopt(now));
         let is_adopted = kept.is_some();
+        let work = Arc::new(Work {
+            turn,
+            began: now,
+            commands,
+            is_leased: Notify::new(),
+            kept: watch::Sender::default(),
+            is_silent: is_adopted.into(),
+            is_heard: Notify::new(),
+        });
         let number = match kept {
             Some(kept) => leases.adopt(id, attempt, Arc::clone(&work), kept, now),
             None => leases.add(id, attempt, Arc::clone(&work)),
         };
         self.offered.notify_waiters();
-        Entry { desk: Arc::clone(self), number, work, is_adopted }
+        Entry { desk: Arc::clone(self), number, work, is_adopted, is_over: false }
     }
 
     /// Waits for a run, until `deadline` or until `stop`.
@@ -154,12 +173,15 @@ impl Desk {
 
     /// The run of a good lease, which `worker` uses now.
     pub(super) fn holder(&self, turn: TurnId, lease: &str, worker: &Worker) -> Result<Arc<Work>, NotHeld> {
-        self.state.lock().leases.holder(turn, lease, worker, Instant::now())
+        let work = self.state.lock().leases.holder(turn, lease, worker, Instant::now())?;
+        work.hear();
+        Ok(work)
     }
 
     /// Lets a lease begin anew. Returns when it ends.
     pub(super) fn renew(&self, turn: TurnId, lease: &str, worker: &Worker) -> Result<Timestamp, NotHeld> {
         let (work, until) = self.state.lock().leases.renew(turn, lease, worker, Instant::now())?;
+        work.hear();
         Ok(work.time_at(until))
     }
 
@@ -243,6 +265,7 @@ pub(super) struct Entry {
     pub(super) work: Arc<Work>,
     /// Whether a worker had it from the beginning, with a lease of the process before.
     pub(super) is_adopted: bool,
+    is_over: bool,
 }
 
 impl Entry {
@@ -259,6 +282,7 @@ impl Entry {
             tokio::select! {
                 () = ends => {}
                 () = self.work.is_leased.notified() => return Change::Leased,
+                () = self.work.is_heard.notified() => return Change::Heard,
             }
             let (worker, is_last) = match self.desk.expire(self.number, &self.work) {
                 Expiry::None => continue,
@@ -275,9 +299,19 @@ impl Entry {
         self.desk.state.lock().leases.lease(self.number)
     }
 
+    /// Whether the lease that a worker has is the latest that is stored.
+    pub(super) fn has_kept(&self) -> bool {
+        self.lease().is_some_and(|held| self.work.kept.borrow().as_ref() == Some(&held.lease))
+    }
+
     /// Lets a lease begin anew, if it is a good one. Returns when it ends.
     pub(super) fn renew(&self, lease: &str, worker: &Worker) -> Result<Timestamp, NotHeld> {
         self.desk.renew(self.work.turn.turn, lease, worker)
+    }
+
+    /// Takes the run out, because it has ended.
+    pub(super) fn end(mut self) {
+        self.is_over = true;
     }
 
     /// Takes the run out, because the worker that has it has answered. Returns the name of the worker.
@@ -288,7 +322,9 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.desk.state.lock().leases.remove(self.number);
+        // A run that did not end by itself is one that the gateway left because it stops.
+        let is_left = !self.is_over && self.work.turn.tools.is_none();
+        self.desk.state.lock().leases.remove(self.number, is_left);
     }
 }
 
@@ -304,12 +340,15 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    /// Waits until the lease is stored, or the run has ended.
-    pub(super) async fn kept(&self) {
+    /// Waits until the lease is stored, with which it begins, or the run has ended.
+    pub(super) async fn kept(&mut self) {
         let mut kept = self.work.kept.subscribe();
         tokio::select! {
             _ = kept.wait_for(|kept| kept.as_ref() == Some(&self.lease)) => {}
             () = self.work.commands.closed() => {}
+        }
+        if let Some(until) = self.desk.state.lock().leases.begin(&self.lease, Instant::now()) {
+            self.until = self.work.time_at(until);
         }
     }
 

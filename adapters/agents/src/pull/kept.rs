@@ -20,7 +20,8 @@ struct Note {
 /// The lease that a worker had of this turn when the process before ended, if it was asked the same.
 pub(super) fn of(agent: &str, turn: &AgentTurn) -> Option<KeptLease> {
     let note: Note = serde_json::from_str(turn.holder.as_deref()?).ok()?;
-    (turn.tools.is_none() && note.agent == agent && note.asked == WireTurn::digest(turn)).then_some(note.kept)
+    let is_asked = turn.tools.is_none() && note.agent == agent && note.asked == WireTurn::digest(turn);
+    (is_asked && !note.kept.is_silent).then_some(note.kept)
 }
 
 /// Stores the lease of a run, before its worker gets the turn. Not of one whose worker calls tools: their calls are in this process.

@@ -16,6 +16,12 @@ use tokio::time::Instant;
 /// How many answered leases are remembered, to tell a worker that repeats its answer that it counted.
 const ANSWERED: usize = 1024;
 
+/// How many leases are remembered of runs that the gateway left because it stops.
+const LEFT: usize = 1024;
+
+/// For how long after the start leases of the process before may come to life again, at most.
+const LONGEST_START: Duration = Duration::from_mins(1);
+
 /// The number of a run in this process.
 pub(super) type RunNumber = u64;
 
@@ -67,8 +73,8 @@ pub(super) enum NotHeld {
     /// It ended: by its time, because the run ended, or because it never was the turn's.
     #[error("this lease is not, or no longer, that of the turn")]
     Ended,
-    /// It was given by the process before this one, which has just begun: its run may not have begun again.
-    #[error("this lease is from before the start, and its turn may follow")]
+    /// The gateway stops or has just begun: the run of this lease may begin again.
+    #[error("the run of this lease may begin again after a start")]
     NotYet,
     /// Its worker has answered.
     #[error("the turn was answered with this lease")]
@@ -94,6 +100,9 @@ pub(super) enum Expiry {
 pub(super) struct KeptLease {
     pub(super) lease: Lease,
     pub(super) worker: Worker,
+    /// Whether its worker has not been heard since a start: another start does not let it begin anew.
+    #[serde(default)]
+    pub(super) is_silent: bool,
 }
 
 /// A run that was given to a worker.
@@ -121,6 +130,8 @@ pub(super) struct Leases<R> {
     held: HashMap<Lease, RunNumber>,
     last: RunNumber,
     answered: VecDeque<(TurnId, Lease)>,
+    /// The leases of runs that the gateway left because it stops.
+    left: VecDeque<Lease>,
 }
 
 struct Run<R> {
@@ -148,13 +159,14 @@ impl<R: Clone> Leases<R> {
         Self {
             length,
             mark,
-            settled: now + length,
+            settled: now + length.min(LONGEST_START),
             most,
             runs: HashMap::new(),
             queue: VecDeque::new(),
             held: HashMap::new(),
             last: 0,
             answered: VecDeque::new(),
+            left: VecDeque::new(),
         }
     }
 
@@ -169,8 +181,8 @@ impl<R: Clone> Leases<R> {
     /// Adds a run whose worker may be at work still, and lets its lease begin anew. A dead worker costs one lease.
     pub(super) fn adopt(&mut self, turn: TurnId, attempt: u32, work: R, kept: KeptLease, now: Instant) -> RunNumber {
         self.last += 1;
-        let KeptLease { lease, worker } = kept;
-        let held = Held { lease: Arc::clone(&lease), until: now + self.length, worker, is_used: true };
+        let KeptLease { lease, worker, .. } = kept;
+        let held = Held { lease: Arc::clone(&lease), until: now + self.length, worker, is_used: false };
         self.runs.insert(self.last, Run { turn, attempt, work, grants: 1, lost: 0, held: Some(held) });
         self.held.insert(lease, self.last);
         self.last
@@ -258,7 +270,15 @@ impl<R: Clone> Leases<R> {
     /// The lease of a run, and whose it is; `None` if it has none.
     pub(super) fn lease(&self, number: RunNumber) -> Option<KeptLease> {
         let Held { lease, worker, .. } = self.runs.get(&number)?.held.as_ref()?;
-        Some(KeptLease { lease: Arc::clone(lease), worker: worker.clone() })
+        Some(KeptLease { lease: Arc::clone(lease), worker: worker.clone(), is_silent: false })
+    }
+
+    /// Lets a lease begin now that its worker gets the turn. Returns when it ends; `None` if it has ended.
+    pub(super) fn begin(&mut self, lease: &str, now: Instant) -> Option<Instant> {
+        let run = self.runs.get_mut(self.held.get(lease)?)?;
+        let held = run.held.as_mut()?;
+        held.until = now + self.length;
+        Some(held.until)
     }
 
     /// When the lease of a run ends; `None` if it has none.
@@ -281,10 +301,15 @@ impl<R: Clone> Leases<R> {
         Expiry::Queued { worker }
     }
 
-    /// Takes a run out, however it ended. Its lease is over.
-    pub(super) fn remove(&mut self, number: RunNumber) {
+    /// Takes a run out, however it ended. Its lease is over, unless the run may begin again after a start (`is_left`).
+    pub(super) fn remove(&mut self, number: RunNumber, is_left: bool) {
         match self.runs.remove(&number).map(|run| run.held) {
-            Some(Some(held)) => drop(self.held.remove(&held.lease)),
+            Some(Some(held)) => {
+                self.held.remove(&held.lease);
+                if is_left && self.left.len() < LEFT {
+                    self.left.push_back(held.lease);
+                }
+            }
             Some(None) => self.queue.retain(|queued| *queued != number),
             None => {}
         }
@@ -309,9 +334,10 @@ impl<R: Clone> Leases<R> {
         let Some(number) = self.held.get(lease) else {
             let is_answered = self.answered.iter().any(|(_, answered)| **answered == *lease);
             let is_early = || self.may_adopt(now) && secret(lease).is_some_and(|secret| !self.is_own(secret));
+            let is_left = || self.left.iter().any(|left| **left == *lease);
             return Err(match is_answered {
                 true => NotHeld::Answered,
-                false if is_early() => NotHeld::NotYet,
+                false if is_left() || is_early() => NotHeld::NotYet,
                 false => NotHeld::Ended,
             });
         };
@@ -554,7 +580,7 @@ mod tests {
         let (_, lease) = bench.next().unwrap();
 
         for run in ["a", "b", "b"] {
-            bench.leases.remove(bench.turns[run].1);
+            bench.leases.remove(bench.turns[run].1, false);
         }
         assert_eq!(bench.renew("a", &lease), Err(NotHeld::Ended));
         assert_eq!(bench.next(), None);

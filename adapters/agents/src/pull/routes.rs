@@ -80,7 +80,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
     let deadline = Instant::now() + wait_of(&parts)?;
     let takes = |turn: &AgentTurn| caller.takes(&turn.conversation.channel);
     let asking = Asking { worker: &caller.worker, takes: &takes };
-    let Some(offer) = agent.desk.next(asking, deadline, &agent.stop_waiting).await else {
+    let Some(mut offer) = agent.desk.next(asking, deadline, &agent.stop_waiting).await else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     offer.kept().await;
@@ -278,12 +278,13 @@ impl Pull {
         what: &'static str,
     ) -> Problem {
         let (agent, worker, lease) = (&*self.name, &*caller.worker.name, lease.map(logged));
-        tracing::warn!(agent, turn_id = %turn, worker, lease, what, %why, "what a worker sent with this lease is not used");
+        if why == NotHeld::NotYet {
+            tracing::debug!(agent, turn_id = %turn, worker, lease, what, "a worker is to send this again");
+        } else {
+            tracing::warn!(agent, turn_id = %turn, worker, lease, what, %why, "what a worker sent with this lease is not used");
+        }
         let (name, title, detail) = match why {
-            NotHeld::NotYet => return later("the gateway has just begun; send it again with the same lease"),
-            NotHeld::Ended if self.stop_waiting.is_cancelled() => {
-                return later("the gateway stops; send it again with the same lease");
-            }
+            NotHeld::NotYet => return later("the gateway stops or has just begun; send it again with the same lease"),
             NotHeld::Ended => (
                 "lease-ended",
                 "Conflict: the lease is over",

@@ -71,9 +71,9 @@ pub(crate) struct CheckedObject {
 }
 
 impl CheckedObject {
-    /// Whether it says something of the answer's text.
-    pub(crate) const fn has_text(&self) -> bool {
-        self.rewrite.is_some() || self.text.is_some()
+    /// Whether it says something of the answer before the end.
+    pub(crate) const fn says_a_part(&self) -> bool {
+        self.rewrite.is_some() || self.text.is_some() || self.send.is_some()
     }
 
     /// Whether it ends the run.

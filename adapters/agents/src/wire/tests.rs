@@ -492,7 +492,8 @@ fn an_agent_is_told_to_which_key_its_answer_is_to_be_sealed() {
 async fn a_sealed_answer_is_passed_on_as_it_is() {
     let armour = include_str!("sealed_by_age.txt");
 
-    let mut heard = hear(&to_be_sealed(), &[json!({"usage": {"input_tokens": 7, "output_tokens": 3}, "sealed": armour})]).await;
+    let mut heard =
+        hear(&to_be_sealed(), &[json!({"usage": {"input_tokens": 7, "output_tokens": 3}, "sealed": armour})]).await;
 
     assert_eq!(heard.end(), Ok(Outcome::Reply(Reply::sealed(armour))));
 }

@@ -195,20 +195,24 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
         member: (number == 1).then(|| "second".into()),
         ..RunEnd::new(turn.id, number, at(4), "failed".to_owned(), Some("500".to_owned()))
     };
+    let handed_out = |number, holder: &str| {
+        let holders = vec![RunHolder { turn: turn.id, number, holder: holder.to_owned() }];
+        Transition { holders, ..Transition::default() }
+    };
+    done(&*store, handed_out(1, "a worker")).await;
     let ended = Transition {
         runs_ended: vec![end(1, Some(usage)), end(2, None)],
         runs_started: vec![turn.run(2), turn.run(3)],
         ..Transition::default()
     };
     done(&*store, ended).await;
-    for (number, holder) in [(1, "a worker"), (3, "a worker"), (1, "another one"), (3, "")] {
-        let holders = vec![RunHolder { turn: turn.id, number, holder: holder.to_owned() }];
-        done(&*store, Transition { holders, ..Transition::default() }).await;
+    for (number, holder) in [(2, "a worker"), (3, "a worker"), (2, "another one"), (3, "")] {
+        done(&*store, handed_out(number, holder)).await;
     }
 
     let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
     let holders: Vec<_> = dossier.runs.iter().map(|run| run.holder.as_deref()).collect();
-    assert_eq!(holders, [Some("another one"), None, None]);
+    assert_eq!(holders, [None, Some("another one"), None], "it goes with the end of a run, and when it is taken back");
     assert_eq!(dossier.turn.runs, 3);
     let runs: Vec<_> = dossier.runs.iter().map(|run| (run.number, run.end.as_deref(), run.usage)).collect();
     assert_eq!(runs, [(1, Some("failed"), Some(usage)), (2, Some("failed"), None), (3, None, None)]);

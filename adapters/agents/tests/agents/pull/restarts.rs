@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     turns::until,
-    worker::{Held, Served, lasting},
+    worker::{Held, Served, lasting, section_of},
 };
 use crate::double::{self, turn};
 
@@ -106,14 +106,75 @@ async fn a_worker_that_died_with_the_gateway_costs_one_lease() {
     assert_eq!(run.reply().await.as_deref(), Some("another one's"));
 }
 
+/// What it has sent may be the answer, which is not known to another run.
+#[tokio::test]
+async fn a_worker_that_has_sent_a_message_loses_its_turn_with_the_process() {
+    let sends = async |held: &Held| {
+        assert_eq!(held.report(json!([{ "send": "Wait." }])).await, StatusCode::OK);
+    };
+    let (_held, again, _served) = restarted(lasting(LONG), sends).await;
+
+    assert_eq!(again.holder, None);
+}
+
+/// A worker that nobody has heard since a start is not waited for after another one.
+#[tokio::test]
+async fn a_dead_worker_costs_one_lease_however_often_the_gateway_starts() {
+    let (_held, again, served) = restarted(lasting(LONG), async |_| {}).await;
+    let run = Run::of(&served, again.clone());
+    until_adopted(&served).await;
+    until("it is stored", || *run.holder.lock() != again.holder).await;
+    let holder = run.holder.lock().clone();
+    run.running.abort();
+
+    let third = Served::with(lasting(LONG)).await;
+    let run = Run::of(&third, AgentTurn { holder, attempt: 3, ..again });
+    let other = third.worker().next().await;
+    assert_eq!(other.answer(json!({ "reply": "at once" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("at once"));
+}
+
+#[tokio::test]
+async fn a_lease_that_has_ended_is_not_waited_for_after_a_start() {
+    let (first, given) = (Served::with(lasting(SHORT)).await, turn("Hi"));
+    let run = Run::of(&first, given);
+    let _held = first.worker().next().await;
+    assert!(run.holder.lock().is_some());
+
+    until("its lease has ended", || run.holder.lock().is_none()).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_not_configured_any_more_has_no_turn() {
+    let with_gpu = || {
+        let mut section = lasting(LONG);
+        section.workers.insert("worker-of-the-gpu-box".to_owned(), section_of(&[]));
+        section
+    };
+    let (first, given) = (Served::with(with_gpu()).await, turn("Hi"));
+    let run = Run::of(&first, given.clone());
+    first.worker_with("worker-of-the-gpu-box").next().await;
+    let holder = run.holder.lock().clone();
+    run.running.abort();
+
+    let served = Served::with(lasting(LONG)).await;
+    let run = Run::of(&served, AgentTurn { holder, attempt: 2, ..given });
+    let other = served.worker().next().await;
+    assert_eq!(other.answer(json!({ "reply": "another one's" })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some("another one's"));
+}
+
 /// It survives a second restart, too.
 #[tokio::test]
-async fn a_worker_goes_on_after_two_restarts() {
+async fn a_worker_that_is_heard_in_between_goes_on_after_two_restarts() {
     let (held, again, served) = restarted(lasting(LONG), async |_| {}).await;
     let run = Run::of(&served, AgentTurn { attempt: 2, ..again.clone() });
     until_adopted(&served).await;
+    assert_eq!(held.renew().await, StatusCode::OK);
+    until("the second run has the note as well", || *run.holder.lock() == again.holder).await;
     let holder = run.holder.lock().clone();
-    assert_eq!(holder, again.holder, "the second run has the note as well");
     run.running.abort();
 
     let third = Served::with(lasting(LONG)).await;
@@ -176,7 +237,6 @@ async fn while_the_gateway_stops_a_worker_is_told_to_ask_again() {
     let run = Run::of(&served, given);
     let held = served.worker().next().await;
 
-    served.stop_waiting.cancel();
     run.running.abort();
     assert!(run.running.await.is_err());
 

@@ -70,7 +70,8 @@ pub(super) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
 const HAND_OUT: &str = "update runs set holder = nullif(?3, '') where turn_id = ?1 and number = ?2";
 
 const END_RUN: &str =
-    "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6, cost_micros = ?7, currency = ?8, member = ?9
+    "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6, cost_micros = ?7, currency = ?8, member = ?9,
+        holder = case when ?4 in ('crashed', 'stopped') then holder end
     where turn_id = ?1 and number = ?2";
 
 const SELECT_SEQ: &str = "select seq from turns where id = ?";
