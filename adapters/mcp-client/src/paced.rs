@@ -39,6 +39,11 @@ impl Paced {
     pub(crate) fn new(http: Client) -> Self {
         Self { http, pace: Arc::default() }
     }
+
+    /// How long to wait before a stream is opened. One that goes on after an event may be that of a call: it waits for the shortest pause.
+    fn pause(&self, last_event: Option<&str>) -> Duration {
+        if last_event.is_some() { SHORTEST } else { self.pace.lock().pause(Instant::now()) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -109,8 +114,7 @@ impl StreamableHttpClient for Paced {
         token: Option<String>,
         headers: Headers,
     ) -> Outcome<BoxedSseResponse> {
-        let pause = self.pace.lock().pause(Instant::now());
-        sleep(pause).await;
+        sleep(self.pause(last_event.as_deref())).await;
         self.http.get_stream(uri, session, last_event, token, headers).await
     }
 
@@ -123,8 +127,7 @@ impl StreamableHttpClient for Paced {
         headers: Headers,
         most: usize,
     ) -> Outcome<BoxedSseResponse> {
-        let pause = self.pace.lock().pause(Instant::now());
-        sleep(pause).await;
+        sleep(self.pause(last_event.as_deref())).await;
         self.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most).await
     }
 }
@@ -132,6 +135,18 @@ impl StreamableHttpClient for Paced {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What one stream does costs no call.
+    #[test]
+    fn a_stream_that_goes_on_waits_for_the_shortest_pause() {
+        let paced = Paced::new(Client::new());
+
+        let anew = [0; 3].map(|_| paced.pause(None));
+        let on = [0; 3].map(|_| paced.pause(Some("7")));
+
+        assert!(anew[2] > SHORTEST, "{anew:?}");
+        assert_eq!(on, [SHORTEST; 3]);
+    }
 
     #[test]
     fn pauses_grow_until_a_stream_lasts() {
