@@ -112,8 +112,9 @@ fn http_json(url: &Url, tenant: Option<&str>, method: Method, mut params: Value)
     };
     let mut url = url.clone();
     let segments: Vec<_> = tenant.into_iter().chain(path.iter().map(String::as_str)).collect();
-    // A URL has no such segments: it would be another one.
-    if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+    // A URL has no such segments: it would be another one. What comes after a colon is what is done with a task.
+    let is_ambiguous = |part: &str| matches!(part, "" | "." | "..") || part.chars().any(char::is_control);
+    if segments.iter().any(|segment| is_ambiguous(segment)) || id.contains(':') {
         return Err(CallError::Broken("an id of its task or tenant cannot be part of a URL".to_owned()));
     }
     if let Ok(mut path) = url.path_segments_mut() {
@@ -139,7 +140,8 @@ struct HttpErrorBody {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct HttpError {
-    code: Option<u16>,
+    /// A number, of most servers.
+    code: Value,
     status: Option<String>,
     message: Option<String>,
     details: Option<Vec<Value>>,
@@ -152,19 +154,25 @@ impl HttpError {
 
     /// `status` is that of the response. An event has none.
     fn into_call_error(self, status: Option<StatusCode>) -> CallError {
-        let code = status.map(|status| status.as_u16()).or(self.code);
+        let code = status.map(|status| u64::from(status.as_u16())).or_else(|| self.code.as_u64());
         let message = self.message.unwrap_or_default();
         let reason = self.details.iter().flatten().find_map(|detail| detail["reason"].as_str());
         let known = match (reason, code) {
             (Some(reason), _) => code_of(reason),
-            (None, Some(404)) => Some(TASK_NOT_FOUND),
-            (None, Some(400)) => Some(INVALID_PARAMS),
+            // Of another error of that status a proxy may be the author.
+            (None, Some(404)) if self.status.as_deref() == Some("NOT_FOUND") => Some(TASK_NOT_FOUND),
+            (None, Some(400)) if self.status.as_deref() == Some("INVALID_ARGUMENT") => Some(INVALID_PARAMS),
             (None, _) => None,
         };
         if let Some(code) = known {
             return CallError::Rpc(RpcError { code, message });
         }
-        let name = reason.map(ToOwned::to_owned).or(self.status).unwrap_or_default();
+        // Operators see it: words that people wrote are no name.
+        let is_name = |name: &&str| {
+            name.len() <= 64
+                && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+        };
+        let name = reason.or(self.status.as_deref()).filter(is_name).unwrap_or_default();
         let code = code.map(|code| code.to_string()).unwrap_or_default();
         CallError::Refused { status: format!("{code} {name}").trim().to_owned(), message }
     }
