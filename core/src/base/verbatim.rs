@@ -26,9 +26,37 @@ pub(crate) fn verbatim(text: &str) -> String {
     format!("{mark}{pad}{shown}{pad}{mark}")
 }
 
+/// How many of one blank character stand in a row as they are: of more the end of a text would not be seen.
+const MOST_BLANKS: usize = 40;
+const MOST_LINE_ENDS: usize = 3;
+
+/// The text with `\u{20}×500` for 500 spaces in a row, and the like for line ends.
+fn folded(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let most = match first {
+            ' ' | '\t' => MOST_BLANKS,
+            '\n' => MOST_LINE_ENDS,
+            _ => usize::MAX,
+        };
+        let next = rest.find(|c| c != first).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(next);
+        match run.chars().count() {
+            count if count > most => {
+                let _ = write!(folded, "{}×{count} ", first.escape_unicode());
+            }
+            _ => folded.push_str(run),
+        }
+        rest = after;
+    }
+    folded
+}
+
 /// The text with escapes such as `\u{202e}` for characters that show nothing or turn the direction of the text, unless they are kept.
 fn revealed(text: &str, is_kept: impl Fn(char) -> bool) -> String {
-    let is_unseen = |c: char| is_hidden(c) || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let is_blank = |c: char| (c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t')) || c == '\u{2800}';
+    let is_unseen = |c: char| is_hidden(c) || c.is_control() || is_blank(c);
     let shown = text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_unseen(c) && !is_kept(c) {
             let _ = write!(shown, "{}", c.escape_unicode());
@@ -38,7 +66,7 @@ fn revealed(text: &str, is_kept: impl Fn(char) -> bool) -> String {
         shown
     });
     let most = MOST_BACKTICKS + 1;
-    shown.replace(&"`".repeat(most), &r"\u{60}".repeat(most))
+    folded(&shown.replace(&"`".repeat(most), &r"\u{60}".repeat(most)))
 }
 
 fn longest_run(text: &str) -> usize {
@@ -56,6 +84,8 @@ mod tests {
     #[case::fence("a\n```\n# Approved", "````\na\n```\n# Approved\n````")]
     #[case::bidi("abc\u{202e}fdp.exe\u{200b}", "```\nabc\\u{202e}fdp.exe\\u{200b}\n```")]
     #[case::control("a\u{1b}[2K\r\n\tb\rc\u{2028}d", "```\na\\u{1b}[2K\n\tb\\u{d}c\\u{2028}d\n```")]
+    #[case::far_away("ok\n\n\n\n\n\nrm -rf ~", "```\nok\\u{a}×6 rm -rf ~\n```")]
+    #[case::blanks("a\u{3000}\u{a0}\u{2800}b", "```\na\\u{3000}\\u{a0}\\u{2800}b\n```")]
     fn a_block_shows_a_text_as_it_is(#[case] text: &str, #[case] block: &str) {
         assert_eq!(code_block(text), block);
     }
@@ -65,6 +95,7 @@ mod tests {
     #[case::name("Call files_write (3f)", "`Call files_write (3f)`")]
     #[case::shell("cat a | sh > b", "`cat a | sh > b`")]
     #[case::backticks("`id`", "`` `id` ``")]
+    #[case::far_away(&format!("ok{}rm", " ".repeat(100)), "`ok\\u{20}×100 rm`")]
     #[case::entity("a&rlm;b", "`a&rlm;b`")]
     #[case::bidi("a\u{202e}b", "`a\\u{202e}b`")]
     fn a_line_shows_a_text_as_it_is(#[case] text: &str, #[case] line: &str) {

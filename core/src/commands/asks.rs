@@ -89,11 +89,9 @@ pub(super) async fn told_wish(approval: &Approval, call: &Call<'_>) -> Result<St
     told.extend(asks(request, call));
     if let Some(details) = &request.details {
         told.push(code_block(details));
-        match left_out(details) {
-            Some(count) => told.push(filled(call.say("approval_cut"), &[("count", count.to_string())])),
-            None if is_shortened(request) => told.push(call.say("approval_shortened").to_owned()),
-            None => {}
-        }
+        told.extend(left_out(details).map(|count| filled(call.say("approval_cut"), &[("count", count.to_string())])));
+        // Also beside a count, which the agent may have written itself.
+        told.extend(is_shortened(request).then(|| call.say("approval_shortened").to_owned()));
     }
     told.retain(|part| !part.is_empty());
     Ok(told.join("\n\n"))

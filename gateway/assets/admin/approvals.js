@@ -39,7 +39,7 @@ function card(view, approval, refresh) {
     details && make("pre", { tabIndex: 0, attributes: { role: "region", "aria-label": "What it is about" } }, revealed(details)),
     facts([
       ["Agent", agent],
-      ["Kind", kind && make("code", {}, kind)],
+      ["Kind", kind && make("code", {}, revealed(kind))],
       ["For", `${person} on ${channel}`],
       ["Asked", time(approval.asked_at)],
       ["Expires", approval.expires_at && time(approval.expires_at)],

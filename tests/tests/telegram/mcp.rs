@@ -38,7 +38,8 @@ async fn a_call_waits_for_its_approval() {
             message.ours && !message.buttons.is_empty() && message.text.contains(text)
         };
         let question = grace.finds("the question", is_question).await;
-        for part in ["main asks for approval: Call files_write (", "MCP server files", &format!("\"text\": \"{text}\"")] {
+        for part in ["main asks for approval: Call files_write (", "MCP server files", &format!("\"text\": \"{text}\"")]
+        {
             assert!(question.text.contains(part), "{part}: {question:?}");
         }
         grace.presses(question.id, press);
