@@ -77,7 +77,7 @@ impl RejectingLayer {
 impl Layer for RejectingLayer {
     type Pass = ();
 
-    async fn before_read(&self) {}
+    async fn before_read(&self, _method: &'static str) {}
 
     async fn before_write(&self, method: &'static str) -> Result<(), StoreError> {
         match self.rejection {

@@ -3,6 +3,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{
@@ -18,8 +19,8 @@ use crate::{
     model::{
         AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalChange, ApprovalFilter, ApprovalState,
         Author, Capabilities, DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine,
-        Identity, InboundEvent, KnownPeople, LineState, LiveSettings, ScheduleLimits, Settings, Span, Speaker, Surface,
-        TurnId, TurnRecord, TurnTrace,
+        Identity, InboundEvent, KnownPeople, LastAnswer, LineState, LiveSettings, ScheduleLimits, SessionId, Settings, Span,
+        Speaker, Surface, TurnId, TurnRecord, TurnTrace,
     },
     operator::own_commands,
     people::People,
@@ -41,6 +42,9 @@ const NOT_YET: &str = "not_yet";
 
 /// The template for the end of an answer that is too long.
 const CUT_OFF: &str = "cut_off";
+
+/// How often the session of an agent is opened for a run: again when a turn of it was removed meanwhile.
+const MOST_OPENINGS: usize = 5;
 
 /// How many characters the agent gets of a message that is shortened.
 const SHORTENED: usize = 100;
@@ -67,8 +71,19 @@ pub(super) struct PreparedRun {
     pub(super) memory: Option<Memory>,
 }
 
+/// What an agent knows of what was said before.
+struct Remembered {
+    /// Of an agent with a memory of its own.
+    memory: Option<Memory>,
+    own_session: Option<String>,
+    history: Vec<HistoryLine>,
+    last_answer: Option<LastAnswer>,
+}
+
 /// Why a run cannot begin.
 pub(super) enum PrepareError {
+    /// It was stopped before it had begun.
+    Stopped,
     /// The event's content cannot be read.
     Unreadable,
     /// The store cannot read what the run needs, and says so.
@@ -98,7 +113,13 @@ pub(super) fn schedule_limits(
 }
 
 impl Inputs {
-    pub(super) async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<PreparedRun, PrepareError> {
+    /// What a run is given. Ends early if the run is stopped meanwhile.
+    pub(super) async fn prepare(
+        &self,
+        turn: &TurnRecord,
+        run: &Run,
+        stop: &CancellationToken,
+    ) -> Result<PreparedRun, PrepareError> {
         let event = &turn.event;
         if event.kind == EventKind::Unreadable {
             return Err(PrepareError::Unreadable);
@@ -112,13 +133,6 @@ impl Inputs {
         }
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
-        let mut history = self.history(turn, runtime.as_ref()).await.map_err(unread_of("the transcript"))?;
-        let now = self.clock.now();
-        for line in &mut history {
-            note_if_late(line, now);
-        }
-        let last_answer = self.last_answer(turn, runtime.as_ref(), &history).await;
-        let last_answer = last_answer.map_err(unread_of("the last answer"))?;
         let deferred = self.deferred(turn, run).await.map_err(unread_of("the deferral"))?;
         let handoff = self.handoff(turn, run).await.map_err(unread_of("the runs before"))?;
         let holder = self.holder(turn.id, run, runtime.as_ref()).await.map_err(unread_of("the run before"))?;
@@ -128,19 +142,17 @@ impl Inputs {
         // What an agent remembers by itself is not to change either.
         let session = if event.is_on_copy() { turn.id.as_uuid().into() } else { turn.session };
         let deadline = run.started_at + policy.hard_deadline;
-        let (memory, own_session) = match run.handler.agent().filter(|_| runtime.keeps_sessions()) {
-            Some(agent) => {
-                let store = Arc::clone(&self.agent_sessions);
-                let (of, until) = ((agent.clone(), runtime.as_ref()), deadline + GRACE);
-                let opened = Memory::open(store, of, &self.clock, session, until, event.is_on_copy()).await;
-                let (memory, own_session) = opened.map_err(unread_of("the agent's session"))?;
-                (Some(memory), own_session)
-            }
-            None => (None, None),
+        // Before anything is read of the session: this may take long, and turns may be removed meanwhile.
+        let messages =
+            async { (self.message(event, channel, runtime.as_ref()).await, self.messages(&others, run).await) };
+        let (first, more) = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(PrepareError::Stopped),
+            messages = messages => messages,
         };
-        let first = self.message(event, channel, runtime.as_ref()).await;
-        let more = self.messages(&others, run).await;
         let (first, more) = as_albums(event, first, &others, more);
+        let Remembered { memory, own_session, history, last_answer } =
+            self.remembered(turn, run, runtime.as_ref(), session, deadline).await?;
         let AgentMessage { text, forwarded, attachments, quoted, .. } = first;
         // Last, because they are used from now on.
         let approvals = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
@@ -187,6 +199,35 @@ impl Inputs {
             tools: None,
         };
         Ok(PreparedRun { runtime, input, memory })
+    }
+
+    /// Opens the agent's session and reads the transcript, again if a turn of it was removed meanwhile: neither holds that turn.
+    async fn remembered(
+        &self,
+        turn: &TurnRecord,
+        run: &Run,
+        runtime: &dyn AgentRuntime,
+        session: SessionId,
+        deadline: Timestamp,
+    ) -> Result<Remembered, PrepareError> {
+        let read = async |own_session| {
+            let history = self.history(turn, runtime).await.map_err(unread_of("the transcript"))?;
+            let last_answer = self.last_answer(turn, runtime, &history).await.map_err(unread_of("the last answer"))?;
+            Ok::<_, PrepareError>(Remembered { memory: None, own_session, history, last_answer })
+        };
+        let Some(agent) = run.handler.agent().filter(|_| runtime.keeps_sessions()) else {
+            return read(None).await;
+        };
+        for _ in 0..MOST_OPENINGS {
+            let (store, of) = (Arc::clone(&self.agent_sessions), (agent.clone(), runtime));
+            let opened = Memory::open(store, of, &self.clock, session, deadline + GRACE, turn.event.is_on_copy()).await;
+            let (memory, own_session) = opened.map_err(unread_of("the agent's session"))?;
+            let read = read(own_session).await?;
+            if memory.is_current().await.map_err(unread_of("the agent's session"))? {
+                return Ok(Remembered { memory: Some(memory), ..read });
+            }
+        }
+        Err(PrepareError::Unread("turns of the agent's session are removed while it is read".to_owned()))
     }
 
     /// The turns that `turn` answers for as well, in the order in which they came. Those that were cancelled by themselves, and
@@ -254,6 +295,15 @@ impl Inputs {
 
     /// What was said before the turn, as many lines as the runtime wants: the transcript, or what the sender's program tells.
     async fn history(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<HistoryLine>, StoreError> {
+        let mut history = self.lines(turn, runtime).await?;
+        let now = self.clock.now();
+        for line in &mut history {
+            note_if_late(line, now);
+        }
+        Ok(history)
+    }
+
+    async fn lines(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<HistoryLine>, StoreError> {
         if let Some(told) = turn.event.brief.as_ref().and_then(|brief| brief.said_before.as_ref()) {
             let latest = &told[told.len().saturating_sub(runtime.history())..];
             return Ok(latest.iter().map(|line| as_history(line, turn.event.received_at)).collect());

@@ -10,7 +10,7 @@ use super::grace::GRACE;
 use crate::{
     model::{
         AgentName, AgentNotice, AgentSession, AgentSessionChange, MOST_OWN_SESSION, SessionId, SessionNotice,
-        SessionNoticeChange,
+        SessionNoticeChange, TurnId,
     },
     ports::{AgentError, AgentRuntime, AgentSessionStore, SharedClock, StoreError, Transition},
 };
@@ -29,6 +29,8 @@ pub(super) struct Memory {
     is_copy: bool,
     /// The removals of turns before the run.
     removals: u32,
+    /// The removed turns that the agent was still to be told of when the run was prepared.
+    removed: Vec<TurnId>,
 }
 
 impl Memory {
@@ -45,16 +47,24 @@ impl Memory {
         is_copy: bool,
     ) -> Result<(Self, Option<String>), StoreError> {
         let mut kept = store.agent_session(&agent, session).await?;
+        let removed = kept.as_ref().map(|kept| kept.removed.clone()).unwrap_or_default();
         if let Some(known) = kept.take_if(|kept| !kept.removed.is_empty() && !runtime.forgets_turns()) {
             forget_removed(&*store, (&agent, runtime), clock, session, known).await?;
             kept = store.agent_session(&agent, session).await?;
         }
         let removals = kept.as_ref().map_or(0, |kept| kept.removals);
-        let memory = Self { store, agent, session, until, is_copy, removals };
+        let memory = Self { store, agent, session, until, is_copy, removals, removed };
         if is_copy || kept.is_none() {
             memory.keep(None, until).await?;
         }
         Ok((memory, kept.and_then(|kept| kept.own_session)))
+    }
+
+    /// Whether no turn of the session was removed since it was opened.
+    pub(super) async fn is_current(&self) -> Result<bool, StoreError> {
+        let kept = self.store.agent_session(&self.agent, self.session).await?;
+        let is_known = |turn: &TurnId| self.removed.contains(turn);
+        Ok(kept.is_some_and(|kept| kept.removals == self.removals && kept.removed.iter().all(is_known)))
     }
 
     /// Stores the agent's own id of the session. The error is told to the runtime.

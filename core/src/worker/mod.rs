@@ -267,13 +267,14 @@ impl Worker {
     }
 
     /// What a run is given, or why it does not begin.
-    async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<PreparedRun, RunResult> {
+    async fn prepare(&self, turn: &TurnRecord, run: &Run, stop: &CancellationToken) -> Result<PreparedRun, RunResult> {
         let spent = match self.budgets.spent(run, &self.inputs.agents).await {
             Ok(Spent::Members(members)) => members,
             Ok(Spent::Agent(why)) => return Err(RunResult::Spent(why)),
             Err(error) => return Err(RunResult::Unread(unread("what the agent has used of the day", &error))),
         };
-        let prepared = self.inputs.prepare(turn, run).await.map_err(|error| match error {
+        let prepared = self.inputs.prepare(turn, run, stop).await.map_err(|error| match error {
+            PrepareError::Stopped => RunResult::Stopped,
             PrepareError::Unreadable => RunResult::Unreadable,
             PrepareError::Unread(why) => RunResult::Unread(why),
             PrepareError::Failed(error) => RunResult::Returned(Err(error)),
@@ -283,7 +284,8 @@ impl Worker {
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
         let RunTokens { stop, go_on, show } = tokens;
-        let PreparedRun { runtime, input, memory } = match self.prepare(turn, run).await {
+        let PreparedRun { runtime, input, memory } = match self.prepare(turn, run, stop).await {
+            Ok(_) if stop.is_cancelled() => return RunResult::Stopped.into(),
             Ok(prepared) => prepared,
             Err(result) => return result.into(),
         };

@@ -11,9 +11,10 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationRef, Delivery, DeliveryError, InboundEvent, Intake, MemberHealth, Outcome, Receipt, RunEvents,
-    SessionNotice, StoreError, conformance::layered::Layer,
+    AgentError, AgentRuntime, AgentTurn, Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth,
+    ChannelId, ConversationRef, Delivery, DeliveryError, FetchError, InboundEvent, Intake, MemberHealth, Outcome,
+    Receipt, RunEvents, SessionNotice, StoreError,
+    conformance::{layered::Layer, scripted::Gate},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -79,6 +80,9 @@ pub(crate) struct Life {
     crash_at: Mutex<Option<(u64, Crash)>>,
     store_is_down: AtomicBool,
     reads_are_held: AtomicBool,
+    held_read: Mutex<Option<&'static str>>,
+    /// Open when the platform gives its files.
+    pub(crate) files: Gate,
 }
 
 /// A store call in progress.
@@ -122,6 +126,15 @@ impl Life {
     /// Lets reads wait, or go on.
     pub(crate) fn hold_reads(&self, are_held: bool) {
         self.reads_are_held.store(are_held, Ordering::SeqCst);
+    }
+
+    /// Lets the reads of this method wait, and those go on that waited.
+    pub(crate) fn hold_read(&self, method: Option<&'static str>) {
+        *self.held_read.lock().unwrap_or_else(PoisonError::into_inner) = method;
+    }
+
+    fn holds(&self, method: &str) -> bool {
+        *self.held_read.lock().unwrap_or_else(PoisonError::into_inner) == Some(method)
     }
 
     /// The number of store calls in progress: these end without the clock advancing.
@@ -170,8 +183,8 @@ pub(crate) struct Pass {
 impl Layer for LifeStore {
     type Pass = Pass;
 
-    async fn before_read(&self) -> Pass {
-        while self.0.reads_are_held.load(Ordering::SeqCst) {
+    async fn before_read(&self, method: &'static str) -> Pass {
+        while self.0.reads_are_held.load(Ordering::SeqCst) || self.0.holds(method) {
             tokio::task::yield_now().await;
         }
         self.0.wait_if_over().await;
@@ -236,6 +249,10 @@ impl ChannelAdapter for LifeChannel {
     }
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         self.channel.run(intake, shutdown).await
+    }
+    async fn fetch(&self, _attachment: &Attachment, _limit: usize) -> Result<Vec<u8>, FetchError> {
+        self.life.files.wait().await;
+        Ok(b"a file".to_vec())
     }
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         self.life.wait_if_over().await;

@@ -51,6 +51,7 @@ mod queues;
 mod quotes;
 mod records;
 mod reload;
+mod removals;
 mod restarts;
 mod retention;
 mod routing;

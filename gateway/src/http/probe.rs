@@ -103,7 +103,7 @@ mod tests {
     impl Layer for Reads {
         type Pass = ();
 
-        async fn before_read(&self) {
+        async fn before_read(&self, _method: &'static str) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
 

@@ -38,7 +38,7 @@ struct Full(Arc<AtomicBool>);
 impl layered::Layer for Full {
     type Pass = ();
 
-    async fn before_read(&self) {}
+    async fn before_read(&self, _method: &'static str) {}
 
     async fn before_write(&self, _method: &'static str) -> Result<(), StoreError> {
         if self.0.load(Ordering::Relaxed) { Ok(()) } else { Err(StoreError::Unavailable("no room".to_owned())) }

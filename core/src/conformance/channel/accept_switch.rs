@@ -67,7 +67,7 @@ impl AcceptSwitch {
 impl Layer for Arc<AcceptSwitch> {
     type Pass = ();
 
-    async fn before_read(&self) {}
+    async fn before_read(&self, _method: &'static str) {}
 
     async fn before_write(&self, _method: &'static str) -> Result<(), StoreError> {
         Ok(())

@@ -52,6 +52,6 @@ macro_rules! store_trait {
     };
     (@errors read) => { "When the store cannot be read." };
     (@errors write) => { "If so, nothing was changed." };
-    (@before read $layer:ident $name:ident) => { $layer.before_read().await };
+    (@before read $layer:ident $name:ident) => { $layer.before_read(stringify!($name)).await };
     (@before write $layer:ident $name:ident) => { $layer.before_write(stringify!($name)).await? };
 }

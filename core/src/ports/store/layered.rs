@@ -21,8 +21,8 @@ pub trait Layer: Send + Sync + 'static {
     /// A value that is held during a call.
     type Pass: Send;
 
-    /// Called before a read.
-    async fn before_read(&self) -> Self::Pass;
+    /// Called before a read, with the name of the method.
+    async fn before_read(&self, method: &'static str) -> Self::Pass;
 
     /// Called before a write, with the name of the method.
     ///
