@@ -112,6 +112,7 @@ macro_rules! store_conformance {
             what_is_repeated_is_left_out
             sessions_follow_their_person
             what_an_agent_calls_a_session_is_kept
+            what_an_agent_calls_a_session_goes_with_a_turn_that_it_cannot_forget
             what_happens_to_a_session_is_owed_to_its_agents
             a_session_in_which_another_conversation_continues_is_not_left
             a_notice_is_owed_until_it_is_settled

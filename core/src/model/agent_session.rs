@@ -67,6 +67,9 @@ impl SessionNoticeChange {
 pub struct AgentNotice {
     pub agent: AgentName,
     pub notice: SessionNotice,
+    /// The [removals](AgentSession::removals) of the session when the notice was read: the turn that it is about was removed before
+    /// the next one.
+    pub removals: u32,
     /// How often the agent could not be told.
     pub attempts: u32,
 }
@@ -85,8 +88,9 @@ pub enum AgentSessionChange {
         /// was deleted while the agent ran.
         until: Timestamp,
     },
-    /// This id of the agent's own, which a session had, is forgotten, and runs that know it do not store it again.
-    Unnamed { agent: AgentName, session: SessionId, own_session: Option<String> },
+    /// The agent's own id of a session is forgotten, and runs that began before store none. Without effect if that has happened since
+    /// the session had these [removals](AgentSession::removals): an id that it has now is that of a later run.
+    Unnamed { agent: AgentName, session: SessionId, removals: u32 },
     /// The agent was told, or is not told any more. Without effect if it has named another id of a deleted session meanwhile.
     Settled(AgentNotice),
     /// The agent is told at this time.

@@ -157,7 +157,7 @@ impl SessionTeller {
 
 /// Has the agent's own id of a session forgotten that may hold a turn which was removed.
 fn unnamed(owed: &AgentNotice) -> Option<AgentSessionChange> {
-    let AgentNotice { agent, notice: SessionNotice { session, own_session, change }, .. } = owed;
-    let (agent, session, own_session) = (agent.clone(), *session, own_session.clone());
-    change.turn().map(|_| AgentSessionChange::Unnamed { agent, session, own_session })
+    let AgentNotice { agent, notice: SessionNotice { session, change, .. }, removals, .. } = owed;
+    let (agent, session, removals) = (agent.clone(), *session, *removals);
+    change.turn().map(|_| AgentSessionChange::Unnamed { agent, session, removals })
 }

@@ -91,17 +91,16 @@ async fn forget_removed(
     (agent, runtime): (&AgentName, &dyn AgentRuntime),
     clock: &SharedClock,
     session: SessionId,
-    AgentSession { own_session, removed, .. }: AgentSession,
+    AgentSession { own_session, removals, removed }: AgentSession,
 ) -> Result<(), StoreError> {
-    let unnamed = AgentSessionChange::Unnamed { agent: agent.clone(), session, own_session: own_session.clone() };
-    let mut agent_sessions = vec![unnamed];
+    let mut agent_sessions = vec![AgentSessionChange::Unnamed { agent: agent.clone(), session, removals }];
     for turn in removed {
         let change = SessionNoticeChange::TurnRemoved(turn);
         let notice = SessionNotice { session, own_session: own_session.clone(), change };
         match tell(runtime, notice.clone(), clock).await {
             Ok(()) => {
                 let (agent, attempts) = (agent.clone(), 0);
-                agent_sessions.push(AgentSessionChange::Settled(AgentNotice { agent, notice, attempts }));
+                agent_sessions.push(AgentSessionChange::Settled(AgentNotice { agent, notice, removals, attempts }));
             }
             // The notice is owed still.
             Err(error) => {

@@ -60,20 +60,31 @@ pub async fn what_an_agent_calls_a_session_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(kept(&*store, session).await, Some(Some("second".to_owned())));
     assert_eq!(store.agent_session(&"other".into(), session).await.expect("sessions are read"), None);
-    let unnamed = |own_session: &str| {
-        let own_session = Some(own_session.to_owned());
-        AgentSessionChange::Unnamed { agent: self::agent(), session, own_session }
-    };
-    change(&*store, unnamed("first")).await;
-    assert_eq!(kept(&*store, session).await, Some(Some("second".to_owned())), "it has another id");
-    change(&*store, unnamed("second")).await;
-    assert_eq!(kept(&*store, session).await, Some(None));
-    keep(&*store, session, "second").await;
-    assert_eq!(kept(&*store, session).await, Some(None), "a run from before the removal names it");
-    let (agent, own_session, removals) = (self::agent(), Some("third".to_owned()), 2);
-    change(&*store, AgentSessionChange::Kept { agent, session, own_session, removals, until }).await;
-    assert_eq!(kept(&*store, session).await, Some(Some("third".to_owned())));
     assert_eq!(store.next_agent_notice(at(0)).await.expect("notices are read"), None);
+}
+
+/// After a turn was removed that an agent cannot forget, no id is left of a run that began before, and that of a later run stays.
+pub async fn what_an_agent_calls_a_session_goes_with_a_turn_that_it_cannot_forget(subject: &mut impl Subject) {
+    let store = subject.store();
+    let session = Turn::accept(&*store, said(&chat("a"), "1")).await.session;
+    let name = async |own_session: &str, removals| {
+        let (agent, own_session, until) = (agent(), Some(own_session.to_owned()), at(60));
+        change(&*store, AgentSessionChange::Kept { agent, session, own_session, removals, until }).await;
+        kept(&*store, session).await.expect("it is kept")
+    };
+    let unname = async |removals| {
+        change(&*store, AgentSessionChange::Unnamed { agent: agent(), session, removals }).await;
+        kept(&*store, session).await.expect("it is kept")
+    };
+    name("first", 0).await;
+    assert_eq!(name("second", 0).await, Some("second".to_owned()), "named after the agent was told of the first");
+
+    assert_eq!(unname(0).await, None);
+    assert_eq!(name("second", 0).await, None, "a run from before the removal names it");
+    let third = Some("third".to_owned());
+    assert_eq!(name("third", 1).await, third);
+    assert_eq!(unname(0).await, third, "the same removal, or another one of that time");
+    assert_eq!(name("third", 1).await, third, "and later runs go on to store theirs");
 }
 
 /// What happens to a session is owed to the agents that keep it, and to no others.

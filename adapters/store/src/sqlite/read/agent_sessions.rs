@@ -25,7 +25,7 @@ impl AgentSessionStore for SqliteStore {
 
     async fn agent_notices(&self, until: Timestamp, limit: u32) -> Result<Vec<AgentNotice>, StoreError> {
         let sql = "
-            select n.*, a.own_session
+            select n.*, a.own_session, coalesce(a.removals, 0) as removals
             from (
                 select *, row_number() over (partition by agent order by due_at) as number
                 from agent_notices where due_at <= ?
@@ -52,5 +52,5 @@ fn notice(row: &SqliteRow) -> Result<AgentNotice, StoreError> {
         other => return Err(StoreError::Corrupt(format!("change: `{other}` of a session is not known"))),
     };
     let notice = record!(row => SessionNotice { session: session_id, own_session; change });
-    Ok(record!(row => AgentNotice { agent, attempts; notice }))
+    Ok(record!(row => AgentNotice { agent, removals, attempts; notice }))
 }

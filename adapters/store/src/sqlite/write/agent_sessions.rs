@@ -42,15 +42,15 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &AgentSessionChange)
             rows::change(transaction, KEEP, params![session.as_uuid(), agent, own_session, removals])?;
             change_owed(transaction, OWE_END, params![session.as_uuid(), agent, until.as_millis()])
         }
-        AgentSessionChange::Unnamed { agent, session, own_session } => {
-            rows::change(transaction, UNNAME, params![session.as_uuid(), agent, own_session]).map(drop)
+        AgentSessionChange::Unnamed { agent, session, removals } => {
+            rows::change(transaction, UNNAME, params![session.as_uuid(), agent, removals]).map(drop)
         }
         AgentSessionChange::Settled(AgentNotice { agent, notice, .. }) => {
             let (session, kind, turn) = (notice.session.as_uuid(), notice.change.as_str(), turn_id(notice.change));
             change_owed(transaction, SETTLE, params![session, agent, kind, turn, notice.own_session])?;
             rows::change(transaction, DELETE_GONE, params![session, agent]).map(drop)
         }
-        AgentSessionChange::PutOff(AgentNotice { agent, notice, attempts }, at) => {
+        AgentSessionChange::PutOff(AgentNotice { agent, notice, attempts, .. }, at) => {
             let (session, kind, turn) = (notice.session.as_uuid(), notice.change.as_str(), turn_id(notice.change));
             change_owed(transaction, PUT_OFF, params![session, agent, kind, turn, attempts, at.as_millis()])
         }
@@ -87,10 +87,10 @@ const KEEP: &str = "
     insert into agent_sessions (session_id, agent, own_session, removals) values (?, ?, ?, ?)
     on conflict do update set own_session = coalesce(excluded.own_session, own_session) where removals = excluded.removals";
 
-/// It may have named another id meanwhile.
+/// Also an id that was stored meanwhile: its run began with the same removals.
 const UNNAME: &str = "
-    update agent_sessions set removals = removals + 1, own_session = nullif(own_session, ?3)
-    where session_id = ?1 and agent = ?2";
+    update agent_sessions set removals = removals + 1, own_session = null
+    where session_id = ? and agent = ? and removals = ?";
 
 /// Of a session that the store does not have.
 const OWE_END: &str = "
