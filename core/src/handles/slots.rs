@@ -206,7 +206,7 @@ impl Slots {
 
     /// Gives permits that are free to runs that may go on, and wakes the scheduler if turns wait that may run.
     fn pass_on(&self, state: &mut State) {
-        state.late.let_resume(&mut state.permits);
+        state.late.let_resume(self.clock.uptime(), &mut state.permits);
         if state.needs_round() {
             self.wake.notify_one();
         }
@@ -332,13 +332,11 @@ impl Slots {
     pub(crate) fn continue_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         let (now, key) = (self.clock.uptime(), (turn, run));
         let mut state = self.state();
-        let Some(found) = state.find_mut(conversation, key) else { return };
-        found.suspension.end(now);
-        let go_on = Arc::clone(&found.tokens.go_on);
         if state.late.resumes_later(key) {
             self.pass_on(&mut state);
-        } else {
-            go_on.notify_one();
+        } else if let Some(found) = state.find_mut(conversation, key) {
+            found.suspension.end(now);
+            found.tokens.go_on.notify_one();
         }
     }
 

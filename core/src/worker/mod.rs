@@ -327,11 +327,15 @@ impl Worker {
                     break RunResult::Returned(Ok(Outcome::Approval(request)));
                 }
                 () = go_on.notified(), if question.is_some() => {
-                    waited += self.waits(question.as_ref());
+                    let waits = self.waits(question.as_ref());
                     heard_before = heard.load(Ordering::SeqCst);
                     match self.answer(turn, run, &mut question, stop).await {
                         Ok(asked) => left = asked,
                         Err(spent) => break RunResult::SpentMeanwhile(spent),
+                    }
+                    // Otherwise it waits on, until it is stopped.
+                    if question.is_none() {
+                        waited += waits;
                     }
                     deadline = turn.obligation.hard_deadline().or(deadline);
                     remember_until(memory.as_ref(), deadline).await;

@@ -56,6 +56,7 @@ mod restarts;
 mod retention;
 mod routing;
 mod rows;
+mod run_times;
 mod schedules;
 mod sealing;
 mod searching;

@@ -1,7 +1,10 @@
 //! Runs without a slot, which go on past their deadline or wait, or have waited, for an approval: the turns behind them do not
 //! wait for them. The next run of a turn may begin while the one before ends.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    time::Duration,
+};
 
 use super::{
     permits::{Permit, Permits},
@@ -88,8 +91,8 @@ impl LateRuns {
         is_without
     }
 
-    /// Gives permits to runs that may go on, as far as there are any.
-    pub(super) fn let_resume(&mut self, permits: &mut Permits) {
+    /// Gives permits to runs that may go on, as far as there are any: their suspension ends.
+    pub(super) fn let_resume(&mut self, now: Duration, permits: &mut Permits) {
         for _ in 0..self.resuming.len() {
             let Some(run) = self.resuming.pop_front() else { return };
             let Some(permit) = self.given_back(run).cloned() else { continue };
@@ -100,6 +103,7 @@ impl LateRuns {
             permits.give(&permit);
             if let Some(late) = self.runs.get_mut(&run) {
                 late.permit = LatePermit::Held(permit);
+                late.run.suspension.end(now);
                 late.run.tokens.go_on.notify_one();
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The waits of a run for approvals, in the clock's uptime.
+/// The waits of a run for approvals, and for its permits after them, in the clock's uptime.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Suspension {
     /// How often one began, less how often one ended: what is stored one after the other may be told the other way round.

@@ -2,7 +2,7 @@ use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 
 use super::*;
-use crate::{model::ChannelId, ports::SystemClock};
+use crate::{conformance::clock::TestClock, model::ChannelId, ports::SystemClock};
 
 fn main() -> AgentName {
     AgentName::from("main")
@@ -14,7 +14,11 @@ fn permit() -> Permit {
 
 /// Slots without waiting rows.
 fn slots(total: usize) -> Arc<Slots> {
-    let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), Arc::new(SystemClock)));
+    slots_on(Arc::new(SystemClock), total)
+}
+
+fn slots_on(clock: SharedClock, total: usize) -> Arc<Slots> {
+    let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), clock));
     slots.end_round(&slots.begin_round(), &HashSet::new());
     slots
 }
@@ -177,4 +181,26 @@ async fn a_run_that_goes_on_has_a_permit() {
     slots.suspend_run(first, asks, 1);
     slot.release();
     assert!(slots.try_take(second, runs, &permit()).is_some(), "nothing of it is left");
+}
+
+#[test]
+fn the_time_of_a_run_goes_on_with_its_permit() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let clock = TestClock::new();
+    let slots = slots_on(Arc::clone(&clock) as SharedClock, 1);
+    let ((first, asks), (second, runs)) = (ids(), ids());
+    let mut slot = slots.try_take(first, asks, &permit()).expect("it is free");
+    clock.advance(SECOND * 2);
+    slots.suspend_run(first, asks, 1);
+    let _late = slot.leave_run();
+    let other = slots.try_take(second, runs, &permit()).expect("the other waits");
+    clock.advance(SECOND * 10);
+    slots.continue_run(first, asks, 1);
+    clock.advance(SECOND * 100);
+    assert_eq!(slots.ran(first, asks), Some(SECOND * 2), "the other has the permit");
+
+    other.release();
+    clock.advance(SECOND * 3);
+
+    assert_eq!(slots.ran(first, asks), Some(SECOND * 5));
 }
