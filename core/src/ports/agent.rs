@@ -93,6 +93,13 @@ impl RunEvents {
         (Self { sender, told: Arc::default() }, receiver)
     }
 
+    /// Creates the channel of a member that runs in the agent's place: the second half is for the agent, which passes on what the
+    /// member reports. What the member is told of its approvals counts as told to the agent.
+    pub fn of_member(&self) -> (Self, mpsc::Receiver<RunEvent>) {
+        let (member, receiver) = Self::channel();
+        (Self { told: Arc::clone(&self.told), ..member }, receiver)
+    }
+
     /// Reports more text of the answer. The outcome must still hold the whole answer.
     pub async fn text(&self, delta: impl Into<String> + Send) {
         // The channel is closed when the core has ended the run.
@@ -183,12 +190,20 @@ impl RunEvents {
     /// # Errors
     /// Says why nobody was asked, for the agent.
     pub async fn ask_approval(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
+        let told = self.ask_approval_for_member(request).await;
+        self.told.fetch_add(1, Ordering::SeqCst);
+        told
+    }
+
+    /// The same for a [member](Self::of_member) that asks: it counts as told when it has received the decision itself.
+    ///
+    /// # Errors
+    /// Says why nobody was asked, for the member.
+    pub async fn ask_approval_for_member(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
         let (answer, decided) = oneshot::channel();
         let ended = || "the run has ended".to_owned();
         self.sender.send(RunEvent::Ask(request, answer)).await.map_err(|_| ended())?;
-        let told = decided.await.unwrap_or_else(|_| Err(ended()));
-        self.told.fetch_add(1, Ordering::SeqCst);
-        told
+        decided.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Counts how often the runtime was told what became of what it asked for: what is sent while it stops to wait does not count.
@@ -378,7 +393,39 @@ pub trait AgentRuntime: Send + Sync + 'static {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
+    use crate::model::ApprovalState;
+
+    /// What becomes of a decision that is sent to a member which may have stopped to wait.
+    #[tokio::test]
+    async fn a_member_is_told_once_it_has_received_the_decision() {
+        for listens in [true, false] {
+            let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None };
+            let (state, by, note) = (ApprovalState::Approved, None, None);
+            let decided = AgentApproval { request: request.clone(), state, by, note, is_used: false };
+            let (events, mut reported) = RunEvents::channel();
+            let (member, mut of_member) = events.of_member();
+            let mut asking = Box::pin(member.ask_approval(request));
+            assert!(asking.as_mut().now_or_never().is_none());
+            let Some(RunEvent::Ask(request, to_member)) = of_member.recv().await else { panic!("it asks") };
+            let mut passed_on = Box::pin(events.ask_approval_for_member(request));
+            assert!(passed_on.as_mut().now_or_never().is_none());
+            let Some(RunEvent::Ask(_, answer)) = reported.recv().await else { panic!("it is asked") };
+
+            answer.send(Ok(decided)).expect("it waits");
+            to_member.send(passed_on.await).expect("it waits still");
+            assert_eq!(events.told().load(Ordering::SeqCst), 0, "nothing was received");
+            if listens {
+                asking.await.expect("it is told");
+            } else {
+                drop(asking);
+            }
+
+            assert_eq!(events.told().load(Ordering::SeqCst), u64::from(listens));
+        }
+    }
 
     /// Runtimes repeat what people wrote.
     #[test]

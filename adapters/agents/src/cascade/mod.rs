@@ -86,7 +86,7 @@ impl Cascade {
         if is_last {
             whole.drop_files();
         }
-        let (events, mut reported) = RunEvents::channel();
+        let (events, mut reported) = relay.channel();
         let run = async { runtime.run(turn, events, cancel.clone()).await };
         let mut running = pin!(AssertUnwindSafe(run).catch_unwind());
         let end = loop {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{Activity, AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
+use tokio::sync::mpsc;
 
 use super::waits::Waits;
 
@@ -42,6 +43,11 @@ impl<'a> Relay<'a> {
             heard: Vec::new(),
             waits: Waits::default(),
         }
+    }
+
+    /// The channel through which the member reports.
+    pub(super) fn channel(&self) -> (RunEvents, mpsc::Receiver<RunEvent>) {
+        self.events.of_member()
     }
 
     /// How long the member has waited for approvals, also for one that is not decided yet.
@@ -104,7 +110,7 @@ impl<'a> Relay<'a> {
                         // First, so that no decision counts as heard that the member does not hear.
                         biased;
                         () = answer.closed() => {}
-                        decided = events.ask_approval(request) => {
+                        decided = events.ask_approval_for_member(request) => {
                             drop(waiting);
                             let _ = answer.send(decided);
                         }
