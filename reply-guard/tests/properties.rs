@@ -76,7 +76,8 @@ fn events() -> impl Strategy<Value = Event> {
         2 => Just(Event::Decided),
         1 => texts().prop_map(|action| Event::Suspended(ApprovalRequest { action, details: None, kind: None })),
         1 => texts().prop_map(|action| Event::SuspendedByRule(ApprovalRequest { action, details: None, kind: None })),
-        2 => Just(Event::RunResumed),
+        2 => (option::of(Just("boss".to_owned())), 1..3_u32)
+            .prop_map(|(agent, attempt)| Event::RunResumed { agent, attempt }),
         1 => Just(Event::LeftSuspended),
         1 => texts()
             .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None })),

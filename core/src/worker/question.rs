@@ -12,6 +12,8 @@ pub(super) struct Question {
     /// As it is stored.
     pub(super) request: ApprovalRequest,
     pub(super) answer: Answer,
+    /// The agent that the turn was handed to, if the run is its.
+    pub(super) handoff: Option<String>,
     /// When it was asked, in the clock's uptime.
     pub(super) since: Duration,
     /// When the runtime has stopped to wait for the answer.

@@ -40,7 +40,10 @@ impl Worker {
         let is_asked = decided.is_some_and(|decided| decided.asked);
         let told = match at_once {
             _ if !is_asked => Err("nobody is asked: it asks too often, or the turn has its answer".to_owned()),
-            None => return Some(Question { request, answer, since: self.clock.uptime(), given_up_at: None }),
+            None => {
+                let (handoff, since) = (turn.obligation.handoff().map(str::to_owned), self.clock.uptime());
+                return Some(Question { request, answer, handoff, since, given_up_at: None });
+            }
             Some(at_once) => Ok(AgentApproval {
                 request,
                 state: ApprovalState::of_decision(at_once.approves()),
@@ -70,7 +73,8 @@ impl Worker {
         question.request.clone()
     }
 
-    /// Tells a run what became of the approval that it waits for. Returns what it asked for: it may have stopped to wait.
+    /// Tells a run what became of the approval that it waits for, once it is stored that its time goes on. Returns what it asked for: it
+    /// may have stopped to wait.
     ///
     /// # Errors
     ///
@@ -82,25 +86,29 @@ impl Worker {
         question: &mut Option<Question>,
         stop: &CancellationToken,
     ) -> Result<Option<ApprovalRequest>, String> {
+        let agent = question.as_ref().and_then(|question| question.handoff.clone());
+        let resumed = Event::RunResumed { agent, attempt: run.attempt };
         loop {
             // What it does not hear it is not given.
             let hears = question.as_ref().is_some_and(|question| !question.answer.is_closed());
-            let read = async {
+            let resumes = async {
                 let spent = self.budgets.spent(run, &self.inputs.agents).await?;
                 let asked = match spent {
                     Spent::Agent(_) => Vec::new(),
                     Spent::Members(_) if !hears => Vec::new(),
                     Spent::Members(_) => self.inputs.give_approvals(turn.id, run).await?,
                 };
-                Ok::<_, StoreError>((asked, spent, self.ledger.turn(turn.id).await?))
+                *turn = self.ledger.turn(turn.id).await?;
+                if matches!(spent, Spent::Members(_)) {
+                    self.ledger.decide(turn, resumed.clone(), Trigger::Event).await?;
+                }
+                Ok::<_, StoreError>((asked, spent))
             };
-            match read.await {
-                Ok((asked, spent, now)) => {
-                    *turn = now;
+            match resumes.await {
+                Ok((asked, spent)) => {
                     if let Spent::Agent(why) = spent {
                         return Err(why);
                     }
-                    self.ledger.decide_until_stored(turn, Event::RunResumed, Trigger::Event).await;
                     // The person has stopped it meanwhile: it is told nothing that it could act on.
                     if stop.is_cancelled() || !turn.obligation.is_running() {
                         return Ok(None);
@@ -112,13 +120,13 @@ impl Worker {
                     let _ = answer.send(told);
                     return Ok(Some(request));
                 }
-                Err(error) => warn!(turn = %turn.id, %error, "cannot read what became of an approval, retrying"),
+                Err(error) => warn!(turn = %turn.id, %error, "cannot let a run go on after an approval, retrying"),
             }
-            let may_read = tokio::select! {
+            let may_retry = tokio::select! {
                 () = stop.cancelled() => false,
                 goes_on = self.lifecycle.pause(pauses::READ_AGAIN) => goes_on,
             };
-            if !may_read {
+            if !may_retry {
                 return Ok(None);
             }
         }

@@ -81,6 +81,7 @@ pub(crate) struct Life {
     store_is_down: AtomicBool,
     reads_are_held: AtomicBool,
     held_read: Mutex<Option<&'static str>>,
+    rejects_writes: AtomicBool,
     /// Open when the platform gives its files.
     pub(crate) files: Gate,
 }
@@ -121,6 +122,11 @@ impl Life {
     /// Makes all writes fail, or succeed again.
     pub(crate) fn set_store_down(&self, is_down: bool) {
         self.store_is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Makes the store reject all writes, although it can write, or accept them again.
+    pub(crate) fn reject_writes(&self, rejects: bool) {
+        self.rejects_writes.store(rejects, Ordering::SeqCst);
     }
 
     /// Lets reads wait, or go on.
@@ -196,6 +202,10 @@ impl Layer for LifeStore {
         if self.0.store_is_down.load(Ordering::SeqCst) {
             let _begun = self.0.begin();
             return Err(StoreError::Unavailable("the disk is full".to_owned()));
+        }
+        if self.0.rejects_writes.load(Ordering::SeqCst) {
+            let _begun = self.0.begin();
+            return Err(StoreError::Corrupt("a row is damaged".to_owned()));
         }
         let number = self.0.writes.fetch_add(1, Ordering::SeqCst) + 1;
         let crash = *self.0.crash_at.lock().unwrap_or_else(PoisonError::into_inner);

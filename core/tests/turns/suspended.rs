@@ -110,6 +110,34 @@ async fn its_time_goes_on_where_it_stood() {
     gateway.at_rest().await;
 }
 
+/// It has no deadline before it is stored that its time goes on: until then it is told nothing.
+#[tokio::test]
+async fn a_run_does_not_go_on_without_a_deadline() {
+    let mut setup = GatewaySetup::new().agent("main", |_: &AgentTurn| Script::hangs().asking_approval("pay", None));
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(60)).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.life.hold_read(Some("approvals"));
+    gateway.settle().await;
+    gateway.life.hold_read(Some("turn"));
+    gateway.settle().await;
+    gateway.life.reject_writes(true);
+    gateway.life.hold_read(None);
+
+    gateway.advance(secs(3600)).await;
+    assert!(told(&gateway).is_empty());
+    gateway.life.reject_writes(false);
+    gateway.advance(secs(60)).await;
+    assert_eq!(told(&gateway).len(), 1);
+    gateway.advance(HARD_DEADLINE).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Sorry, that took too long."]);
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn a_rule_lets_it_go_on_at_once() {
     let mut setup = setup();

@@ -104,8 +104,11 @@ impl Obligation {
     }
 
     /// The run goes on: what is left of its time begins now.
-    pub(super) fn run_resumed(&mut self, context: &EventContext<'_>) {
+    pub(super) fn run_resumed(&mut self, agent: Option<&str>, attempt: u32, context: &EventContext<'_>) {
         let Work::Resuming { since, hard_at } = self.work else { return };
+        if (agent, attempt) != (self.handoff(), self.runs.begun) {
+            return;
+        }
         let hard_at = context.now + hard_at.since(since);
         self.work = Work::Running { hard_at };
         self.due_dates().for_each(|due| *due = hard_at);

@@ -53,7 +53,7 @@ pub enum Effect {
         until: Option<Timestamp>,
     },
     /// Let the suspended run go on once there is a permit for it, and report [`Event::RunResumed`](crate::Event::RunResumed) then: what it
-    /// waits for was decided or closed.
+    /// waits for was decided or closed. Until that is stored, the run has no deadline: it is told nothing before.
     RunContinues,
     /// Nobody decided the turn's approval in time: it is closed.
     ApprovalExpired,

@@ -29,8 +29,13 @@ pub enum Event {
     /// state it changes nothing.
     Decided,
     /// The run that was suspended has its permit and goes on, after [`Effect::RunContinues`](crate::Effect::RunContinues): its time
-    /// runs again.
-    RunResumed,
+    /// runs again. It changes nothing if another run has begun meanwhile.
+    RunResumed {
+        /// The agent of its [`Effect::Run`](crate::Effect::Run).
+        agent: Option<String>,
+        /// The attempt of its [`Effect::Run`](crate::Effect::Run).
+        attempt: u32,
+    },
     /// The agent sent this to the turn's conversation during its run.
     Sent(Reply),
     /// The run in flight failed, or none could be started. The text is for the operator.

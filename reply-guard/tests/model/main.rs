@@ -228,6 +228,12 @@ fn where_the_agent_asks_for_approval() {
     holds(asking(World { drafts: true, mishaps: 1, oddities: 0, ..world() }));
 }
 
+/// A second run may wait for an approval while the first is still to be stored.
+fn suspended_twice() -> World {
+    let policy = Policy { max_approvals: 2, ..world().policy };
+    World { policy, merges: true, suspends: true, oddities: 2, mishaps: 0, ..world() }
+}
+
 fn suspending(world: World) -> World {
     World { suspends: true, ..world }
 }
@@ -245,6 +251,7 @@ fn where_a_run_waits_for_an_approval() {
     let late = Policy { late_window: Duration::from_secs(30), ..world().policy };
     holds(suspending(World { policy: late, mishaps: 0, ..world() }));
     holds(World { suspends: true, mishaps: 0, ..world() });
+    holds(suspended_twice());
 }
 
 /// G3.
@@ -273,6 +280,12 @@ fn a_suspended_run_that_is_not_told_is_found() {
 #[test]
 fn a_suspended_run_that_is_forgotten_in_a_crash_is_found() {
     breaks("a run is suspended while its turn is", Bug::ForgetsTheSuspendedInACrash, suspending(world()));
+}
+
+/// G3.
+#[test]
+fn a_run_that_goes_on_in_place_of_another_is_found() {
+    breaks("the time of a run stands still until it has its permit", Bug::ResumesAnyRun, suspended_twice());
 }
 
 /// G3.

@@ -17,12 +17,17 @@ pub(crate) enum Ending {
     DecidedByRule,
 }
 
+/// The agent and the attempt of a run.
+pub(crate) type RunId = (Option<String>, u32);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Run {
     None,
     Going,
     /// It waits for an approval.
     Suspended,
+    /// It waits for its permit to go on after one.
+    Resuming,
     /// It was told to stop and may still end by itself.
     Stopped,
 }
@@ -88,6 +93,9 @@ pub(crate) struct Moment {
     pub(crate) run: Run,
     /// Whether any run has begun.
     pub(crate) has_run: bool,
+    /// The agent and the attempt of the latest run, and of the one before.
+    pub(crate) latest: Option<RunId>,
+    pub(crate) earlier: Option<RunId>,
     /// The end of a run that is being decided on, and the obligation as it was read for that.
     pub(crate) deciding: Option<(Ending, Obligation)>,
     pub(crate) mishaps_left: u8,
@@ -118,6 +126,10 @@ pub(crate) enum Action {
     AgentDrafts,
     /// The run asks for an approval, and waits for it.
     AgentWaits,
+    /// The run has its permit, and goes on.
+    Resume,
+    /// That the run before had its permit is stored late.
+    ResumeEarlier,
     PersonCancels,
     PersonDeletes,
     /// Somebody wants what was deferred now.
@@ -166,6 +178,7 @@ impl Action {
             self,
             Self::Begin
                 | Self::Tick
+                | Self::Resume
                 | Self::DecideOnTheEnd
                 | Self::OperatorResumes
                 | Self::GoOn

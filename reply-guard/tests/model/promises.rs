@@ -31,6 +31,7 @@ pub(crate) fn all() -> Vec<Property<World>> {
         Property::always("what is given up is said", given_up_is_said),
         Property::always("an approval is open while its turn waits for it", approvals_are_waited_for),
         Property::always("a run is suspended while its turn is", suspended_runs_wait),
+        Property::always("the time of a run stands still until it has its permit", time_stands_still),
     ]
 }
 
@@ -94,7 +95,7 @@ fn never_none_at_rest(world: &World, moment: &Moment) -> bool {
 }
 
 fn every_run_ends(world: &World, moment: &Moment) -> bool {
-    !matches!(moment.run, Run::Going | Run::Suspended) || !world.is_at_rest(moment)
+    !matches!(moment.run, Run::Going | Run::Suspended | Run::Resuming) || !world.is_at_rest(moment)
 }
 
 /// No part of an answer is sent after it was cancelled. A draft may be: to find it and delete it.
@@ -181,6 +182,11 @@ fn approvals_are_waited_for(_: &World, moment: &Moment) -> bool {
 /// A run waits for a decision exactly as long as the turn does. One that is told to stop does so by itself.
 fn suspended_runs_wait(_: &World, moment: &Moment) -> bool {
     moment.deciding.is_some() || (moment.run == Run::Suspended) == moment.obligation.is_suspended()
+}
+
+/// The time of a run goes on with the run, and not before.
+fn time_stands_still(_: &World, moment: &Moment) -> bool {
+    moment.deciding.is_some() || (moment.run == Run::Resuming) == moment.obligation.is_resuming()
 }
 
 fn wakes_are_served(world: &World, moment: &Moment) -> bool {

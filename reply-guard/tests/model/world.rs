@@ -60,6 +60,8 @@ pub(crate) enum Bug {
     ForgetsTheSuspended,
     /// That a suspended run died with the process is not reported.
     ForgetsTheSuspendedInACrash,
+    /// That a run has its permit is reported for whatever run is in flight.
+    ResumesAnyRun,
     /// The approval of a turn that has ended stays open, and can be decided.
     KeepsDroppedApprovals,
 }
@@ -190,12 +192,12 @@ impl World {
                     let ended = moment.rows.iter_mut().filter(|row| !row.is_draft() && row.status != Status::Delivered);
                     ended.for_each(|row| row.status = Status::Dead);
                 }
-                Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
-                Effect::RunContinues if moment.run != Run::Suspended || self.has(Bug::ForgetsTheSuspended) => {}
-                Effect::RunContinues => {
-                    moment.run = Run::Going;
-                    self.decide(moment, Event::RunResumed);
+                Effect::Run { agent, attempt } => {
+                    (moment.run, moment.has_run) = (Run::Going, true);
+                    moment.earlier = moment.latest.replace((agent, attempt)).filter(|_| self.suspends);
                 }
+                Effect::RunContinues if moment.run != Run::Suspended || self.has(Bug::ForgetsTheSuspended) => {}
+                Effect::RunContinues => moment.run = Run::Resuming,
                 Effect::StopRun => moment.run = Run::Stopped,
                 Effect::AskApproval { until, .. } => moment.is_approval_open = until.is_some(),
                 Effect::ApprovalExpired => moment.is_approval_open = false,
@@ -303,6 +305,18 @@ impl World {
         self.decide(next, Event::Hurried);
     }
 
+    /// A run has its permit and goes on, or it was the run before.
+    fn resume(&self, next: &mut Moment, action: &Action) {
+        let is_earlier = *action == Action::ResumeEarlier;
+        next.oddities_left -= u8::from(is_earlier);
+        let run = if is_earlier && !self.has(Bug::ResumesAnyRun) { &next.earlier } else { &next.latest };
+        let Some((agent, attempt)) = run.clone() else { return };
+        if !is_earlier {
+            next.run = Run::Going;
+        }
+        self.decide(next, Event::RunResumed { agent, attempt });
+    }
+
     /// Somebody decides the approval.
     fn approve(&self, next: &mut Moment) {
         next.is_approval_open = false;
@@ -405,6 +419,8 @@ impl Model for World {
             now,
             run: Run::None,
             has_run: false,
+            latest: None,
+            earlier: None,
             deciding: None,
             mishaps_left: self.mishaps,
             oddities_left: self.oddities,
@@ -441,7 +457,13 @@ impl Model for World {
                 actions.extend([Ending::Approval, Ending::DecidedByRule].map(Action::AgentEnds));
             }
         }
-        if moment.run == Run::Suspended {
+        if moment.run == Run::Resuming {
+            actions.push(Action::Resume);
+            if moment.oddities_left > 0 && moment.earlier.is_some() {
+                actions.push(Action::ResumeEarlier);
+            }
+        }
+        if matches!(moment.run, Run::Suspended | Run::Resuming) {
             // The agent does not wait any longer: it fails, or leaves the question behind.
             actions.extend([Ending::Fail, Ending::LeavesTheQuestion].map(Action::AgentEnds));
         }
@@ -569,6 +591,7 @@ impl Model for World {
                 }
             }
             Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),
+            Action::Resume | Action::ResumeEarlier => self.resume(&mut next, &action),
             Action::Decide => self.approve(&mut next),
             Action::PersonDeletes | Action::Merge | Action::Supersede | Action::SecondIsDeleted => {
                 self.merge(&mut next, &action);

@@ -9,6 +9,10 @@ fn suspend(action: &str) -> Event {
     Event::Suspended(request(action))
 }
 
+fn resumed(attempt: u32) -> Event {
+    Event::RunResumed { agent: None, attempt }
+}
+
 /// The run asks ten seconds after it has begun, and the person is told.
 fn suspended() -> Turn {
     let mut turn = Turn::running();
@@ -33,10 +37,29 @@ fn its_deadline_stands_still() {
     assert_eq!(turn.on(Event::Decided), ["run continues"]);
     assert_eq!(turn.on(Event::Decided), no_effects(), "once");
     assert_eq!(turn.ticks(9000), no_effects(), "it waits for its permit");
-    assert_eq!(turn.on(Event::RunResumed), no_effects());
+    assert_eq!(turn.on(resumed(1)), no_effects());
     assert_eq!(turn.wakes_at(), Some(9000 + HARD - 10));
     assert_eq!(turn.obligation.due(), Some(at(9000 + HARD - 10)));
     assert_eq!(turn.on(reply("paid")), ["send 2 for d1: paid"]);
+}
+
+/// What was to be stored of an earlier run comes late.
+#[test]
+fn only_its_own_permit_lets_its_time_go_on() {
+    let mut turn = suspended();
+    turn.on(Event::Decided);
+    turn.on(Event::Superseded);
+    assert_eq!(turn.on(Event::Begin), ["run 2"]);
+    turn.on(suspend("pay"));
+    turn.on(Event::Decided);
+    let of_another = Event::RunResumed { agent: Some("boss".to_owned()), attempt: 2 };
+
+    for early in [resumed(1), of_another] {
+        turn.on(early);
+        assert!(turn.obligation.is_resuming());
+    }
+    turn.on(resumed(2));
+    assert!(!turn.obligation.is_resuming());
 }
 
 /// G2, G3.
@@ -122,7 +145,7 @@ fn a_run_that_asks_too_often_is_not_suspended() {
     for _ in 0..policy().max_approvals {
         turn.on(suspend("pay"));
         turn.on(Event::Decided);
-        turn.on(Event::RunResumed);
+        turn.on(resumed(1));
     }
 
     assert_eq!(turn.on(suspend("pay")), no_effects());
