@@ -309,20 +309,24 @@ impl Worker {
             tokio::spawn(async move { sealing::checked(runtime.run(input, events, cancel).await, is_sealed) })
         };
         let mut recorder = Recorder::new(&settings.masker, estimate);
-        let (mut open, mut is_shown) = (true, true);
+        let (mut open, mut is_shown, mut is_out) = (true, true, false);
         let (mut question, mut left): (Option<Question>, _) = (None, None);
         let mut waited = Duration::ZERO;
         let result = loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break RunResult::Stopped,
-                () = self.lifecycle.ended.cancelled() => break RunResult::GatewayStopped,
+                () = self.lifecycle.ended.cancelled() => {
+                    break (&mut running).now_or_never().map_or(RunResult::GatewayStopped, returned);
+                }
                 () = show.cancelled(), if is_shown => {
                     is_shown = false;
                     drafting.pause().await;
                 }
-                // It would wait for longer than the gateway waits for runs.
-                () = self.lifecycle.stopping.cancelled(), if question.is_some() => break RunResult::GatewayStopped,
+                // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
+                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => {
+                    break RunResult::GatewayStopped;
+                }
                 request = self.until_given_up(&mut question), if question.is_some() => {
                     break RunResult::Returned(Ok(Outcome::Approval(request)));
                 }
@@ -362,14 +366,13 @@ impl Worker {
                         }
                     }
                     Some(event) => {
+                        is_out = matches!(&event, RunEvent::HandOut(holder, _) if !holder.is_empty())
+                            || is_out && !matches!(event, RunEvent::HandOut(..));
                         self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory.as_ref()).await;
                     }
                     None => open = false,
                 },
-                result = &mut running => break match result {
-                    Ok(result) => RunResult::Returned(result),
-                    Err(error) => RunResult::Panicked(panic_message(error)),
-                },
+                result = &mut running => break returned(result),
             }
         };
         if matches!(result, RunResult::Stopped) {
@@ -592,6 +595,13 @@ fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
         Outcome::Defer { note, .. } => (input::DEFERRAL, note.clone()),
         Outcome::Approval(request) => ("approval", Some(request.action.clone())),
         Outcome::Silent(reason) => ("silent", Some(reason.clone())),
+    }
+}
+
+fn returned(result: Result<Result<Outcome, AgentError>, tokio::task::JoinError>) -> RunResult {
+    match result {
+        Ok(result) => RunResult::Returned(result),
+        Err(error) => RunResult::Panicked(panic_message(error)),
     }
 }
 
