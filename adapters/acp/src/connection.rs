@@ -65,6 +65,13 @@ enum Pending {
     },
 }
 
+/// A session of the agent that is one of ours.
+struct Owned {
+    by: SessionId,
+    /// Whether there was a prompt in it. What it says of itself before is told again.
+    is_used: bool,
+}
+
 #[derive(Default)]
 struct State {
     last_id: u64,
@@ -72,7 +79,7 @@ struct State {
     /// Who gets the events of the agent's sessions.
     sessions: HashMap<Arc<str>, Feed>,
     /// Which of our sessions has each of the agent's.
-    owners: HashMap<Arc<str>, SessionId>,
+    owners: HashMap<Arc<str>, Owned>,
     /// The sessions whose updates without a prompt somebody waits for.
     told_again: HashMap<Arc<str>, Arc<Notify>>,
     /// The titles of sessions that came outside of a prompt, until the next one.
@@ -94,7 +101,7 @@ impl State {
 
     /// Reads an update without a prompt.
     fn read_late(&mut self, session: &str, update: &str) {
-        if let Some((session, _)) = self.owners.get_key_value(session)
+        if let Some((session, Owned { is_used: true, .. })) = self.owners.get_key_value(session)
             && let Ok(Update::Info(SessionInfo { title: Some(title) })) = serde_json::from_str(update)
         {
             self.titles.keep(session, &title);
@@ -176,9 +183,9 @@ impl Connection {
         if owners.len() >= MOST_OWNED {
             owners.clear();
         }
-        let owner = owners.get(id).copied();
+        let owner = owners.get(id).map(|owned| owned.by);
         if owner.is_none() {
-            owners.insert(Arc::clone(id), session);
+            owners.insert(Arc::clone(id), Owned { by: session, is_used: false });
         }
         owner
     }
@@ -255,6 +262,9 @@ impl Connection {
                 return Err(CallError::Refused(RpcError { code: NOT_FOUND, message, data: None }));
             }
             state.sessions.insert(Arc::clone(session), events.clone());
+            if let Some(owned) = state.owners.get_mut(session) {
+                owned.is_used = true;
+            }
             if let Some(title) = state.titles.take(session) {
                 let size = title.len();
                 // A new feed has room.

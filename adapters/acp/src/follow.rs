@@ -2,7 +2,10 @@
 
 use std::{collections::VecDeque, pin::Pin, sync::Arc};
 
-use rejoinder_agents::report::{AnswerUpdate, Report};
+use rejoinder_agents::{
+    prompt::blocks,
+    report::{AnswerUpdate, Report},
+};
 use rejoinder_core::{Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage, as_stored};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -141,7 +144,7 @@ impl<'a> Run<'a> {
                         self.events.tool(ended).await;
                     }
                 }
-                Event::Update(Update::Info(SessionInfo { title: Some(title) })) => self.events.title(title).await,
+                Event::Update(Update::Info(SessionInfo { title: Some(title) })) => self.title(title).await,
                 Event::Update(Update::Info(_) | Update::Other) => {}
                 Event::Permission(id, request) => requests.push_back((id, request)),
                 Event::Lost(why) => return Err(AgentError::Broken(format!("{why}: its answer is not whole"))),
@@ -202,6 +205,13 @@ impl<'a> Run<'a> {
             self.report.next(has_shown);
         }
         self.report.update(step.update).await;
+    }
+
+    /// Reports what the session is about, unless the agent took the instructions for a person's first message.
+    async fn title(&self, title: String) {
+        if !blocks::repeats_beginning(&title, self.turn, &self.settings.system_prompt) {
+            self.events.title(title).await;
+        }
     }
 
     async fn ended(&mut self, prompt: &Prompt, end: PromptEnd) -> Result<(), AgentError> {

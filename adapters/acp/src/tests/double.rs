@@ -225,6 +225,7 @@ impl Served {
                     let chunk = json!({ "messageId": "m1", "content": { "type": "text", "text": text } });
                     served.update(&session, "agent_message_chunk", chunk).await;
                 }
+                served.update(&session, "session_info_update", json!({ "title": "Told again" })).await;
                 if !is_late {
                     served.answer(&id, &Value::Null).await;
                 }

@@ -124,6 +124,23 @@ async fn a_title_is_reported() {
     assert_eq!((text(outcome).as_str(), titles(&events)), ("Yes.", vec!["Fix the login"]));
 }
 
+/// Codex takes its first message for a person's, and tells the title again with the conversation.
+#[tokio::test]
+async fn a_title_that_says_nothing_new_is_not_reported() {
+    let double = Double::that_can(json!({ "loadSession": true }), Some(Vec::new()), |prompt| {
+        let told = prompt["params"]["prompt"][0]["text"].as_str().unwrap_or_default();
+        let title = told.chars().take(80).collect::<String>() + "…";
+        vec![Act::Updates(json!({ "sessionUpdate": "session_info_update", "title": title })), says("Yes.")]
+    });
+
+    let (one, new) = run(&double.runtime(), turn("Hi")).await;
+    let (other, loaded) =
+        run(&double.runtime(), AgentTurn { own_session: Some("s1".to_owned()), ..turn("More") }).await;
+
+    assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
+    assert_eq!((titles(&new), titles(&loaded)), (vec![], vec!["More…"]));
+}
+
 /// Claude thinks of a title while it answers, and may take longer.
 #[tokio::test]
 async fn a_title_after_the_end_is_reported_with_the_next_prompt() {

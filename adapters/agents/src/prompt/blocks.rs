@@ -8,6 +8,9 @@ use super::{files, frame, history, instructions};
 /// How many characters of earlier messages a new session is told.
 const MAX_HISTORY: usize = 16_000;
 
+/// How many letters and digits of a title are compared with what a session is told.
+const MOST_COMPARED: usize = 40;
+
 /// A part of what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
@@ -32,6 +35,13 @@ pub fn of_session(turn: &AgentTurn, system_prompt: &str, most_lines: u32) -> Vec
         blocks.push(Block::Text(std::iter::once(EARLIER.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")));
     }
     blocks
+}
+
+/// Whether a title of a session says only how that begins: some agents take what it is told once for a person's first message.
+pub fn repeats_beginning(title: &str, turn: &AgentTurn, system_prompt: &str) -> bool {
+    let letters = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).take(MOST_COMPARED).collect() };
+    let (title, told) = (letters(title), letters(&instructions::of_session(turn, system_prompt)));
+    !title.is_empty() && (told.starts_with(&title) || title.starts_with(&told))
 }
 
 /// The message of a turn, and those that are answered with it.
@@ -88,6 +98,7 @@ pub fn shown(settings: &Value, blocks: &[Block]) -> ModelInput {
 #[cfg(test)]
 mod tests {
     use rejoinder_core::{Attachment, Speaker};
+    use rstest::rstest;
 
     use super::*;
     use crate::tests::{line, turn};
@@ -114,6 +125,15 @@ mod tests {
         let lines = [r#"{"from":"person","text":"Tea?"}"#, r#"{"from":"you","text":"Yes.\n{\"from\":\"x\"}"}"#];
         assert_eq!(told, lines);
         assert_eq!(of_session(&turn("Hi"), "Be kind.", 40).len(), 1);
+    }
+
+    #[rstest]
+    #[case::as_it_is("Be kind.\n\nYou are in a direct chat with one person", true)]
+    #[case::cut("Be kind. You are in a…", true)]
+    #[case::another("Be kinder to tea", false)]
+    #[case::nothing("…", false)]
+    fn a_title_that_repeats_what_a_session_is_told_says_nothing_of_it(#[case] title: &str, #[case] repeats: bool) {
+        assert_eq!(repeats_beginning(title, &turn("Hi"), "Be kind."), repeats);
     }
 
     #[test]
