@@ -3,7 +3,7 @@
 use std::{env, sync::atomic::AtomicU32};
 
 use rejoinder_acp::{AcpSection, probe};
-use rejoinder_core::{AgentTurn, Outcome, conformance::runtime::turn};
+use rejoinder_core::{AgentTurn, Outcome, RunEvent, conformance::runtime::turn};
 use tokio_util::sync::CancellationToken;
 
 use super::{run, start, supervisor};
@@ -41,6 +41,11 @@ async fn a_real_agent_answers_in_a_session_and_after_a_restart() {
 
             let Ok(Outcome::Reply(reply)) = outcome else { panic!("process {process}: {outcome:?}") };
             assert_eq!(reply.text, ANSWER, "{events:?}");
+            for event in events {
+                if let RunEvent::Title(title) = event {
+                    println!("run {attempt} of process {process} titles the session: {title}");
+                }
+            }
         }
         stop.cancel();
     }
