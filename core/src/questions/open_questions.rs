@@ -113,13 +113,16 @@ impl OpenQuestions {
         question: &AskedQuestion,
         settings: &Settings,
     ) -> Result<String, StoreError> {
-        let too_late = || question_expired(&question.address.channel, question.language, &question.text, settings);
+        let too_late = |text| question_expired(&question.address.channel, question.language, text, settings);
         Ok(match self.asks(question.turn).await? {
-            None | Some(Asks::AboutBacklog | Asks::Link(_)) => too_late(),
+            None | Some(Asks::AboutBacklog | Asks::Link(_)) => too_late(question.text.as_str()),
             Some(Asks::LetIn | Asks::Digest(_)) => String::new(),
             Some(Asks::Approve(approval, _)) => {
                 match self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop() {
-                    Some(Approval { state: ApprovalState::Waiting | ApprovalState::Expired, .. }) => too_late(),
+                    // Without what the agent says about it: if it is cut, it is no block of code any more.
+                    Some(Approval { state: ApprovalState::Waiting | ApprovalState::Expired, .. }) => {
+                        too_late(question.text.split("\n\n").next().unwrap_or_default())
+                    }
                     Some(Approval { state: ApprovalState::Dropped, request, .. }) => {
                         approval_dropped(question, &request.action, settings)
                     }

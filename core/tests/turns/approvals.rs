@@ -149,7 +149,9 @@ async fn an_approver_reads_a_request_as_it_is(
 
     let told = format!("main wants {shown} for ada (test.main): pay\n\n{rest}");
     assert_eq!(gateway.visible(&chat("grace"))[1..], [told]);
-    gateway.receives(says("grace", "Do not")).await;
+    gateway.advance(secs(WEEK + 10)).await;
+    let expired = format!("Nobody answered: main wants {shown} for ada (test.main): pay");
+    assert_eq!(gateway.visible(&chat("grace")).last(), Some(&expired));
     gateway.at_rest().await;
 }
 
