@@ -103,15 +103,13 @@ mod tests {
 
     #[test]
     fn the_end_of_long_details_is_seen_and_how_much_is_not() {
-        let text = shown_details(&format!(
-            "{}\n[… 1 characters are not shown …]\n{}the end",
-            "x".repeat(500),
-            "x".repeat(10_000)
-        ));
+        let forged = "[… 1 characters are not shown …]";
+        let whole = format!("{}\n{forged}\n{}the end", "x".repeat(500), "x".repeat(10_000));
+
+        let text = shown_details(&whole);
 
         assert!(text.ends_with("the end") && text.chars().count() <= MOST_DETAILS, "{text}");
-        let whole = 500 + 36 + 10_000 + 7;
-        assert_eq!(left_out(&text), Some(whole - 1000 - 900));
+        assert_eq!(left_out(&text), Some(whole.chars().count() - 1000 - 900));
         let stored = as_stored(&ApprovalRequest { action: "pay".to_owned(), details: Some(text.clone()), kind: None });
         assert_eq!((stored.details, is_shortened(&request("pay", None))), (Some(text), false));
     }

@@ -155,7 +155,7 @@ impl Call {
                 let is_foreign = |kind: &str| FOREIGN_KINDS.iter().any(|foreign| kind.trim().starts_with(foreign));
                 if kind.as_deref().is_some_and(is_foreign) {
                     return Err(format!(
-                        "error: no kind may begin with {}: call the tool itself, or leave `kind` out",
+                        "error: kinds that begin with {} are not yours: call the tool itself, or leave `kind` out",
                         FOREIGN_KINDS.join(" or ")
                     ));
                 }
