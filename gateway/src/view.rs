@@ -13,7 +13,6 @@ use rejoinder_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 use crate::{
@@ -159,16 +158,18 @@ item! {
 }
 
 /// A file of a message. Its bytes are not shown.
-#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FileDetail {
     pub(crate) name: String,
     pub(crate) media_type: String,
     /// Where the bytes are, if the gateway does not store them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
     /// Of a stored file, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<usize>,
     /// Of a stored file: `sha256:` and 64 hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
 }
 

@@ -19,6 +19,7 @@ use crate::{
         run::{ModelInput, RunContent},
         settings::Lifetimes,
         stored_delivery::{DeliveryRecord, DeliveryState},
+        stored_file::{NewFile, StoredFile, TurnFile},
     },
     ports::store::{
         Store,
@@ -100,7 +101,10 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     let mut turn = Turn::of(&*store, new).await;
     let delivery = turn.answer(&*store, "x").await;
     let (number, handler) = (1, main());
+    let bytes = b"a file".to_vec();
+    let file = NewFile { file: StoredFile::of(&bytes), bytes: Some(bytes.into()) };
     let along = Transition {
+        files: vec![TurnFile { turn: turn.id, file }],
         attempts_started: vec![AttemptStart { delivery, number, node: gone(), at: at(2) }],
         runs_started: vec![RunStart { turn: turn.id, number, handler, node: gone(), at: at(1) }],
         transcript: vec![line(&turn, Speaker::Person), line(&turn, Speaker::Agent)],
