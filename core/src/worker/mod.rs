@@ -282,6 +282,12 @@ impl Worker {
         Ok(PreparedRun { input: AgentTurn { spent, ..prepared.input }, ..prepared })
     }
 
+    fn drafting(&self, run: &Run, capabilities: &Capabilities, show: &CancellationToken) -> Drafting {
+        let settings = self.settings.get();
+        let shows_activity = run.handler.agent().is_some_and(|agent| settings.shown_activities.contains(agent));
+        Drafting::new(&self.ephemerals, capabilities, show, shows_activity)
+    }
+
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
         let RunTokens { stop, go_on, show } = tokens;
         let PreparedRun { runtime, input, memory } = match self.prepare(turn, run, stop).await {
@@ -294,9 +300,7 @@ impl Worker {
         let mut deadline = Some(input.deadline);
         let is_quiet = self.is_quiet(turn);
         let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
-        let settings = self.settings.get();
-        let shows_activity = run.handler.agent().is_some_and(|agent| settings.shown_activities.contains(agent));
-        let mut drafting = Drafting::new(&self.ephemerals, &capabilities, show, shows_activity);
+        let mut drafting = self.drafting(run, &capabilities, show);
         let mut typing = self.typing(turn, &capabilities, show);
         let estimate = Estimate::new(&input);
         let (events, mut reported) = RunEvents::channel();
@@ -308,6 +312,7 @@ impl Worker {
             let is_sealed = input.seal_to.is_some();
             tokio::spawn(async move { sealing::checked(runtime.run(input, events, cancel).await, is_sealed) })
         };
+        let settings = self.settings.get();
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown, mut is_out) = (true, true, false);
         let (mut question, mut left): (Option<Question>, _) = (None, None);
