@@ -33,6 +33,7 @@ pub enum OpenAiApi {
 /// Any server with the Chat Completions API or the Responses API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI, ...
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the section")]
 pub struct OpenAiSection {
     /// The URL of the API, including `/v1` if the server has it.
     #[serde(deserialize_with = "text::http_url")]
