@@ -74,6 +74,10 @@ impl AgentRuntime for WithTools {
         events: RunEvents,
         cancel: CancellationToken,
     ) -> Result<Outcome, AgentError> {
+        // What it says to a tool would be in the clear.
+        if turn.seal_to.is_some() {
+            return self.agent.run(turn, events, cancel).await;
+        }
         let mut tools = CallerTools::of(&mut turn, events.clone());
         let (open, mut arriving) = self.runs.open(tools.offered());
         let closing = Closing(Arc::clone(&open));

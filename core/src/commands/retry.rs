@@ -19,6 +19,7 @@ async fn retry(call: &Call<'_>) -> Result<Answer, StoreError> {
     let last = call.sessions.last_question(event, call.turn.conversation, call.session_person, true).await?;
     Ok(match last {
         Some(last) if last.is_open() => Answer::filled("retry_running", vec![("text", excerpt(&last.text(), EXCERPT))]),
+        Some(last) if last.is_sealed() => Answer::of("retry_sealed"),
         _ => Answer::of("retry_nothing"),
     })
 }

@@ -37,6 +37,11 @@ impl LastQuestion {
         self.turns.iter().any(|turn| is_open(&turn.obligation))
     }
 
+    /// Whether the answer was to be sealed to a key, which nobody but the asker repeats.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.turns.iter().any(|turn| turn.event.seal_to.is_some())
+    }
+
     /// What was asked.
     pub(crate) fn text(&self) -> String {
         let texts: Vec<&str> =

@@ -2,32 +2,33 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use dashmap::DashMap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::error;
 
 use crate::{
-    model::{Delivery, DeliveryRecord, StoredFile, data_url},
+    model::{ChannelId, Delivery, DeliveryRecord, StoredFile, data_url},
     ports::{FileStore, StoreError},
 };
 
-/// How many bytes the files that are sent at one time may have in total. A larger one is sent by itself.
-const MAX_BYTES: usize = 128 << 20;
+/// How many bytes the files that are sent to one channel at one time may have in total. A larger one is sent by itself.
+const MAX_BYTES: usize = 64 << 20;
 
 pub(crate) struct OutgoingFiles {
     store: Arc<dyn FileStore>,
-    /// One permit is one byte.
-    room: Semaphore,
+    /// One permit is one byte. A platform that is slow costs no other one.
+    rooms: DashMap<ChannelId, Arc<Semaphore>>,
 }
 
 /// The files of a delivery. They take room until this is dropped.
 #[derive(Default)]
-pub(crate) struct LoadedFiles<'a> {
+pub(crate) struct LoadedFiles {
     /// Each reference, and the URL with the bytes.
     urls: Vec<(String, String)>,
-    _room: Option<SemaphorePermit<'a>>,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
-impl LoadedFiles<'_> {
+impl LoadedFiles {
     /// Puts the bytes into the delivery that the adapter gets.
     pub(crate) fn fill(&mut self, delivery: &mut Delivery) {
         for file in delivery.files_mut() {
@@ -40,19 +41,21 @@ impl LoadedFiles<'_> {
 
 impl OutgoingFiles {
     pub(crate) fn new(store: Arc<dyn FileStore>) -> Self {
-        Self { store, room: Semaphore::new(MAX_BYTES) }
+        Self { store, rooms: DashMap::new() }
     }
 
     /// Reads the bytes of the files that a delivery sends, once there is room for them.
-    pub(crate) async fn load(&self, delivery: &DeliveryRecord) -> Result<LoadedFiles<'_>, StoreError> {
+    pub(crate) async fn load(&self, delivery: &DeliveryRecord) -> Result<LoadedFiles, StoreError> {
         let files = delivery.action.files().iter();
         let files: Vec<_> = files.filter_map(|file| Some((file, StoredFile::in_url(&file.url)?))).collect();
         if files.is_empty() {
             return Ok(LoadedFiles::default());
         }
         let size = files.iter().fold(0, |all: usize, (_, stored)| all.saturating_add(stored.size));
+        let new = || Arc::new(Semaphore::new(MAX_BYTES));
+        let room = Arc::clone(&self.rooms.entry(delivery.conversation.channel.clone()).or_insert_with(new));
         // Never closed.
-        let room = self.room.acquire_many(u32::try_from(size.min(MAX_BYTES)).unwrap_or(u32::MAX)).await.ok();
+        let room = room.acquire_many_owned(u32::try_from(size.min(MAX_BYTES)).unwrap_or(u32::MAX)).await.ok();
         let mut urls = Vec::with_capacity(files.len());
         for (file, StoredFile { digest, .. }) in files {
             match self.store.file(digest).await? {

@@ -19,8 +19,8 @@ use crate::{
     model::{
         AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalChange, ApprovalFilter, ApprovalState,
         Author, Capabilities, DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine,
-        Identity, InboundEvent, KnownPeople, LastAnswer, LineState, LiveSettings, ScheduleLimits, SessionId, Settings, Span,
-        Speaker, Surface, TurnId, TurnRecord, TurnTrace,
+        Identity, InboundEvent, KnownPeople, LastAnswer, LineState, LiveSettings, ScheduleLimits, SessionId, Settings,
+        Span, Speaker, Surface, TurnId, TurnRecord, TurnTrace,
     },
     operator::own_commands,
     people::People,
@@ -129,7 +129,7 @@ impl Inputs {
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
         if event.seal_to.is_some() && !runtime.seals() {
-            return Err(sealing::cannot(&run.handler).into());
+            return Err(PrepareError::Unread(sealing::cannot(&run.handler)));
         }
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();

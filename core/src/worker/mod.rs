@@ -399,7 +399,11 @@ impl Worker {
         // It was told only if it has waited until then.
         let left = question.map(|it| it.request).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
         let (usage, shares) = (recorder.usage, recorder.shares(&result));
-        let title = recorder.title.take().map(|title| SessionChange::Title { session, title });
+        let title = recorder
+            .title
+            .take()
+            .filter(|_| turn.event.seal_to.is_none())
+            .map(|title| SessionChange::Title { session, title });
         let content = recorder.content();
         FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited }
     }
@@ -486,7 +490,7 @@ impl Worker {
     ) {
         match event {
             // It would show or send in the clear what is to be sealed.
-            RunEvent::Text(_) | RunEvent::Rewrite(_) if turn.event.seal_to.is_some() => {}
+            RunEvent::Text(_) | RunEvent::Rewrite(_) | RunEvent::Activity(_) if turn.event.seal_to.is_some() => {}
             RunEvent::Send(_, answer) if turn.event.seal_to.is_some() => {
                 let _ = answer.send(SendResult::Suppressed);
             }

@@ -5,11 +5,11 @@ use rejoinder_guard::{Outcome, is_blank};
 use crate::{model::Handler, ports::AgentError};
 
 /// Why a run does not begin whose agent cannot seal its answer.
-pub(super) fn cannot(agent: &Handler) -> AgentError {
-    AgentError::Failed(format!(
+pub(super) fn cannot(agent: &Handler) -> String {
+    format!(
         "the answer is to be sealed to the key of the asker (`seal_to`), which `{agent}` cannot: agents of the kinds pull, http and \
          command can"
-    ))
+    )
 }
 
 /// The outcome of a run, if it is sealed exactly if it is to be. The text of a deferral is the agent's, and is left out.

@@ -156,3 +156,33 @@ async fn a_sealed_answer_is_there_after_a_restart() {
     assert_eq!(shown(&gateway, turn).await.and_then(|shown| shown.sealed).as_deref(), Some(ARMOUR));
     gateway.at_rest().await;
 }
+
+/// Asked again without its key, it would be answered in the clear.
+#[tokio::test]
+async fn what_was_to_be_sealed_is_not_tried_again() {
+    let gateway =
+        sealing(|turn| if turn.seal_to.is_some() { seals() } else { Script::replies("the heart") }).start().await;
+    gateway.receives(asks_sealed("what is it?")).await;
+
+    let turn = gateway.receives(asks_sealed_for(None, "/retry")).await;
+
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    assert_eq!(shown(&gateway, turn).await.map(|shown| shown.text), Some("Sealed: ask again.".to_owned()));
+    gateway.at_rest().await;
+}
+
+/// It would be stored in the clear.
+#[tokio::test]
+async fn no_title_and_no_activity_is_kept_of_what_is_sealed() {
+    let titled = |turn: &AgentTurn| {
+        if turn.seal_to.is_some() { seals().titling("The heart") } else { Script::replies("Hello.") }
+    };
+    let gateway = sealing(titled).start().await;
+
+    gateway.receives(asks_sealed("what is it?")).await;
+    gateway.receives(asks_sealed_for(None, "/sessions")).await;
+
+    let posts = format!("{:?}", gateway.platform.seen());
+    assert!(!posts.contains("The heart"), "{posts}");
+    gateway.at_rest().await;
+}

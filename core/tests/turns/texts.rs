@@ -70,6 +70,7 @@ const OF_SESSIONS: [(&str, &str); 29] = [
     ("model_unknown", "Only {names}."),
     ("retry_running", "Still on: {text}"),
     ("retry_nothing", "Nothing to try again."),
+    ("retry_sealed", "Sealed: ask again."),
     ("undone", "Forgotten: {text}"),
     ("undo_nothing", "Nothing to forget."),
 ];

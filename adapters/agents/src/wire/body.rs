@@ -161,7 +161,7 @@ impl<'a> Body<'a> {
     /// When the answer consists of objects, and none of them ended the run.
     pub(crate) async fn outcome(self) -> Result<Outcome, AgentError> {
         match self.format {
-            None | Some(Format::Text) => Ok(self.said.into_text().await),
+            None | Some(Format::Text) => self.said.into_text().await,
             Some(Format::Object | Format::Lines | Format::Events) => self.said.into_outcome(),
         }
     }

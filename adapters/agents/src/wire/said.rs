@@ -78,7 +78,7 @@ impl<'a> Said<'a> {
 
     /// Reads more of the answer's text.
     pub(crate) async fn text(&mut self, piece: &str) {
-        if self.has_ended() {
+        if self.has_ended() || self.turn.seal_to.is_some() {
             return;
         }
         let (kept, is_cut) = cut(piece, self.text.len());
@@ -165,12 +165,18 @@ impl<'a> Said<'a> {
     }
 
     /// The outcome of an answer that is text: what was said.
-    pub(crate) async fn into_text(mut self) -> Outcome {
+    ///
+    /// # Errors
+    /// When the answer is to be sealed, which a text is not.
+    pub(crate) async fn into_text(mut self) -> Result<Outcome, AgentError> {
         if let Some(outcome) = self.outcome.take() {
-            return outcome;
+            return Ok(outcome);
+        }
+        if self.turn.seal_to.is_some() {
+            return Err(AgentError::Broken("it is a text in the clear, and is to be sealed".to_owned()));
         }
         self.report.text(self.visible.end()).await;
-        self.so_far().outcome()
+        Ok(self.so_far().outcome())
     }
 
     /// The outcome of an answer that consists of objects.

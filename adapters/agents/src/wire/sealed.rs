@@ -28,12 +28,15 @@ pub(super) fn check(armour: &str) -> Result<(), String> {
     if armour.len() > MAX_ANSWER {
         return Err(format!("`sealed` has {} bytes, and a text has at most {MAX_ANSWER}", armour.len()));
     }
-    let lines: Vec<_> = armour.trim().lines().collect();
+    let lines: Vec<_> = armour.trim_matches(|c: char| c.is_ascii_whitespace()).lines().collect();
     let [BEGIN, body @ .., END] = &lines[..] else {
         return wrong("it does not begin and end with the lines that say so");
     };
-    if body.iter().any(|line| line.len() > LINE) {
-        return wrong("a line has more than 64 characters");
+    let is_whole = |(last, before): (&&str, &[&str])| {
+        before.iter().all(|line| line.len() == LINE) && (1..=LINE).contains(&last.len())
+    };
+    if !body.split_last().is_some_and(is_whole) {
+        return wrong("a line but the last has not 64 characters");
     }
     let Ok(file) = BASE64_STANDARD.decode(body.concat()) else { return wrong("it is not in Base64") };
     if !file.starts_with(VERSION) {
@@ -79,7 +82,8 @@ mod tests {
     #[case::half_a_file(format!("{BEGIN}\nYWdl\n"), "does not begin and end")]
     #[case::more_than_a_file(format!("In short: yes.\n{}", armoured(b"age")), "does not begin and end")]
     #[case::a_text_between(format!("{BEGIN}\nIt is the heart.\n{END}"), "not in Base64")]
-    #[case::long_lines(format!("{BEGIN}\n{}\n{END}", "YWdl".repeat(17)), "more than 64")]
+    #[case::long_lines(format!("{BEGIN}\n{}\n{END}", "YWdl".repeat(17)), "64 characters")]
+    #[case::short_lines(armoured(b"age-encryption.org/v1\n-> X25519 a\nb\n--- c\n").replacen('\n', "\nYWdl\n", 1), "64 characters")]
     #[case::another_file(armoured(b"age-encryption.org/v2\n"), "age-encryption.org/v1")]
     #[case::half_a_header(armoured(b"age-encryption.org/v1\n-> X25519 a\nb\n"), "has no end")]
     #[case::a_passphrase(armoured(b"age-encryption.org/v1\n-> scrypt a 18\nb\n--- c\n\n-> X25519 "), "X25519")]

@@ -320,11 +320,9 @@ pub(super) fn command(value: Option<String>) -> Result<Option<String>, Problem> 
     Ok(Some(command))
 }
 
-/// Checks the age recipient; a blank one counts as absent.
+/// Checks the age recipient. A blank one is wrong: the answer would be in the clear.
 fn recipient(value: Option<String>) -> Result<Option<Arc<str>>, Problem> {
-    let Some(value) = value.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
+    let Some(value) = value.map(|value| value.trim().to_owned()) else { return Ok(None) };
     if !is_age_recipient(&value) {
         let detail = "must be an age recipient with an X25519 key, age1 and 58 more characters, as `age-keygen` prints it: a character \
                       is wrong or missing";

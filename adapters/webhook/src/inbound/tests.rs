@@ -144,12 +144,11 @@ fn a_caller_says_to_which_key_the_answer_is_to_be_sealed(#[case] content_type: O
 
 #[test]
 fn what_names_no_key_wants_nothing_sealed() {
-    for body in [r#"{"message":"hi"}"#, r#"{"message":"hi","seal_to":" "}"#] {
-        assert_eq!(event(body, |_| {}).seal_to, None);
-    }
+    assert_eq!(event(r#"{"message":"hi"}"#, |_| {}).seal_to, None);
 }
 
 #[rstest]
+#[case::blank("  ".to_owned())]
 #[case::a_mistyped_character(RECIPIENT.replace("lxrm", "lxrn"))]
 #[case::two_swapped(RECIPIENT.replace("lxrm", "lxmr"))]
 #[case::one_missing(RECIPIENT[..61].to_owned())]

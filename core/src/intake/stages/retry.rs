@@ -26,7 +26,8 @@ pub(in crate::intake) async fn retry(
     let conversation = arrival.conversation(addresses).await?.id;
     let person = sessions::session_person(&arrival.event, &arrival.known);
     let last = sessions.last_question(&arrival.event, conversation, person, true).await?;
-    if let Some(last) = last.filter(|last| !last.is_open()) {
+    // Asked without its key, the question would be answered in the clear.
+    if let Some(last) = last.filter(|last| !last.is_open() && !last.is_sealed()) {
         arrival.handling.repeats = Some(Repeated { session: last.session, turns: last.ids() });
         arrival.event = last.asked_by(arrival.event.clone());
     }
