@@ -98,11 +98,12 @@ impl AgentRuntime for WithTools {
                         }
                     }
                 }
+                // Before a decision, which the agent does not hear any more: nobody counts as told.
+                ended = &mut running => break ended,
                 decision = tools.decision() => {
                     follow(&open, &mut number, &mut tools);
                     tools.decided(decision).await;
                 }
-                ended = &mut running => break ended,
             }
         };
         drop(closing);

@@ -9,8 +9,8 @@ use axum::{
 use parking_lot::Mutex;
 use rejoinder_agents::{CallerTools, SessionTokens};
 use rejoinder_core::{
-    AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse,
-    conformance::runtime::turn,
+    AgentApproval, AgentError, AgentRuntime, AgentTurn, ApprovalRequest, ApprovalState, Outcome, Reply, RunEvent,
+    RunEvents, ToolAccess, ToolTokens as _, ToolUse, conformance::runtime::turn,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -47,6 +47,8 @@ struct Run {
     tools: Arc<Mutex<Vec<ToolUse>>>,
     /// Notified when an approval is asked for.
     asked: Arc<Notify>,
+    /// What decides it.
+    decision: Arc<Mutex<Option<oneshot::Sender<Result<AgentApproval, String>>>>>,
     stop: CancellationToken,
 }
 
@@ -70,21 +72,21 @@ impl Run {
         });
         let tools: Arc<Mutex<Vec<ToolUse>>> = Arc::default();
         let (seen, asked) = (Arc::clone(&tools), Arc::<Notify>::default());
-        let has_asked = Arc::clone(&asked);
+        let (has_asked, decision) = (Arc::clone(&asked), Arc::<Mutex<_>>::default());
+        let decides = Arc::clone(&decision);
         tokio::spawn(async move {
             while let Some(event) = reported.recv().await {
                 match event {
                     RunEvent::Tool(call) => seen.lock().push(call),
-                    // Nobody decides.
                     RunEvent::Ask(_, answer) => {
-                        std::mem::forget(answer);
+                        *decides.lock() = Some(answer);
                         has_asked.notify_one();
                     }
                     _ => {}
                 }
             }
         });
-        Self { router, access: told.await.expect("it runs"), end, ended, tools, asked, stop }
+        Self { router, access: told.await.expect("it runs"), end, ended, tools, asked, decision, stop }
     }
 
     fn request(&self) -> axum::http::request::Builder {
@@ -303,6 +305,27 @@ async fn a_client_that_gives_up_makes_room_for_its_next_call() {
 
     let told = other["content"][0]["text"].as_str().unwrap_or_default();
     assert!(told.contains("another approval is not decided yet"), "{other}");
+}
+
+/// The agent has not heard the decision: the turn runs again with it, and nobody is asked again.
+#[tokio::test]
+async fn a_decision_in_the_moment_of_the_end_is_left_to_the_next_run() {
+    let run = Run::begin().await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "request_approval", "arguments": {"action": "pay the rent"}}});
+    let request = run.request().body(Body::from(body.to_string())).unwrap();
+    let waiting = tokio::spawn(run.router.clone().oneshot(request));
+    run.asked.notified().await;
+    let asked = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None };
+    let (request, state, by, note) = (asked.clone(), ApprovalState::Approved, None, None);
+    let decided = AgentApproval { request, state, by, note, is_used: false };
+
+    let answer = run.decision.lock().take().expect("it is asked");
+    answer.send(Ok(decided)).expect("it waits");
+    let ended = run.end(said("I gave up.")).await;
+
+    assert_eq!(ended, Ok(Outcome::Approval(asked)));
+    waiting.abort();
 }
 
 #[tokio::test]
