@@ -308,8 +308,7 @@ impl Worker {
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
-            let cancel = cancel.clone();
-            let is_sealed = input.seal_to.is_some();
+            let (cancel, is_sealed) = (cancel.clone(), input.seal_to.is_some());
             tokio::spawn(async move { sealing::checked(runtime.run(input, events, cancel).await, is_sealed) })
         };
         let settings = self.settings.get();
