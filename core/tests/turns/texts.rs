@@ -42,7 +42,7 @@ fn german() -> Templates {
 }
 
 /// What is told about sessions.
-const OF_SESSIONS: [(&str, &str); 29] = [
+const OF_SESSIONS: [(&str, &str); 30] = [
     ("session_left", "Back: {number} {session}."),
     ("sessions", "Sessions:"),
     ("session_line", "{number} {session} {time} {by}"),
