@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    connection::CallError,
+    call_error::CallError,
     protocol::{INVALID_PARAMS, Method, Response, RpcError, TASK_NOT_FOUND, UNSUPPORTED_OPERATION},
 };
 

@@ -10,6 +10,7 @@
 //! | `section` | the configuration |
 //! | `protocol` | the messages of the protocol (no I/O) |
 //! | `binding` | how the two bindings differ: requests, results and errors (no I/O) |
+//! | `call_error` | why a request has no result |
 //! | `card` | where an agent is asked, as its card says (no I/O) |
 //! | `connection` | requests: the card, calls and streams, within bounds |
 //! | `memory` | which context and task of the agent belongs to which session of ours |
@@ -22,6 +23,7 @@
 
 mod answer;
 mod binding;
+mod call_error;
 mod card;
 mod connection;
 mod memory;

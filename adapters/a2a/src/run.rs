@@ -21,8 +21,9 @@ use tracing::{debug, warn};
 use crate::{
     A2aSection,
     answer::{self, Answer, DraftChange},
+    call_error::CallError,
     card::Endpoint,
-    connection::{CallError, Connection, EventStream},
+    connection::{Connection, EventStream},
     memory::{Begin, MAX_ID, Memory, Slot, TaskMemory, messages},
     message,
     protocol::{Event, INVALID_PARAMS, Method, RpcError, State, Status, TASK_NOT_FOUND, Task, UNSUPPORTED_OPERATION},

@@ -37,12 +37,18 @@ impl DraftText {
         self.lock().activity = line;
     }
 
-    /// What a draft shows of it.
-    pub(crate) fn get(&self) -> String {
+    /// What a draft shows of it. `is_message`: what the agent does is no message by itself, which would stand in place of a deferral.
+    pub(crate) fn get(&self, is_message: bool) -> String {
         let shown = self.lock();
         match &shown.activity {
             None => shown.text.clone(),
-            Some(line) if shown.text.trim().is_empty() => line.clone(),
+            Some(line) if shown.text.trim().is_empty() => {
+                if is_message {
+                    String::new()
+                } else {
+                    line.clone()
+                }
+            }
             Some(line) => {
                 // A block of code may not have ended yet.
                 let fence = if shown.text.matches("```").count() % 2 == 1 { "\n```" } else { "" };

@@ -372,10 +372,14 @@ impl Inputs {
     }
 }
 
-/// A person who writes this long after an answer that is still on its way has not read it.
+/// A person who writes this long after an answer that is still on its way has not read it. Before, the rest of one of which a part was
+/// seen may be on its way.
 pub(super) fn note_if_late(line: &mut HistoryLine, now: Timestamp) {
-    if line.state == LineState::OnItsWay && now.since(line.at) >= ON_ITS_WAY {
-        line.state = LineState::NotDelivered(NOT_YET.to_owned());
+    let is_late = now.since(line.at) >= ON_ITS_WAY;
+    match line.state {
+        LineState::OnItsWay if is_late => line.state = LineState::NotDelivered(NOT_YET.to_owned()),
+        LineState::Partly if !is_late => line.state = LineState::OnItsWay,
+        _ => {}
     }
 }
 

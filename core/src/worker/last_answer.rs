@@ -60,11 +60,13 @@ fn of_lines(lines: &[HistoryLine]) -> Option<LastAnswer> {
             let seen = ours
                 .filter(|line| line.speaker == Speaker::Agent)
                 .find(|line| matches!(line.state, LineState::Seen | LineState::Partly | LineState::OnItsWay));
-            // What an operator says after an answer is the gateway's line, too.
-            seen.map_or_else(
-                || Some(LastAnswer::Replaced(excerpt(&last.text, MOST_SAID))),
-                |line| of_state(&line.state),
-            )
+            // What an operator says after an answer, or without a question, is the gateway's line, too.
+            match (seen, lines.iter().rfind(|line| line.speaker == Speaker::Person)) {
+                (Some(line), _) => of_state(&line.state),
+                (None, Some(asked)) if asked.state == LineState::Stopped => Some(LastAnswer::Stopped),
+                (None, Some(_)) => Some(LastAnswer::Replaced(excerpt(&last.text, MOST_SAID))),
+                (None, None) => None,
+            }
         }
     }
 }
@@ -108,6 +110,8 @@ mod tests {
         &[(Speaker::Agent, LineState::Seen), (Speaker::Person, LineState::Seen), (Speaker::Gateway, LineState::Partly)],
         Some(LastAnswer::Replaced("Sorry.".to_owned()))
     )]
+    #[case(&[(Speaker::Gateway, LineState::Seen)], None)]
+    #[case(&[(Speaker::Person, LineState::Stopped), (Speaker::Gateway, LineState::Seen)], Some(LastAnswer::Stopped))]
     #[case(
         &[(Speaker::Person, LineState::Seen), (Speaker::Agent, LineState::Seen), (Speaker::Gateway, LineState::Seen)],
         None

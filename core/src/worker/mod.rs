@@ -502,10 +502,11 @@ impl Worker {
                 drafting.end_activities(turn);
                 recorder.asks(name);
             }
-            RunEvent::Activity(Activity { title, state }) => {
+            RunEvent::Activity(Activity { title, state }) if drafting.shows_activity() => {
                 let title = recorder.masked(title);
                 drafting.activity(turn, &Activity { title, state });
             }
+            RunEvent::Activity(_) => {}
             RunEvent::Tool(call) => {
                 info!(turn = %turn.id, tool = call.name, "the agent used a tool");
                 recorder.tool(call);

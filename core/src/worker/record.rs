@@ -74,12 +74,12 @@ impl<'a> Recorder<'a> {
         Self { masker, usage: None, estimate, title: None, members: Vec::new(), content: RunContent::default() }
     }
 
-    /// Another member is asked from now on, or the last one was not reached.
     /// A text without the operator's secrets.
     pub(super) fn masked(&self, text: String) -> String {
         self.masker.text(text)
     }
 
+    /// Another member is asked from now on, or the last one was not reached.
     pub(super) fn asks(&mut self, report: MemberReport) {
         let name = match report {
             MemberReport::Asked(name) => name,
@@ -122,7 +122,7 @@ impl<'a> Recorder<'a> {
 
     /// Keeps the latest title in which something can be seen.
     pub(super) fn titles(&mut self, text: &str) {
-        if let Some(title) = title(text) {
+        if let Some(title) = title(&self.masked(text.to_owned())) {
             self.title = Some(title);
         }
     }

@@ -11,6 +11,9 @@ const MAX_HISTORY: usize = 16_000;
 /// How many letters and digits of a title are compared with what a session is told.
 const MOST_COMPARED: usize = 40;
 
+/// How many of them the beginning has at least: a short title may have the same words.
+const LEAST_COMPARED: usize = 12;
+
 /// A part of what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
@@ -41,7 +44,9 @@ pub fn of_session(turn: &AgentTurn, system_prompt: &str, most_lines: u32) -> Vec
 pub fn repeats_beginning(title: &str, turn: &AgentTurn, system_prompt: &str) -> bool {
     let letters = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).take(MOST_COMPARED).collect() };
     let (title, told) = (letters(title), letters(&instructions::of_session(turn, system_prompt)));
-    !title.is_empty() && (told.starts_with(&title) || title.starts_with(&told))
+    let beginning: String = told.chars().take(LEAST_COMPARED).collect();
+    let is_long = |text: &str| text.chars().count() >= LEAST_COMPARED;
+    !title.is_empty() && (title == told || is_long(&beginning) && title.contains(&beginning))
 }
 
 /// The message of a turn, and those that are answered with it.

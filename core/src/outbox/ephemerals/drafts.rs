@@ -83,6 +83,11 @@ impl Drafting {
         }
     }
 
+    /// Whether it shows what the agent does.
+    pub(crate) const fn shows_activity(&self) -> bool {
+        self.activities.is_some()
+    }
+
     /// Shows what the agent does, or no longer that it does it.
     pub(crate) fn activity(&mut self, turn: &TurnRecord, activity: &Activity) {
         self.change_activities(turn, |activities| activities.update(activity));
@@ -178,7 +183,7 @@ impl DraftTask {
                 () = self.text.changed() => {}
                 () = self.stop.cancelled() => return,
             }
-            let text = self.text.get();
+            let text = self.text.get(self.are_messages);
             if text == shown || !self.is_visible(&text) {
                 // Woken by a change of the turn without new text, or by text that shows nothing.
                 continue;

@@ -238,7 +238,7 @@ const DELETE_CONVERSATION: [&str; 2] = [
 ];
 
 /// A title may repeat what was said in a turn that is removed.
-const CLEAR_TITLE: &str = "update sessions set title = null where id = ? and title is not null";
+pub(super) const CLEAR_TITLE: &str = "update sessions set title = null where id = ? and title is not null";
 
 /// A session of which nothing is left to read, unless a conversation continues in it.
 const DELETE_SESSION: &str = "

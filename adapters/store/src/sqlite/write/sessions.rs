@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::{
     agent_sessions,
+    remove::CLEAR_TITLE,
     rows::{self, Transaction},
     versions,
 };
@@ -128,7 +129,11 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &SessionChange) -> R
             }
             agent_sessions::owe_deleted(transaction, *session)
         }
-        SessionChange::LeaveOut { turns, .. } => leave_out(transaction, turns),
+        SessionChange::LeaveOut { session, turns } => {
+            leave_out(transaction, turns)?;
+            // It may tell what is left out.
+            rows::change(transaction, CLEAR_TITLE, [session.as_uuid()]).map(drop)
+        }
     }
 }
 
