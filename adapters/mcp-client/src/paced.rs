@@ -40,9 +40,15 @@ impl Paced {
         Self { http, pace: Arc::default() }
     }
 
-    /// How long to wait before a stream is opened. One that goes on after an event may be that of a call: it waits for the shortest pause.
+    /// How long to wait before a stream is opened. One that goes on after another event may be that of a call: it waits for the shortest
+    /// pause.
     fn pause(&self, last_event: Option<&str>) -> Duration {
-        if last_event.is_some() { SHORTEST } else { self.pace.lock().pause(Instant::now()) }
+        let (mut pace, now) = (self.pace.lock(), Instant::now());
+        if last_event.is_none() || pace.last_event.as_deref() == last_event {
+            return pace.pause(now);
+        }
+        *pace = Pace { opened: Some(now + SHORTEST), short: 1, last_event: last_event.map(ToOwned::to_owned) };
+        SHORTEST
     }
 }
 
@@ -52,6 +58,8 @@ struct Pace {
     opened: Option<Instant>,
     /// How many streams before it did not last.
     short: u32,
+    /// After which event the last one went on that did.
+    last_event: Option<String>,
 }
 
 impl Pace {
@@ -142,10 +150,11 @@ mod tests {
         let paced = Paced::new(Client::new());
 
         let anew = [0; 3].map(|_| paced.pause(None));
-        let on = [0; 3].map(|_| paced.pause(Some("7")));
+        let on = ["7", "8", "9"].map(|event| paced.pause(Some(event)));
 
         assert!(anew[2] > SHORTEST, "{anew:?}");
         assert_eq!(on, [SHORTEST; 3]);
+        assert!(paced.pause(Some("9")) > SHORTEST, "nothing has come since");
     }
 
     #[test]

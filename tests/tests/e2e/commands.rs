@@ -55,7 +55,8 @@ async fn a_turn_shows_what_the_model_was_shown() {
         if more.len() == 1 { kept } else { shown }
     });
     assert!(short.contains("is it •••• or ••••?") && short.contains("The code is ••••."), "{short}");
-    assert!(short.contains("tool react {\"emoji\":\"👍\"}\n       | noted"), "{short}");
+    let call = short.split("tool react {\"emoji\":\"👍\"} (").nth(1).and_then(|rest| rest.split_once(" ms)\n"));
+    assert!(call.is_some_and(|(_, rest)| rest.starts_with("       | noted")), "{short}");
     let long: Value = serde_json::from_str(&long).expect("JSON");
     let run = &long["runs"][0];
     assert_eq!(run["tools"][0]["arguments"], "{\"emoji\":\"👍\"}");

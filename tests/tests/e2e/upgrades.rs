@@ -9,6 +9,10 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    alter table sessions drop column title;
+    alter table runs drop column holder;
+    drop table file_uses;
+    drop table files;
     drop table agent_use;
     alter table daily_use drop column micros;
     drop table agent_notices;
