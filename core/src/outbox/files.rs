@@ -58,11 +58,12 @@ impl OutgoingFiles {
         let room = room.acquire_many_owned(u32::try_from(size.min(MAX_BYTES)).unwrap_or(u32::MAX)).await.ok();
         let mut urls = Vec::with_capacity(files.len());
         for (file, StoredFile { digest, .. }) in files {
-            match self.store.file(digest).await? {
-                Some(bytes) => urls.push((file.url.clone(), data_url(&file.media_type, &bytes))),
-                // The adapter refuses it, as any file without bytes.
-                None => error!(delivery = %delivery.id, %digest, "the bytes of a file are not stored"),
-            }
+            // Without bytes the adapter refuses it.
+            let Some(bytes) = self.store.file(digest).await? else {
+                error!(delivery = %delivery.id, %digest, "the bytes of a file are not stored");
+                continue;
+            };
+            urls.push((file.url.clone(), data_url(&file.media_type, &bytes)));
         }
         Ok(LoadedFiles { urls, _room: room })
     }

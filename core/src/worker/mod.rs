@@ -136,9 +136,7 @@ impl Worker {
             self.finish(&mut turn, &run, finished).await;
         }
         // Last, so that the answer does not wait for it.
-        if let Some(typing) = typing {
-            typing.end().await;
-        }
+        end_typing(typing).await;
     }
 
     /// Passes the end of a run to the guard.
@@ -298,8 +296,7 @@ impl Worker {
         let (spent, session) = (input.spent.clone(), input.session);
         let mut working = self.working(run);
         let mut deadline = Some(input.deadline);
-        let is_quiet = self.is_quiet(turn);
-        let capabilities = if is_quiet { silent(&input.capabilities) } else { input.capabilities.clone() };
+        let capabilities = if self.is_quiet(turn) { silent(&input.capabilities) } else { input.capabilities.clone() };
         let mut drafting = self.drafting(run, &capabilities, show);
         let mut typing = self.typing(turn, &capabilities, show);
         let estimate = Estimate::new(&input);
@@ -314,23 +311,18 @@ impl Worker {
         let settings = self.settings.get();
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown, mut is_out) = (true, true, false);
-        let (mut question, mut left): (Option<Question>, _) = (None, None);
-        let mut waited = Duration::ZERO;
+        let (mut question, mut left, mut waited): (Option<Question>, _, _) = (None, None, Duration::ZERO);
         let result = loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break RunResult::Stopped,
-                () = self.lifecycle.ended.cancelled() => {
-                    break (&mut running).now_or_never().map_or(RunResult::GatewayStopped, returned);
-                }
+                () = self.lifecycle.ended.cancelled() => break ended(&mut running),
                 () = show.cancelled(), if is_shown => {
                     is_shown = false;
                     drafting.pause().await;
                 }
                 // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
-                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => {
-                    break RunResult::GatewayStopped;
-                }
+                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => break RunResult::GatewayStopped,
                 request = self.until_given_up(&mut question), if question.is_some() => {
                     break RunResult::Returned(Ok(Outcome::Approval(request)));
                 }
@@ -362,16 +354,13 @@ impl Worker {
                         if question.is_some() {
                             working = None;
                             remember_until(memory.as_ref(), turn.obligation.decide_by()).await;
-                        }
-                        match typing.take_if(|_| question.is_some()) {
-                            Some(typing) => typing.end().await,
-                            None if question.is_none() => resume(&mut drafting, turn, show),
-                            None => {}
+                            end_typing(typing.take()).await;
+                        } else {
+                            resume(&mut drafting, turn, show);
                         }
                     }
                     Some(event) => {
-                        is_out = matches!(&event, RunEvent::HandOut(holder, _) if !holder.is_empty())
-                            || is_out && !matches!(event, RunEvent::HandOut(..));
+                        is_out = is_handed_out(&event).unwrap_or(is_out);
                         self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory.as_ref()).await;
                     }
                     None => open = false,
@@ -397,13 +386,9 @@ impl Worker {
         waited += self.waits(question.as_ref());
         // It was told only if it has waited until then.
         let left = question.map(|it| it.request).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
-        let (usage, shares) = (recorder.usage, recorder.shares(&result));
-        let title = recorder
-            .title
-            .take()
-            .filter(|_| turn.event.seal_to.is_none())
-            .map(|title| SessionChange::Title { session, title });
-        let content = recorder.content();
+        let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
+        let title = title.map(|title| SessionChange::Title { session, title });
+        let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
         FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited }
     }
 
@@ -489,7 +474,7 @@ impl Worker {
     ) {
         match event {
             // It would show or send in the clear what is to be sealed.
-            RunEvent::Text(_) | RunEvent::Rewrite(_) | RunEvent::Activity(_) if turn.event.seal_to.is_some() => {}
+            RunEvent::Text(_) | RunEvent::Rewrite(_) if turn.event.seal_to.is_some() => {}
             RunEvent::Send(_, answer) if turn.event.seal_to.is_some() => {
                 let _ = answer.send(SendResult::Suppressed);
             }
@@ -502,11 +487,12 @@ impl Worker {
                 drafting.end_activities(turn);
                 recorder.asks(name);
             }
-            RunEvent::Activity(Activity { title, state }) if drafting.shows_activity() => {
+            RunEvent::Activity(Activity { title, state })
+                if drafting.shows_activity() && turn.event.seal_to.is_none() =>
+            {
                 let title = recorder.masked(title);
                 drafting.activity(turn, &Activity { title, state });
             }
-            RunEvent::Activity(_) => {}
             RunEvent::Tool(call) => {
                 info!(turn = %turn.id, tool = call.name, "the agent used a tool");
                 recorder.tool(call);
@@ -538,8 +524,8 @@ impl Worker {
             RunEvent::HandOut(holder, answer) => {
                 let _ = answer.send(self.inputs.hand_out(turn.id, run, holder).await);
             }
-            // The run has ended: what it asks for is its outcome.
-            RunEvent::Ask(..) => {}
+            // The activity is not shown, or the run has ended: what it asks for is its outcome.
+            RunEvent::Activity(_) | RunEvent::Ask(..) => {}
             RunEvent::Listen(answer) => {
                 let messages = self.take_in(turn, run).await;
                 recorder.estimate.hears(&messages);
@@ -605,6 +591,25 @@ fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
         Outcome::Approval(request) => ("approval", Some(request.action.clone())),
         Outcome::Silent(reason) => ("silent", Some(reason.clone())),
     }
+}
+
+async fn end_typing(typing: Option<Typing>) {
+    if let Some(typing) = typing {
+        typing.end().await;
+    }
+}
+
+/// Whether somebody outside of the process does the run from now on, if an event says so.
+fn is_handed_out(event: &RunEvent) -> Option<bool> {
+    match event {
+        RunEvent::HandOut(holder, _) => Some(!holder.is_empty()),
+        _ => None,
+    }
+}
+
+/// The end of a run when the process ends. What it has returned is not thrown away.
+fn ended(running: &mut JoinHandle<Result<Outcome, AgentError>>) -> RunResult {
+    running.now_or_never().map_or(RunResult::GatewayStopped, returned)
 }
 
 fn returned(result: Result<Result<Outcome, AgentError>, tokio::task::JoinError>) -> RunResult {

@@ -91,7 +91,7 @@ impl Worker {
         loop {
             // What it does not hear it is not given.
             let hears = question.as_ref().is_some_and(|question| !question.answer.is_closed());
-            let resumes = async {
+            let going_on = async {
                 let spent = self.budgets.spent(run, &self.inputs.agents).await?;
                 let asked = match spent {
                     Spent::Agent(_) => Vec::new(),
@@ -104,7 +104,7 @@ impl Worker {
                 }
                 Ok::<_, StoreError>((asked, spent))
             };
-            match resumes.await {
+            match going_on.await {
                 Ok((asked, spent)) => {
                     if let Spent::Agent(why) = spent {
                         return Err(why);

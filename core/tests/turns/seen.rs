@@ -70,11 +70,14 @@ async fn start() -> TestGateway {
     start_with(|agent| agent.remembering(40)).await
 }
 
-async fn start_with(made: fn(ScriptedAgent) -> ScriptedAgent) -> TestGateway {
+/// What is changed of an agent.
+type Change = fn(ScriptedAgent) -> ScriptedAgent;
+
+async fn start_with(change: Change) -> TestGateway {
     let never = Gate::default();
     let mut setup = GatewaySetup::new().policy(Policy { on_unknown: OnUnknown::Hold, ..policy() });
     let director = move |turn: &AgentTurn| script(turn, &never);
-    let make = move |clock| made(ScriptedAgent::new(clock, director.clone()));
+    let make = move |clock| change(ScriptedAgent::new(clock, director.clone()));
     setup.agents.push(("main", Box::new(make)));
     let mut gateway = setup.start().await;
     gateway.forgive_partial_answers();
@@ -199,8 +202,8 @@ async fn a_model_is_told_why_its_answer_was_not_delivered(#[case] end: End, #[ca
     gateway.at_rest().await;
 }
 
-fn not_delivered(reason: &str) -> Option<LastAnswer> {
-    Some(LastAnswer::NotDelivered(reason.to_owned()))
+fn undelivered(reason: &str) -> LastAnswer {
+    LastAnswer::NotDelivered(reason.to_owned())
 }
 
 /// An agent that gets the transcript, or remembers by itself, is told what became of its last answer. It is told once.
@@ -209,15 +212,15 @@ fn not_delivered(reason: &str) -> Option<LastAnswer> {
 #[case(End::Silent, Some(LastAnswer::Replaced(SILENT.to_owned())))]
 #[case(End::Retried, None)]
 #[case(End::Refused, Some(LastAnswer::Replaced(FAILED.to_owned())))]
-#[case(End::RefusedAll, not_delivered("refused"))]
+#[case(End::RefusedAll, Some(undelivered("refused")))]
 #[case(End::Cut, Some(LastAnswer::Partly))]
 #[case(End::GivenUp, Some(LastAnswer::Replaced("No answer comes.".to_owned())))]
 #[case(End::Stopped, Some(LastAnswer::Stopped))]
-#[case(End::StoppedLate, not_delivered("withdrawn"))]
-#[case(End::Unknown, not_delivered("unknown"))]
+#[case(End::StoppedLate, Some(undelivered("withdrawn")))]
+#[case(End::Unknown, Some(undelivered("unknown")))]
 #[tokio::test]
 async fn an_agent_is_told_what_became_of_its_last_answer(#[case] end: End, #[case] expected: Option<LastAnswer>) {
-    let made: [(fn(ScriptedAgent) -> ScriptedAgent, bool); 3] =
+    let made: [(Change, bool); 3] =
         [(|it| it.remembering(40), true), (ScriptedAgent::keeping_sessions, true), (|it| it, false)];
     for (made, is_told) in made {
         let gateway = start_with(made).await;
@@ -245,7 +248,7 @@ async fn a_deferral_is_not_the_answer_before() {
 
     let runs = gateway.agent("main").runs();
     let told: Vec<_> = runs.iter().map(|run| run.turn.last_answer.clone()).collect();
-    assert_eq!(told, [None, not_delivered("refused"), not_delivered("refused")]);
+    assert_eq!(told, [None, Some(undelivered("refused")), Some(undelivered("refused"))]);
     gateway.at_rest().await;
 }
 

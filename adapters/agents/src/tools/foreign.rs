@@ -121,11 +121,11 @@ impl ForeignCalls {
         }
         let began = Instant::now();
         let mut answer = tool.call(arguments).await;
-        let took = Some(began.elapsed());
+        let elapsed = began.elapsed();
         if self.rounds_left == 1 {
             answer.text.push_str("\n\n[Nothing more can be called: answer the person now.]");
         }
-        Called::Answered { answer, took }
+        Called::Answered { answer, took: Some(elapsed) }
     }
 
     /// Whether the call may be made: the error says why not. `Some`: somebody must be asked when the run has ended.

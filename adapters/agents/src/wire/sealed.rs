@@ -87,7 +87,7 @@ mod tests {
     #[case::another_file(armoured(b"age-encryption.org/v2\n"), "age-encryption.org/v1")]
     #[case::half_a_header(armoured(b"age-encryption.org/v1\n-> X25519 a\nb\n"), "has no end")]
     #[case::a_passphrase(armoured(b"age-encryption.org/v1\n-> scrypt a 18\nb\n--- c\n\n-> X25519 "), "X25519")]
-    #[case::too_long(armoured(&[0; MAX_ANSWER]), "at most 1048576")]
+    #[case::too_long(armoured(&vec![0; MAX_ANSWER]), "at most 1048576")]
     fn what_is_none_is_refused_and_not_quoted(#[case] sealed: String, #[case] why: &str) {
         let error = check(&sealed).expect_err("it is none");
 

@@ -175,6 +175,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         only_if_known: false,
         id: EventId::new(now),
         event: Arc::new(event),
+        files: Vec::new(),
         turn: Some(NewTurn {
             id,
             handler: main_agent(),

@@ -360,6 +360,7 @@ fn request(action: &str, kind: Option<&str>) -> ApprovalRequest {
 type Director = Box<dyn Fn(&AgentTurn) -> Script + Send + Sync>;
 
 /// An agent that follows the scripts of a test.
+#[expect(clippy::struct_excessive_bools, reason = "each is what a runtime says of itself")]
 pub struct ScriptedAgent {
     clock: SharedClock,
     director: Director,
