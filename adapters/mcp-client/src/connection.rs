@@ -85,7 +85,7 @@ pub(crate) struct Connection {
 
 /// Why a server cannot be reached.
 enum Failure {
-    Refused(ClientInitializeError),
+    Refused(Box<ClientInitializeError>),
     /// In words for the operator.
     Other(String),
 }
@@ -98,7 +98,7 @@ impl Connector {
     /// Says why it cannot be reached, for the operator.
     pub(crate) async fn connect(&self, changed: Arc<Notify>) -> Result<Connection, String> {
         let refused = match self.begin(ClientLifecycleMode::Initialize, &changed).await {
-            Err(Failure::Refused(error)) => error,
+            Err(Failure::Refused(error)) => *error,
             Err(Failure::Other(why)) => return Err(why),
             Ok(connection) => return Ok(connection),
         };
@@ -108,7 +108,9 @@ impl Connector {
         let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::NO_INITIALIZE] };
         match self.begin(lifecycle, &changed).await {
             Ok(connection) => Ok(connection.hearing_changes(changed)),
-            Err(Failure::Refused(error @ ClientInitializeError::NoCompatibleProtocolVersion { .. })) => {
+            Err(Failure::Refused(error))
+                if matches!(*error, ClientInitializeError::NoCompatibleProtocolVersion { .. }) =>
+            {
                 Err(self.refusal(&error))
             }
             // It does not know the other way either: why it refused the first counts.
@@ -122,7 +124,7 @@ impl Connector {
         if let Some(url) = &self.section.url {
             let transport = self.transport(url).map_err(Failure::Other)?;
             let begun = timeout(self.section.timeout, serve_client_with_lifecycle(client, transport, lifecycle)).await;
-            let service = begun.map_err(|_| late())?.map_err(Failure::Refused)?;
+            let service = begun.map_err(|_| late())?.map_err(|error| Failure::Refused(Box::new(error)))?;
             return Ok(Connection { service, process: None, listens: None });
         }
         let started = process::start(&self.section, &self.supervisor).map_err(Failure::Other)?;
@@ -134,7 +136,7 @@ impl Connector {
             Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. })) => {
                 Err(Failure::Other(format!("it ended before it answered: {}", started.process.end().await)))
             }
-            Ok(Err(error)) => Err(Failure::Refused(error)),
+            Ok(Err(error)) => Err(Failure::Refused(Box::new(error))),
             Err(_) => Err(late()),
         }
     }

@@ -147,7 +147,7 @@ mod tests {
     /// What one stream does costs no call.
     #[test]
     fn a_stream_that_goes_on_waits_for_the_shortest_pause() {
-        let paced = Paced::new(Client::new());
+        let paced = Paced::new(Client::builder().build().expect("a client"));
 
         let anew = [0; 3].map(|_| paced.pause(None));
         let on = ["7", "8", "9"].map(|event| paced.pause(Some(event)));

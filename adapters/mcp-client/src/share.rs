@@ -38,8 +38,8 @@ fn shares(room: usize, needs: &[usize]) -> Vec<usize> {
 pub(crate) fn no_room(names: &[&str]) -> Option<String> {
     let (count, kib) = (names.len(), MOST_DEFINED >> 10);
     let more = if count > MOST_NAMED { ", …" } else { "" };
-    let named = names.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
-    (count > 0).then(|| format!("{count} tools ({named}{more}) have no room: the definitions of all tools of an agent have at most {kib} KiB"))
+    let beginning = names.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+    (count > 0).then(|| format!("{count} tools ({beginning}{more}) have no room: the definitions of all tools of an agent have at most {kib} KiB"))
 }
 
 /// Takes out the tools that have no room beside those of the other servers of an agent, and says so.

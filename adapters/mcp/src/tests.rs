@@ -38,6 +38,9 @@ impl AgentRuntime for Agent {
     }
 }
 
+/// What decides an approval that is asked for.
+type Deciding = oneshot::Sender<Result<AgentApproval, String>>;
+
 /// A run in flight, and the routes.
 struct Run {
     router: Router,
@@ -48,7 +51,7 @@ struct Run {
     /// Notified when an approval is asked for.
     asked: Arc<Notify>,
     /// What decides it.
-    decision: Arc<Mutex<Option<oneshot::Sender<Result<AgentApproval, String>>>>>,
+    decision: Arc<Mutex<Option<Deciding>>>,
     stop: CancellationToken,
 }
 
