@@ -28,8 +28,8 @@ pub(crate) fn source(
 /// Tries the servers of an agent, by name. The error says why one does not work, for the operator.
 pub(crate) async fn probe(servers: &BTreeMap<String, McpServerSection>, http: &Client) -> Vec<Tried> {
     let try_one = async |name: &str, section| rejoinder_mcp_client::probe(name, section, http, &supervisor()?).await;
-    let tries = servers.iter().map(async |(name, section)| (name.clone(), try_one(name, section).await));
-    let mut tried = join_all(tries).await;
+    let asked = servers.iter().map(async |(name, section)| (name.clone(), try_one(name, section).await));
+    let mut tried = join_all(asked).await;
     let mut working: Vec<_> = tried.iter_mut().filter_map(|(_, found)| found.as_mut().ok()).collect();
     rejoinder_mcp_client::share(&mut working);
     tried.into_iter().map(|(name, found)| (name, found.map(FoundServer::from))).collect()
