@@ -162,10 +162,7 @@ impl RunEvents {
     /// # Errors
     /// Says why it is not done, for the agent.
     pub async fn schedule(&self, call: ScheduleCall) -> Result<Vec<Schedule>, String> {
-        let (answer, done) = oneshot::channel();
-        let ended = || "the run has ended".to_owned();
-        self.sender.send(RunEvent::Schedule(call, answer)).await.map_err(|_| ended())?;
-        done.await.unwrap_or_else(|_| Err(ended()))
+        self.ask(|answer| RunEvent::Schedule(call, answer)).await
     }
 
     /// Searches the lines of earlier turns of this conversation in the turn's session. Returns at most 20, newest first.
@@ -173,10 +170,7 @@ impl RunEvents {
     /// # Errors
     /// Says why nothing was searched, for the agent.
     pub async fn search(&self, query: SearchQuery) -> Result<Vec<FoundLine>, String> {
-        let (answer, found) = oneshot::channel();
-        let ended = || "the run has ended".to_owned();
-        self.sender.send(RunEvent::Search(query, answer)).await.map_err(|_| ended())?;
-        found.await.unwrap_or_else(|_| Err(ended()))
+        self.ask(|answer| RunEvent::Search(query, answer)).await
     }
 
     /// Asks for an approval in the middle of the run, and waits until it is decided, or closed for another reason: minutes or days.
@@ -200,10 +194,7 @@ impl RunEvents {
     /// # Errors
     /// Says why nobody was asked, for the member.
     pub async fn ask_approval_for_member(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
-        let (answer, decided) = oneshot::channel();
-        let ended = || "the run has ended".to_owned();
-        self.sender.send(RunEvent::Ask(request, answer)).await.map_err(|_| ended())?;
-        decided.await.unwrap_or_else(|_| Err(ended()))
+        self.ask(|answer| RunEvent::Ask(request, answer)).await
     }
 
     /// Counts how often the runtime was told what became of what it asked for: what is sent while it stops to wait does not count.
@@ -218,23 +209,30 @@ impl RunEvents {
     /// # Errors
     /// Says why it is not stored.
     pub async fn remember(&self, own_session: impl Into<String> + Send) -> Result<(), String> {
-        let (answer, stored) = oneshot::channel();
-        let ended = || "the run has ended".to_owned();
-        self.sender.send(RunEvent::Remember(own_session.into(), answer)).await.map_err(|_| ended())?;
-        stored.await.unwrap_or_else(|_| Err(ended()))
+        let own_session = own_session.into();
+        self.ask(|answer| RunEvent::Remember(own_session, answer)).await
     }
 
-    /// Stores who does the run outside of this process, in at most 4096 bytes and in place of an earlier note; empty if nobody does any more. If this process ends
-    /// before the run does, the next run of the turn gets it as [`AgentTurn::holder`]. Returns when it is stored. Only for a runtime
-    /// that [hands runs out](AgentRuntime::hands_out).
+    /// Stores a note of who does the run outside of this process, of at most 4096 bytes and in place of an earlier one. An empty note:
+    /// nobody does any more. If this process ends before the run does, the next run of the turn gets the note as
+    /// [`AgentTurn::holder`]. Returns when it is stored. Only for a runtime that [hands runs out](AgentRuntime::hands_out).
     ///
     /// # Errors
     /// Says why it is not stored.
     pub async fn hand_out(&self, holder: impl Into<String> + Send) -> Result<(), String> {
-        let (answer, stored) = oneshot::channel();
+        let holder = holder.into();
+        self.ask(|answer| RunEvent::HandOut(holder, answer)).await
+    }
+
+    /// Reports an event that the core answers. The error says why not.
+    async fn ask<T: Send>(
+        &self,
+        event: impl FnOnce(oneshot::Sender<Result<T, String>>) -> RunEvent + Send,
+    ) -> Result<T, String> {
+        let (answer, told) = oneshot::channel();
         let ended = || "the run has ended".to_owned();
-        self.sender.send(RunEvent::HandOut(holder.into(), answer)).await.map_err(|_| ended())?;
-        stored.await.unwrap_or_else(|_| Err(ended()))
+        self.sender.send(event(answer)).await.map_err(|_| ended())?;
+        told.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Takes the messages that have come since the run began and are to be answered by it: those of the queue mode `steer`.
