@@ -12,7 +12,7 @@ use super::{
     command::{Command, Done, Refused},
     desk::{Change, Desk, Entry},
     kept,
-    leases::{KeptLease, Worker, logged},
+    leases::{Worker, logged},
     purpose::Purpose,
     room::ROOM,
     section::{PullSection, WorkerSection},
@@ -111,7 +111,7 @@ impl Pull {
     ) -> Result<Outcome, AgentError> {
         let turn = &entry.work.turn;
         let mut said = Said::of(&self.name, turn, events);
-        let (mut is_given, mut has_said) = (entry.is_adopted, false);
+        let mut is_given = entry.is_adopted;
         if entry.is_adopted {
             tracing::info!(agent = &*self.name, turn_id = %turn.turn, "a worker has a turn still, from before the start");
             self.keep(entry, events, true).await;
@@ -122,7 +122,7 @@ impl Pull {
                 // First, so that what arrived in time counts.
                 biased;
                 Some(command) = arriving.recv() => {
-                    match self.hear(command, entry, events, (&mut said, &mut has_said)).await {
+                    match self.hear(command, entry, events, &mut said).await {
                         None => continue,
                         Some(Ok(())) => return said.into_outcome(),
                         Some(Err(error)) => return Err(error),
@@ -131,12 +131,11 @@ impl Pull {
                 change = entry.change() => change,
             };
             match change {
-                Change::Heard if has_said => {}
+                Change::Heard if said.has_part() => {}
                 Change::Heard => self.keep(entry, events, false).await,
                 Change::Leased if entry.has_kept() => {}
                 Change::Leased => {
                     self.keep(entry, events, false).await;
-                    has_said = false;
                     if !std::mem::replace(&mut is_given, true) {
                         events.shown(WireTurn::input(turn)).await;
                     }
@@ -163,19 +162,13 @@ impl Pull {
     async fn keep(&self, entry: &Entry, events: &RunEvents, is_silent: bool) {
         let Some(held) = entry.lease() else { return };
         let lease = Arc::clone(&held.lease);
-        kept::keep(&self.name, &entry.work.turn, KeptLease { is_silent, ..held }, events).await;
+        kept::keep(&self.name, &entry.work.turn, held, is_silent, events).await;
         entry.work.note_kept(lease);
     }
 
     /// Hears what a worker says. Returns how the run ends, if it ends.
-    async fn hear(
-        &self,
-        command: Command,
-        entry: &Entry,
-        events: &RunEvents,
-        (said, has_said): (&mut Said<'_>, &mut bool),
-    ) -> Option<End> {
-        let (result, end) = match self.say(&command, entry, events, (said, has_said)).await {
+    async fn hear(&self, command: Command, entry: &Entry, events: &RunEvents, said: &mut Said<'_>) -> Option<End> {
+        let (result, end) = match self.say(&command, entry, events, said).await {
             Ok((done, end)) => (Ok(done), end),
             Err(refused) => (Err(refused), None),
         };
@@ -190,15 +183,14 @@ impl Pull {
         command: &Command,
         entry: &Entry,
         events: &RunEvents,
-        (said, has_said): (&mut Said<'_>, &mut bool),
+        said: &mut Said<'_>,
     ) -> Result<(Done, Option<End>), Refused> {
         let Command { lease, worker, objects, purpose, .. } = command;
         // It may have waited. Whether its lease has ended is decided here, and nowhere else until this is heard.
         let mut until = entry.renew(lease, worker).map_err(Refused::NotHeld)?;
         let objects = objects.check(*purpose, said).map_err(Refused::Wrong)?;
-        if *purpose == Purpose::Events && !*has_said && objects.iter().any(CheckedObject::says_a_part) {
+        if *purpose == Purpose::Events && !said.has_part() && objects.iter().any(CheckedObject::says_a_part) {
             kept::forget(&entry.work.turn, events).await.map_err(|_| Refused::NotStored)?;
-            *has_said = true;
         }
         let mut end = None;
         for object in objects {

@@ -13,6 +13,8 @@ struct Note {
     agent: String,
     /// [What is asked](WireTurn::digest): a worker that was asked something else answers something else.
     asked: String,
+    /// Whether its worker has not been heard since a start: another start does not let it begin anew.
+    is_silent: bool,
     #[serde(flatten)]
     kept: KeptLease,
 }
@@ -21,15 +23,15 @@ struct Note {
 pub(super) fn of(agent: &str, turn: &AgentTurn) -> Option<KeptLease> {
     let note: Note = serde_json::from_str(turn.holder.as_deref()?).ok()?;
     let is_asked = turn.tools.is_none() && note.agent == agent && note.asked == WireTurn::digest(turn);
-    (is_asked && !note.kept.is_silent).then_some(note.kept)
+    (is_asked && !note.is_silent).then_some(note.kept)
 }
 
 /// Stores the lease of a run, before its worker gets the turn. Not of one whose worker calls tools: their calls are in this process.
-pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, events: &RunEvents) {
+pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, is_silent: bool, events: &RunEvents) {
     if turn.tools.is_some() {
         return;
     }
-    let note = Note { agent: agent.to_owned(), asked: WireTurn::digest(turn), kept };
+    let note = Note { agent: agent.to_owned(), asked: WireTurn::digest(turn), is_silent, kept };
     let note = serde_json::to_string(&note).expect("texts serialise to JSON");
     if let Err(why) = events.hand_out(note).await {
         tracing::warn!(agent, turn_id = %turn.turn, why, "the lease of a worker would not outlive a restart");

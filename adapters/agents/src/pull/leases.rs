@@ -100,9 +100,6 @@ pub(super) enum Expiry {
 pub(super) struct KeptLease {
     pub(super) lease: Lease,
     pub(super) worker: Worker,
-    /// Whether its worker has not been heard since a start: another start does not let it begin anew.
-    #[serde(default)]
-    pub(super) is_silent: bool,
 }
 
 /// A run that was given to a worker.
@@ -181,7 +178,7 @@ impl<R: Clone> Leases<R> {
     /// Adds a run whose worker may be at work still, and lets its lease begin anew. A dead worker costs one lease.
     pub(super) fn adopt(&mut self, turn: TurnId, attempt: u32, work: R, kept: KeptLease, now: Instant) -> RunNumber {
         self.last += 1;
-        let KeptLease { lease, worker, .. } = kept;
+        let KeptLease { lease, worker } = kept;
         let held = Held { lease: Arc::clone(&lease), until: now + self.length, worker, is_used: false };
         self.runs.insert(self.last, Run { turn, attempt, work, grants: 1, lost: 0, held: Some(held) });
         self.held.insert(lease, self.last);
@@ -270,7 +267,7 @@ impl<R: Clone> Leases<R> {
     /// The lease of a run, and whose it is; `None` if it has none.
     pub(super) fn lease(&self, number: RunNumber) -> Option<KeptLease> {
         let Held { lease, worker, .. } = self.runs.get(&number)?.held.as_ref()?;
-        Some(KeptLease { lease: Arc::clone(lease), worker: worker.clone(), is_silent: false })
+        Some(KeptLease { lease: Arc::clone(lease), worker: worker.clone() })
     }
 
     /// Lets a lease begin now that its worker gets the turn. Returns when it ends; `None` if it has ended.
@@ -335,10 +332,12 @@ impl<R: Clone> Leases<R> {
             let is_answered = self.answered.iter().any(|(_, answered)| **answered == *lease);
             let is_early = || self.may_adopt(now) && secret(lease).is_some_and(|secret| !self.is_own(secret));
             let is_left = || self.left.iter().any(|left| **left == *lease);
-            return Err(match is_answered {
-                true => NotHeld::Answered,
-                false if is_left() || is_early() => NotHeld::NotYet,
-                false => NotHeld::Ended,
+            return Err(if is_answered {
+                NotHeld::Answered
+            } else if is_left() || is_early() {
+                NotHeld::NotYet
+            } else {
+                NotHeld::Ended
             });
         };
         let run = self.runs.get_mut(number).filter(|run| run.turn == turn).ok_or(NotHeld::Ended)?;

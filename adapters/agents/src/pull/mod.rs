@@ -17,7 +17,7 @@
 //! otherwise, at a deadline or because the person cancels, ends its lease: the worker hears of it when it renews.
 //!
 //! A lease is stored before its worker gets the turn. After a restart the core begins the run again: if it asks the same, the worker
-//! has it still, with the old lease. A worker that asks before is told to ask again. Only the text that a worker has reported is not
+//! has it still, with the old lease. A worker that asks before is told to ask again. Only what a worker has said of the answer is not
 //! stored: with the first of it, the lease ends with the process.
 
 mod agent;

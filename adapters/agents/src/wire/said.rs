@@ -56,6 +56,11 @@ impl<'a> Said<'a> {
         self.is_sent
     }
 
+    /// Whether a part of the answer was said: text, or a message that was sent.
+    pub(crate) const fn has_part(&self) -> bool {
+        self.is_sent || !self.text.is_empty()
+    }
+
     /// Takes back what was said: another agent begins anew. What was sent stays sent.
     pub(crate) async fn begin_again(&mut self) {
         self.rewrite("").await;

@@ -75,9 +75,7 @@ async fn a_worker_goes_on_after_a_restart_with_the_lease_that_it_has() {
     until_adopted(&served).await;
     assert!(served.worker().next_within(0).await.is_none(), "it is with its worker");
     assert_eq!(held.renew().await, StatusCode::OK);
-    assert_eq!(held.answer(json!({ "reply": "after all" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("after all"));
+    answers(run, &held, "after all").await;
 }
 
 #[tokio::test]
@@ -89,9 +87,7 @@ async fn a_worker_that_asks_before_its_turn_runs_again_is_told_to_ask_again() {
     assert_eq!(held.renew().await, StatusCode::SERVICE_UNAVAILABLE);
     let run = Run::of(&served, again);
     until_adopted(&served).await;
-    assert_eq!(held.answer(json!({ "reply": "in time" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("in time"));
+    answers(run, &held, "in time").await;
 }
 
 #[tokio::test]
@@ -101,9 +97,7 @@ async fn a_worker_that_died_with_the_gateway_costs_one_lease() {
     let run = Run::of(&served, again);
     let other = served.worker().next().await;
     assert_eq!(other.turn["attempt"], json!(2));
-    assert_eq!(other.answer(json!({ "reply": "another one's" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("another one's"));
+    answers(run, &other, "another one's").await;
 }
 
 /// What it has sent may be the answer, which is not known to another run.
@@ -130,9 +124,7 @@ async fn a_dead_worker_costs_one_lease_however_often_the_gateway_starts() {
     let third = Served::with(lasting(LONG)).await;
     let run = Run::of(&third, AgentTurn { holder, attempt: 3, ..again });
     let other = third.worker().next().await;
-    assert_eq!(other.answer(json!({ "reply": "at once" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("at once"));
+    answers(run, &other, "at once").await;
 }
 
 #[tokio::test]
@@ -161,9 +153,7 @@ async fn a_worker_that_is_not_configured_any_more_has_no_turn() {
     let served = Served::with(lasting(LONG)).await;
     let run = Run::of(&served, AgentTurn { holder, attempt: 2, ..given });
     let other = served.worker().next().await;
-    assert_eq!(other.answer(json!({ "reply": "another one's" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("another one's"));
+    answers(run, &other, "another one's").await;
 }
 
 /// It survives a second restart, too.
@@ -180,9 +170,7 @@ async fn a_worker_that_is_heard_in_between_goes_on_after_two_restarts() {
     let third = Served::with(lasting(LONG)).await;
     let run = Run::of(&third, AgentTurn { holder, attempt: 3, ..again });
     until_adopted(&third).await;
-    assert_eq!(held.used_by(third.worker()).answer(json!({ "reply": "at last" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("at last"));
+    answers(run, &held.used_by(third.worker()), "at last").await;
 }
 
 #[tokio::test]
@@ -195,9 +183,7 @@ async fn a_turn_that_asks_something_else_by_then_is_another_workers() {
     assert_eq!(held.answer(json!({ "reply": "to what it said before" })).await, StatusCode::CONFLICT);
     drop(other);
     let other = served.worker().next().await;
-    assert_eq!(other.answer(json!({ "reply": "noon" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("noon"));
+    answers(run, &other, "noon").await;
 }
 
 /// What it has said is part of the answer, and is not stored.
@@ -213,9 +199,7 @@ async fn a_worker_that_has_reported_text_loses_its_turn_with_the_process() {
     let run = Run::of(&served, again);
     let other = served.worker().next().await;
     assert_ne!(held.answer(json!({ "end": true })).await, StatusCode::NO_CONTENT);
-    assert_eq!(other.answer(json!({ "reply": "a whole answer" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("a whole answer"));
+    answers(run, &other, "a whole answer").await;
 }
 
 #[tokio::test]
@@ -226,9 +210,7 @@ async fn long_after_the_start_a_lease_from_before_it_is_over() {
     assert_eq!(held.renew().await, StatusCode::CONFLICT);
     let run = Run::of(&served, again);
     let other = served.worker().next().await;
-    assert_eq!(other.answer(json!({ "reply": "anew" })).await, StatusCode::NO_CONTENT);
-
-    assert_eq!(run.reply().await.as_deref(), Some("anew"));
+    answers(run, &other, "anew").await;
 }
 
 #[tokio::test]
@@ -254,6 +236,13 @@ async fn a_note_that_cannot_be_read_is_no_lease() {
         });
         assert_eq!((answered, run.reply().as_str()), (StatusCode::NO_CONTENT, "Hello."), "{note:?}");
     }
+}
+
+/// A worker answers a run.
+async fn answers(run: Run, worker: &Held, text: &str) {
+    assert_eq!(worker.answer(json!({ "reply": text })).await, StatusCode::NO_CONTENT);
+
+    assert_eq!(run.reply().await.as_deref(), Some(text));
 }
 
 async fn until_adopted(served: &Served) {
