@@ -9,7 +9,8 @@ use serde_json::Value;
 /// Sent as `A2A-Version` with every request.
 pub(crate) const VERSION: &str = "1.0";
 
-/// Error codes of JSON-RPC, by which the errors of both bindings are known: the task is not known, it does not take this message, and the parameters cannot be used.
+/// Error codes of JSON-RPC, by which the errors of both bindings are known: the task is not known, it does not take this message, and the
+/// parameters cannot be used.
 pub(crate) const TASK_NOT_FOUND: i64 = -32_001;
 pub(crate) const UNSUPPORTED_OPERATION: i64 = -32_004;
 pub(crate) const INVALID_PARAMS: i64 = -32_602;

@@ -42,11 +42,11 @@ fn folded(text: &str) -> String {
         };
         let next = rest.find(|c| c != first).unwrap_or(rest.len());
         let (run, after) = rest.split_at(next);
-        match run.chars().count() {
-            count if count > most => {
-                let _ = write!(folded, "{}×{count} ", first.escape_unicode());
-            }
-            _ => folded.push_str(run),
+        let count = run.chars().count();
+        if count > most {
+            let _ = write!(folded, "{}×{count} ", first.escape_unicode());
+        } else {
+            folded.push_str(run);
         }
         rest = after;
     }

@@ -40,21 +40,13 @@ impl DraftText {
     /// What a draft shows of it. `is_message`: what the agent does is no message by itself, which would stand in place of a deferral.
     pub(crate) fn get(&self, is_message: bool) -> String {
         let shown = self.lock();
-        match &shown.activity {
-            None => shown.text.clone(),
-            Some(line) if shown.text.trim().is_empty() => {
-                if is_message {
-                    String::new()
-                } else {
-                    line.clone()
-                }
-            }
-            Some(line) => {
-                // A block of code may not have ended yet.
-                let fence = if shown.text.matches("```").count() % 2 == 1 { "\n```" } else { "" };
-                format!("{}{fence}\n\n{line}", shown.text.trim_end())
-            }
+        let Some(line) = &shown.activity else { return shown.text.clone() };
+        if shown.text.trim().is_empty() {
+            return if is_message { String::new() } else { line.clone() };
         }
+        // A block of code may not have ended yet.
+        let fence = if shown.text.matches("```").count() % 2 == 1 { "\n```" } else { "" };
+        format!("{}{fence}\n\n{line}", shown.text.trim_end())
     }
 
     fn lock(&self) -> MutexGuard<'_, Shown> {

@@ -27,23 +27,16 @@ impl FileDigest {
 
     /// Reads 64 hexadecimal digits in lower case.
     fn read(digits: &str) -> Option<Self> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if digits.len() != 64 || !digits.bytes().all(is_digit) {
-            return None;
-        }
         let mut digest = [0; 32];
-        for (index, byte) in digest.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
-        }
-        Some(Self(digest))
+        let is_read = hex::decode_to_slice(digits, &mut digest).is_ok();
+        (is_read && !digits.bytes().any(|byte| byte.is_ascii_uppercase())).then_some(Self(digest))
     }
 }
 
 /// `sha256:` and 64 hexadecimal digits.
 impl fmt::Display for FileDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(SCHEME)?;
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{SCHEME}{}", hex::encode(self.0))
     }
 }
 
