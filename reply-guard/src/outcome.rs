@@ -18,7 +18,7 @@ pub struct Attachment {
 /// The choices of a question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Choices {
-    /// The choices, 2 to 8 of them.
+    /// The choices, 2 to 8 of them; none if only words answer the question.
     pub options: Vec<String>,
     /// Whether the person may also answer in their own words.
     pub free_text: bool,
@@ -74,6 +74,17 @@ pub struct ApprovalRequest {
     /// The kind of action, such as `email.send`, for rules that decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
+    /// If it is a question to the person who wrote, the answers: `action` is the question then, nobody has to approve it, and there may
+    /// be no choices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<Choices>,
+}
+
+impl ApprovalRequest {
+    /// A question to the person who wrote, for whose answer a run waits.
+    pub fn question(text: impl Into<String>, choices: Choices) -> Self {
+        Self { action: text.into(), details: None, kind: None, choices: Some(choices) }
+    }
 }
 
 /// How an agent ended its run.

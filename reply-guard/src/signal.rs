@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cause, Reply, Rung, Timestamp};
+use crate::{Cause, Choices, Reply, Rung, Timestamp};
 
 /// The kinds of user-visible signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,6 +95,13 @@ pub enum Body {
     },
     /// The answer waits until somebody approves this action, or does not. No time is promised.
     Wait(String),
+    /// The answer waits until the person has answered this question. No time is promised.
+    Question {
+        /// The question.
+        text: String,
+        /// The answers.
+        choices: Choices,
+    },
 }
 
 /// One user-visible signal that the guard decided on.
@@ -116,7 +123,7 @@ impl Signal {
         match self.body {
             Body::Reply(_) | Body::Say(_) | Body::Ask(_) => SignalKind::Reply,
             Body::React(_) => SignalKind::Reaction,
-            Body::Defer { .. } | Body::Wait(_) => SignalKind::Deferral,
+            Body::Defer { .. } | Body::Wait(_) | Body::Question { .. } => SignalKind::Deferral,
         }
     }
 }

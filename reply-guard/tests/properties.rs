@@ -40,7 +40,7 @@ fn events() -> impl Strategy<Value = Event> {
         2 => (option::of(texts()), -10_000_i64..100_000)
             .prop_map(|(note, due)| Outcome::Defer { note, due: Timestamp::from_millis(due) }),
         2 => texts().prop_map(Outcome::Silent),
-        2 => texts().prop_map(|action| Outcome::Approval(ApprovalRequest { action, details: None, kind: None })),
+        2 => texts().prop_map(|action| Outcome::Approval(ApprovalRequest { action, details: None, kind: None, choices: None })),
     ];
     prop_oneof![
         6 => Just(Event::Begin),
@@ -74,13 +74,13 @@ fn events() -> impl Strategy<Value = Event> {
             owed: Expectation::Answer,
         }),
         2 => Just(Event::Decided),
-        1 => texts().prop_map(|action| Event::Suspended(ApprovalRequest { action, details: None, kind: None })),
-        1 => texts().prop_map(|action| Event::SuspendedByRule(ApprovalRequest { action, details: None, kind: None })),
+        1 => texts().prop_map(|action| Event::Suspended(ApprovalRequest { action, details: None, kind: None, choices: None })),
+        1 => texts().prop_map(|action| Event::SuspendedByRule(ApprovalRequest { action, details: None, kind: None, choices: None })),
         2 => (option::of(Just("boss".to_owned())), 1..3_u32)
             .prop_map(|(agent, attempt)| Event::RunResumed { agent, attempt }),
         1 => Just(Event::LeftSuspended),
         1 => texts()
-            .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None })),
+            .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None, choices: None })),
         1 => Just(Event::Held),
         2 => Just(Event::Resumed),
         1 => Just(Event::Postponed),

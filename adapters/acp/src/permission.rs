@@ -110,7 +110,7 @@ fn request(action: String, call: &ToolCall) -> ApprovalRequest {
     let details = shown_details(&parts.collect::<Vec<_>>().join("\n"));
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
-    ApprovalRequest { action, details: (!details.is_empty()).then_some(details), kind }
+    ApprovalRequest { action, details: (!details.is_empty()).then_some(details), kind, choices: None }
 }
 
 #[cfg(test)]

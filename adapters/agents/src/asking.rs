@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     fn request() -> ApprovalRequest {
-        ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None }
+        ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None, choices: None }
     }
 
     fn decision(state: ApprovalState, is_used: bool) -> AgentApproval {

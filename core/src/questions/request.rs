@@ -34,7 +34,7 @@ pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
     if stored == *request {
         return stored;
     }
-    let ApprovalRequest { action, details, kind } = request;
+    let ApprovalRequest { action, details, kind, choices: None } = request;
     let whole = json!([action, details, kind]).to_string();
     let digest = BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(whole)[..16]);
     ApprovalRequest { action: format!("{} ({digest})", excerpt(action, MOST_BEFORE_DIGEST)), ..stored }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn request(action: &str, details: Option<&str>) -> ApprovalRequest {
-        ApprovalRequest { action: action.to_owned(), details: details.map(str::to_owned), kind: None }
+        ApprovalRequest { action: action.to_owned(), details: details.map(str::to_owned), kind: None, choices: None }
     }
 
     /// What was approved for one must not be approved for the other.
@@ -110,7 +110,7 @@ mod tests {
 
         assert!(text.ends_with("the end") && text.chars().count() <= MOST_DETAILS, "{text}");
         assert_eq!(left_out(&text), Some(whole.chars().count() - 1000 - 900));
-        let stored = as_stored(&ApprovalRequest { action: "pay".to_owned(), details: Some(text.clone()), kind: None });
+        let stored = as_stored(&ApprovalRequest { action: "pay".to_owned(), details: Some(text.clone()), kind: None, choices: None });
         assert_eq!((stored.details, is_shortened(&request("pay", None))), (Some(text), false));
     }
 

@@ -59,7 +59,7 @@ fn told(gateway: &TestGateway) -> Vec<Result<AgentApproval, String>> {
 }
 
 fn decided(state: ApprovalState, by: Option<&str>) -> AgentApproval {
-    let request = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None };
+    let request = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None, choices: None };
     AgentApproval { request, state, by: by.map(str::to_owned), note: None, is_used: false }
 }
 

@@ -43,9 +43,12 @@ impl Obligation {
 
     /// Has the person told that the answer waits, and waits for the decision.
     pub(super) fn wait_for_decision(&mut self, request: ApprovalRequest, context: &mut EventContext<'_>) {
-        let action = request.action.clone();
+        let body = match request.choices.clone() {
+            Some(choices) => Body::Question { text: request.action.clone(), choices },
+            None => Body::Wait(request.action.clone()),
+        };
         let until = self.decide_by().unwrap_or_else(|| self.ask(request, context));
-        self.claim_deferral(Body::Wait(action), until, Via::Deferral, context);
+        self.claim_deferral(body, until, Via::Deferral, context);
     }
 
     /// Asks at once if the request waits for the result of a claim: only what the person is told waits for that.

@@ -32,6 +32,9 @@ pub struct Claim {
     /// Whether the operator has a dead letter sent again: if it fails, it is one again, and no rung is tried.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) again: bool,
+    /// Whether it asks the person a question for whose answer a run waits: its messages stay in the chat.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) asks: bool,
     /// When it is sent, if it waits for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sent_from: Option<Timestamp>,

@@ -136,6 +136,7 @@ impl Obligation {
         context: &mut EventContext<'_>,
     ) -> Box<Claim> {
         self.claims += 1;
+        let asks = matches!(body, Body::Question { .. });
         let signal = Signal { claim: self.claims, body, via, replaces };
         let claim = Claim {
             number: self.claims,
@@ -147,6 +148,7 @@ impl Obligation {
             partly: false,
             in_doubt: false,
             again: false,
+            asks,
             sent_from: None,
             due: None,
             pending: None,

@@ -59,6 +59,7 @@ impl Obligation {
         }
         let Some(claim) = self.reopen() else { return };
         if claim.is_deferral() {
+            let messages = if claim.asks { self.question_shown(messages) } else { messages };
             self.deferral_shown(claim.due.unwrap_or(context.now), messages);
             if let Some(pending) = claim.pending {
                 self.proceed(pending, context);

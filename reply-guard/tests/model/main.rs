@@ -52,6 +52,7 @@ fn world() -> World {
         merges: false,
         approvals: false,
         suspends: false,
+        questions: false,
         postpones: false,
         bug: None,
     }
@@ -268,6 +269,23 @@ fn where_a_run_waits_for_an_approval_and_more_happens() {
     let late = Policy { late_window: Duration::from_secs(30), ..world().policy };
     holds(suspending(World { policy: late, mishaps: 1, ..world() }));
     holds(suspended_twice());
+}
+
+/// G3. A question to the person, in place of an approval.
+#[test]
+fn where_a_run_asks_the_person() {
+    let asking = |world: World| World { questions: true, oddities: 0, ..suspending(world) };
+    holds(asking(World { mishaps: 1, ..world() }));
+    holds(asking(World { mishaps: 1, ..ambiguous(OnUnknown::Label) }));
+    holds(asking(World { mishaps: 0, drafts: true, ..world() }));
+    holds(asking(World { mishaps: 0, oddities: 1, ..world() }));
+}
+
+/// G3.
+#[test]
+fn a_question_in_whose_place_the_answer_comes_is_found() {
+    let world = World { questions: true, mishaps: 0, ..suspending(world()) };
+    breaks("a question stays in the chat", Bug::AsksForApproval, world);
 }
 
 /// G3.

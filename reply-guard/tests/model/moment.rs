@@ -53,6 +53,10 @@ pub(crate) struct Row {
     pub(crate) fallback: Option<Cause>,
     /// Whether it edits a message that was shown before.
     pub(crate) in_place: bool,
+    /// Whether it asks the person a question for whose answer the run waits.
+    pub(crate) asks: bool,
+    /// Whether it takes the place of such a question.
+    pub(crate) replaces_question: bool,
     /// How many parts follow the one that is sent.
     pub(crate) parts_left: u8,
     /// How many parts arrived before the one that is sent.

@@ -25,6 +25,7 @@ pub(crate) fn all() -> Vec<Property<World>> {
         Property::always("every run ends", every_run_ends),
         Property::always("nothing follows a cancelled answer", cancelled_is_cancelled),
         Property::always("a deferral of a cancelled turn is removed", cancelled_deferrals_are_removed),
+        Property::always("a question stays in the chat", questions_stay),
         Property::always("the wake time is never in the past", wakes_are_served),
         Property::always("nothing begins while the turn is held", nothing_begins_while_held),
         Property::always("merged turns end together", merged_turns_end_together),
@@ -108,8 +109,14 @@ fn cancelled_is_cancelled(_: &World, moment: &Moment) -> bool {
 fn cancelled_deferrals_are_removed(_: &World, moment: &Moment) -> bool {
     let is_cancelled = matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Cancelled { .. }));
     let latest = moment.rows.iter().rfind(|row| !row.is_draft());
-    let is_shown = latest.is_some_and(|row| row.kind == SignalKind::Deferral && row.status == Status::Delivered);
+    let is_promise = |row: &Row| row.kind == SignalKind::Deferral && !row.asks;
+    let is_shown = latest.is_some_and(|row| is_promise(row) && row.status == Status::Delivered);
     !(is_cancelled && is_shown) || moment.obligation.unfinished_messages().next().is_some()
+}
+
+/// No signal takes the place of a question for whose answer a run waits.
+fn questions_stay(_: &World, moment: &Moment) -> bool {
+    !moment.rows.iter().any(|row| row.replaces_question)
 }
 
 /// A turn that the operator gives up ends without a word only if nothing was owed, or that was chosen.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use rejoinder_guard::{
-    ApprovalRequest, Body, CancelledBy, Cause, Decision, Draft, DraftTarget, Effect, End, Event, Expectation,
+    ApprovalRequest, Body, CancelledBy, Cause, Choices, Decision, Draft, DraftTarget, Effect, End, Event, Expectation,
     MergedTurn, Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, SignalKind, Timestamp, Via,
 };
 use stateright::{Model, Property};
@@ -64,6 +64,8 @@ pub(crate) enum Bug {
     ResumesAnyRun,
     /// The approval of a turn that has ended stays open, and can be decided.
     KeepsDroppedApprovals,
+    /// A question to the person is passed on as a request for an approval.
+    AsksForApproval,
 }
 
 /// The parameters of the model, the same in every state.
@@ -93,6 +95,8 @@ pub(crate) struct World {
     pub(crate) approvals: bool,
     /// Whether a run may ask for an approval and wait for it.
     pub(crate) suspends: bool,
+    /// Whether what a run waits for is the person's answer to a question.
+    pub(crate) questions: bool,
     /// Whether somebody may be asked whether the turn is still to be answered.
     pub(crate) postpones: bool,
     pub(crate) bug: Option<Bug>,
@@ -126,11 +130,14 @@ impl World {
                         moment.answers_handled += 1;
                     }
                     let is_reply = matches!(signal.body, Body::Reply(_));
+                    let is_wait = matches!(signal.body, Body::Wait(_) | Body::Question { .. });
                     moment.rows.push(Row {
                         claim: signal.claim,
                         kind: signal.kind(),
                         fallback: rung_of(&signal.via),
                         in_place: !signal.replaces.is_empty(),
+                        asks: self.questions && is_wait,
+                        replaces_question: signal.replaces.iter().any(|message| message == QUESTION),
                         parts_left: if is_reply { self.parts - 1 } else { 0 },
                         arrived: 0,
                         status: Status::Waiting,
@@ -151,6 +158,8 @@ impl World {
                     kind: SignalKind::Reply,
                     fallback: None,
                     in_place: false,
+                    asks: false,
+                    replaces_question: false,
                     parts_left: 0,
                     arrived: 0,
                     status: Status::Waiting,
@@ -317,6 +326,12 @@ impl World {
         self.decide(next, Event::RunResumed { agent, attempt });
     }
 
+    fn request(&self) -> ApprovalRequest {
+        let free = || Choices { options: Vec::new(), free_text: true, expires: None };
+        let choices = (self.questions && !self.has(Bug::AsksForApproval)).then(free);
+        ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices }
+    }
+
     /// Somebody decides the approval.
     fn approve(&self, next: &mut Moment) {
         next.is_approval_open = false;
@@ -375,9 +390,9 @@ impl World {
             Ending::Defer => Event::Outcome(Outcome::Defer { note: None, due: moment.now + Duration::from_secs(15) }),
             Ending::Silent => Event::Outcome(Outcome::Silent("chosen".to_owned())),
             Ending::Fail => Event::Failed("broken".to_owned()),
-            Ending::Approval => Event::Outcome(Outcome::Approval(request())),
+            Ending::Approval => Event::Outcome(Outcome::Approval(self.request())),
             Ending::LeavesTheQuestion => Event::LeftSuspended,
-            Ending::DecidedByRule => Event::DecidedByRule(request()),
+            Ending::DecidedByRule => Event::DecidedByRule(self.request()),
         };
         if matches!(ending, Ending::Reply | Ending::React) {
             moment.answers += 1;
@@ -390,8 +405,12 @@ impl World {
     }
 }
 
-fn request() -> ApprovalRequest {
-    ApprovalRequest { action: "pay".to_owned(), details: None, kind: None }
+/// The platform's id of the message that asks a question.
+pub(crate) const QUESTION: &str = "q";
+
+/// The platform's id of a row's message.
+fn message(row: &Row) -> String {
+    if row.asks { QUESTION } else { "m" }.to_owned()
 }
 
 /// The cause of a fallback that the ladder sends itself; `None` for answers and handoffs.
@@ -585,7 +604,7 @@ impl Model for World {
                 self.decide(&mut next, Event::Sent(Reply::text("the agent's own words")));
             }
             Action::AgentWaits => {
-                self.decide(&mut next, Event::Suspended(request()));
+                self.decide(&mut next, Event::Suspended(self.request()));
                 if next.obligation.is_suspended() {
                     next.run = Run::Suspended;
                 }
@@ -615,7 +634,7 @@ impl Model for World {
             Action::Deliver(row) => {
                 self.execute(&mut next.rows[row]);
                 next.rows[row].status = Status::Delivered;
-                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec!["m".to_owned()] });
+                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec![message(&last.rows[row])] });
             }
             Action::DeliverPart(row) => {
                 self.execute(&mut next.rows[row]);
@@ -623,11 +642,12 @@ impl Model for World {
                 let status = if part.withdrawn { Status::Dead } else { Status::Waiting };
                 (part.status, part.labelled) = (status, false);
                 (part.parts_left, part.arrived) = (part.parts_left - 1, part.arrived + 1);
-                self.decide(&mut next, Event::PartDelivered { claim: claim(row), messages: vec!["p".to_owned()] });
+                let message = if last.rows[row].asks { QUESTION } else { "p" };
+                self.decide(&mut next, Event::PartDelivered { claim: claim(row), messages: vec![message.to_owned()] });
             }
             Action::RepeatReceipt(row) => {
                 next.oddities_left -= 1;
-                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec!["m".to_owned()] });
+                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec![message(&last.rows[row])] });
             }
             Action::Refuse(row) => {
                 next.rows[row].status = Status::Dead;

@@ -123,7 +123,7 @@ async fn a_decision_is_answered_in_the_same_prompt(
 async fn a_decision_about_something_else_allows_nothing() {
     let double = Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)]);
     let other = |_: &ApprovalRequest| {
-        let request = ApprovalRequest { action: "execute: ls".to_owned(), details: None, kind: None };
+        let request = ApprovalRequest { action: "execute: ls".to_owned(), details: None, kind: None, choices: None };
         Some(Ok(decision(&request, ApprovalState::Approved)))
     };
 

@@ -187,7 +187,7 @@ mod tests {
     /// The first worker may have acted on it.
     #[test]
     fn an_approval_is_for_the_first_worker() {
-        let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None };
+        let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None };
         let approved = AgentApproval { request, state: ApprovalState::Approved, by: None, note: None, is_used: false };
         let given = AgentTurn { approvals: vec![approved], ..runtime::turn("Hi") };
         let used = |is_first| -> Value {

@@ -159,7 +159,7 @@ impl Call {
                         FOREIGN_KINDS.join(" or ")
                     ));
                 }
-                Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind }))
+                Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind, choices: None }))
             }
             SCHEDULE if turn.may_schedule => Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?)),
             ASK => read::<Ask>(arguments)?.call(now),

@@ -116,7 +116,7 @@ impl AgentRuntime for Scripted {
                 Listens => drop(events.listen().await),
                 Takes(time) => tokio::time::sleep(time).await,
                 AsksApprovalFor(time) => drop(tokio::select! {
-                    decided = events.ask_approval(ApprovalRequest { action: "pay".to_owned(), details: None, kind: None }) => decided,
+                    decided = events.ask_approval(ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None }) => decided,
                     () = cancel.cancelled() => Err("the run was cancelled".to_owned()),
                     () = tokio::time::sleep(time) => Err("nobody has decided".to_owned()),
                 }),

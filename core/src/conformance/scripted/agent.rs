@@ -353,7 +353,7 @@ pub struct ScriptedRun {
 }
 
 fn request(action: &str, kind: Option<&str>) -> ApprovalRequest {
-    ApprovalRequest { action: action.to_owned(), details: None, kind: kind.map(str::to_owned) }
+    ApprovalRequest { action: action.to_owned(), details: None, kind: kind.map(str::to_owned), choices: None }
 }
 
 /// Chooses the script of a run.

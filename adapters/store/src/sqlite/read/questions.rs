@@ -137,6 +137,6 @@ impl QuestionStore for SqliteStore {
 fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {
     Ok(record!(row => Approval {
         id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, given_to, told;
-        request: record!(row => ApprovalRequest { action, details, kind }),
+        request: record!(row => ApprovalRequest { action, details, kind, choices: None }),
     }))
 }
