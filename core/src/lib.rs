@@ -133,7 +133,7 @@ pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, Handoff,
-        HistoryLine, LastAnswer, LineState, Speaker, Surface, ToolAccess, ToolTokens, TriedRun, Usage,
+        HistoryLine, LastAnswer, LineState, PersonAnswer, Speaker, Surface, ToolAccess, ToolTokens, TriedRun, Usage,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
     approval::ApprovalState,

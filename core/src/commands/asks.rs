@@ -18,8 +18,8 @@ use crate::{
     },
     events::TurnEvents,
     model::{
-        Approval, ApprovalId, ApprovalState, ChatKind, EventKind, InboundEvent, KnownPeople, Pairing, PersonId,
-        QuestionFilter, Settings, TurnId, TurnRecord,
+        Approval, ApprovalChange, ApprovalFilter, ApprovalId, ApprovalState, ChatKind, EventKind, InboundEvent,
+        KnownPeople, Pairing, PersonId, QuestionFilter, Settings, TurnId, TurnRecord,
     },
     operator::actor::Actor,
     ports::StoreError,
@@ -156,6 +156,9 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     if told.as_ref().is_some_and(|told| told.handler == ASKS_ABOUT_BACKLOG.handler()) {
         return backlog::decide(call, Some(is_yes == Some(true))).await;
     }
+    if let Some(asked) = told.as_ref().filter(|told| !told.handler.is_gateway()) {
+        return answer_run(call, asked.id).await;
+    }
     match told.map(|told| told.event.kind.clone()) {
         Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,
         Some(EventKind::LinkAsked { turn }) => link::decide(call, turn, is_yes).await,
@@ -217,6 +220,28 @@ pub(super) async fn decide_approval(
         turn_events: vec![TurnEvents { turn: waiting, events: vec![Event::Decided] }],
         approval: Some(decided),
         ..answer
+    })
+}
+
+/// A person's answer to what a run waits for.
+async fn answer_run(call: &Call<'_>, asked: TurnId) -> Result<Answer, StoreError> {
+    const LONGEST: usize = 4000;
+    let (event, over) = (&call.turn.event, Answer::of("question_over"));
+    let approvals = call.approvals.list(ApprovalFilter::Of(asked)).await?;
+    let question = approvals.into_iter().rfind(|approval| approval.request.choices.is_some());
+    let Some(question) = question.filter(|question| question.is_open(call.now)) else { return Ok(over) };
+    let choices = question.request.choices.iter();
+    let may_say = choices.clone().any(|it| it.free_text || it.options.contains(&event.text));
+    let Some(waiting) = waiting(call, asked).await?.filter(|_| may_say) else { return Ok(over) };
+    let by = Actor::named(event.sender.name.clone().unwrap_or_else(|| event.sender.id.clone()));
+    let mut decided = question.decided(&waiting, true, &by.name, &by, call.now);
+    if let ApprovalChange::Decided { note, .. } = &mut decided.change {
+        *note = Some(event.text.trim().chars().take(LONGEST).collect());
+    }
+    Ok(Answer {
+        turn_events: vec![TurnEvents { turn: waiting, events: vec![Event::Decided] }],
+        approval: Some(decided),
+        ..Answer::filled("question_answered", vec![("answer", plain(&excerpt(&event.text, EXCERPT)))])
     })
 }
 

@@ -130,6 +130,7 @@ fn how_it_ended(end: &str, detail: Option<&str>) -> String {
         "reaction" => "it reacted".to_owned(),
         "deferral" => "it deferred the answer".to_owned(),
         "approval" => with("it asked for approval"),
+        "question" => with("it asked the person"),
         "silent" => match detail {
             Some("empty") => "its answer was empty".to_owned(),
             Some(reason) => format!("it chose to say nothing ({})", clip(reason)),
@@ -214,11 +215,12 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
         Via::AgentSend => format!("What the agent sent during its run is cleared as the answer: {quoted}"),
         Via::Draft => format!("A draft is cleared: {quoted}"),
         Via::LateAnswer => format!("The late answer is cleared as well: {quoted}"),
-        Via::Deferral if waits_for_approval(delivery, dossier) => {
-            format!("The person is told that it waits for an approval: {quoted}")
-        }
         Via::GivenUp { .. } => format!("The turn is given up, and the person is told: {quoted}"),
-        Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
+        Via::Deferral => match waits_for(delivery, dossier) {
+            Some("question") => format!("The person is asked, and the run waits: {quoted}"),
+            Some(_) => format!("The person is told that it waits for an approval: {quoted}"),
+            None => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
+        },
         Via::Fallback { rung: Rung::Handoff(agent), .. } => format!("The answer of `{agent}` is cleared: {quoted}"),
         Via::Fallback { cause, rung } => {
             let cause = cause_text(*cause);
@@ -231,20 +233,18 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
     }
 }
 
-/// Whether a deferral says that the answer waits for an approval: it was cleared together with the question, or after the
-/// deferral that was in flight then, and before the decision.
-fn waits_for_approval(delivery: &DeliveryRecord, dossier: &Dossier) -> bool {
-    let remarks = |kinds: &'static [&str]| {
-        let of_kind = dossier.remarks.iter().filter(|remark| kinds.contains(&remark.kind.as_str()));
-        of_kind.map(|remark| remark.at)
-    };
+/// What a deferral says that the answer waits for, an approval or the answer to a question, by the kind of its remark: it was cleared
+/// together with it, or after the deferral that was in flight then, and before the decision.
+fn waits_for<'a>(delivery: &DeliveryRecord, dossier: &'a Dossier) -> Option<&'a str> {
+    let remarks = |kinds: &'static [&str]| dossier.remarks.iter().filter(|it| kinds.contains(&it.kind.as_str()));
     let ends_after = |asked| {
         let runs = dossier.runs.iter().map(|run| run.started_at).filter(|at| *at > asked);
-        let decisions = remarks(&["approved", "declined", "approval_closed"]).filter(|at| *at >= asked);
-        runs.chain(decisions).min()
+        let decisions = remarks(&["approved", "declined", "answered", "approval_closed"]).map(|remark| remark.at);
+        runs.chain(decisions.filter(|at| *at >= asked)).min()
     };
-    let mut asked = remarks(&["approval"]);
-    asked.any(|at| at <= delivery.created_at && ends_after(at).is_none_or(|end| delivery.created_at <= end))
+    let mut asked = remarks(&["approval", "question"]);
+    let is_meant = |at| at <= delivery.created_at && ends_after(at).is_none_or(|end| delivery.created_at <= end);
+    asked.find(|remark| is_meant(remark.at)).map(|remark| remark.kind.as_str())
 }
 
 /// Whether an attempt of the same delivery ended as the one before it.
@@ -316,6 +316,8 @@ fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
         "elsewhere" => format!("Sent {detail}, where its person is known as well."),
         "discard" | "cancel" => format!("Given up {detail}."),
         "approval" => format!("Asks for approval: {detail}."),
+        "question" => format!("Asks the person: {detail}."),
+        "answered" => format!("Answered {detail}."),
         "approved" => format!("Approved {detail}."),
         "declined" => format!("Declined {detail}."),
         "approval_closed" => format!("The approval is closed: {detail}."),

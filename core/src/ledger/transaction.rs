@@ -470,7 +470,8 @@ impl<'a> Transaction<'a> {
             Some(until) => format!("{}, until {}", asked.request.action, rfc3339(until)),
             None => asked.request.action.clone(),
         };
-        self.remark(turn.id, "approval", detail);
+        let kind = if asked.request.choices.is_some() { "question" } else { "approval" };
+        self.remark(turn.id, kind, detail);
         let event = LogEvent::ApprovalAsked { approval_id };
         self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
         if let Some(by) = &asked.decided_by {
@@ -487,6 +488,8 @@ impl<'a> Transaction<'a> {
 
     fn close_approval(&mut self, turn: &TurnRecord, state: ApprovalState) {
         self.transition.approvals.push(ApprovalChange::Closed { turn: turn.id, state, at: self.now });
+        // It may be the person's answer that was waited for.
+        self.transition.closed_questions.push(ClosedQuestion { turn: turn.id, at: self.now });
         let why = match state {
             ApprovalState::Expired => "nobody decided it in time",
             _ => "the turn does not wait for it any more",

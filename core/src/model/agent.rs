@@ -150,6 +150,22 @@ pub struct AgentApproval {
     pub is_used: bool,
 }
 
+/// What became of a question that the agent asked the person in the middle of a run of the turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonAnswer {
+    /// The question, [as stored](crate::as_stored).
+    pub question: ApprovalRequest,
+    /// The choice, or the person's words. `None`: they have not answered in time.
+    pub answer: Option<String>,
+}
+
+impl PersonAnswer {
+    /// The answer, as it is decided.
+    pub(crate) fn of(AgentApproval { request, state, note, .. }: AgentApproval) -> Self {
+        Self { question: request, answer: note.filter(|_| state == ApprovalState::Approved) }
+    }
+}
+
 /// What became of the agent's last answer in the session, if it is not simply that the person has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastAnswer {
@@ -226,6 +242,10 @@ pub struct AgentTurn {
     /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
     /// rule, to decide it.
     pub may_ask_approval: bool,
+    /// What became of the [questions](crate::RunEvents::ask_person) that this agent asked the person in earlier runs of the turn, oldest first.
+    pub answers: Vec<PersonAnswer>,
+    /// Whether the agent may [ask the person](crate::RunEvents::ask_person) something in the middle of a run.
+    pub may_ask_person: bool,
     /// The members of this agent that have used their budget of the day: they are not to be asked.
     pub spent: Vec<AgentName>,
     /// Whether the agent may schedule something in this conversation with [`RunEvents::schedule`](crate::RunEvents::schedule).

@@ -99,10 +99,10 @@ pub enum ApprovalFilter {
     Is(ApprovalId),
     /// Those of a turn, in the order in which its agent asked.
     Of(TurnId),
-    /// Those that wait, oldest first.
+    /// Those that wait, oldest first, without questions to the person who wrote.
     Waiting,
-    /// Those that have waited less long than this one, oldest first; all if it is gone.
+    /// Those of them that have waited less long than this one, oldest first; all if it is gone.
     WaitingAfter(ApprovalId),
-    /// All, newest first.
+    /// All but such questions, newest first.
     Latest,
 }

@@ -26,12 +26,15 @@ impl Approval {
         at: Timestamp,
     ) -> DecidedApproval {
         let state = ApprovalState::of_decision(approves);
+        let is_question = self.request.choices.is_some();
+        let (kind, action) =
+            if is_question { ("answered", "answer_question") } else { (state.as_str(), state.audit_action()) };
         let (note, subject) = (by.reason.clone(), subject_of(turn));
         let event = LogEvent::ApprovalDecided { approval_id: Some(self.id), decision: state.as_str() };
         DecidedApproval {
             change: ApprovalChange::Decided { id: self.id, state, at, by: name.to_owned(), note },
-            operation: operation(by, state.audit_action(), self.id, subject.clone(), at),
-            remark: Remark { turn: turn.id, at, kind: state.as_str().to_owned(), detail: remark(by, None) },
+            operation: operation(by, action, self.id, subject.clone(), at),
+            remark: Remark { turn: turn.id, at, kind: kind.to_owned(), detail: remark(by, None) },
             log: NewLogEntry { at, subject, event },
         }
     }
@@ -61,7 +64,9 @@ impl Operations {
     /// `None` if the turn was changed meanwhile.
     async fn try_to_decide(&self, id: ApprovalId, approves: bool, by: &Actor) -> Result<Option<()>, OperationError> {
         let unknown = OperationError::Unknown("there is no approval with this id");
-        let Some(approval) = self.approvals.get(id).await?.filter(|approval| by.may(&approval.channel)) else {
+        let Some(approval) =
+            self.approvals.get(id).await?.filter(|it| by.may(&it.channel) && it.request.choices.is_none())
+        else {
             return Err(unknown);
         };
         if !approval.is_open(self.clock.now()) {

@@ -9,14 +9,14 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rejoinder_guard::{ApprovalRequest, Outcome, Reply};
+use rejoinder_guard::{ApprovalRequest, Choices, Outcome, Reply};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::store::list::FoundLine;
 use crate::model::{
-    Activity, ActivityState, AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, Schedule, ScheduleCall,
-    SearchQuery, SessionNotice, ToolUse, Usage,
+    Activity, ActivityState, AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, PersonAnswer, Schedule,
+    ScheduleCall, SearchQuery, SessionNotice, ToolUse, Usage,
 };
 
 /// An event that a runtime reports during a run.
@@ -195,6 +195,18 @@ impl RunEvents {
     /// Says why nobody was asked, for the member.
     pub async fn ask_approval_for_member(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
         self.ask(|answer| RunEvent::Ask(request, answer)).await
+    }
+
+    /// Asks the person who wrote in the middle of the run, and waits until they have answered: minutes or days, as for an
+    /// [approval](Self::ask_approval), with the same bounds. Choices are picked, and with `free_text` the next message of the person is the
+    /// answer. Only where [`AgentTurn::may_ask_person`] says so.
+    ///
+    /// If the process ends meanwhile, the turn runs again once it is answered, with the answer in [`AgentTurn::answers`].
+    ///
+    /// # Errors
+    /// Says why the person was not asked, for the agent.
+    pub async fn ask_person(&self, text: impl Into<String> + Send, choices: Choices) -> Result<PersonAnswer, String> {
+        self.ask_approval(ApprovalRequest::question(text, choices)).await.map(PersonAnswer::of)
     }
 
     /// Counts how often the runtime was told what became of what it asked for: what is sent while it stops to wait does not count.

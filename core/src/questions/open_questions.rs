@@ -29,6 +29,8 @@ pub(crate) enum Asks {
     Link(TurnId),
     /// Whether an agent may do something. Only this person may say.
     Approve(ApprovalId, PersonId),
+    /// What a run of this turn waits for. Its person answers.
+    Run(TurnId),
     /// Whether late messages of the conversation are to be answered.
     AboutBacklog,
     /// What to do with an item of this person's digest.
@@ -85,6 +87,8 @@ impl OpenQuestions {
     pub(crate) async fn asks(&self, turn: TurnId) -> Result<Option<Asks>, StoreError> {
         let Some(turn) = self.store.readable_turn(turn).await? else { return Ok(None) };
         Ok(match turn.event.kind {
+            // An answer of its agent would end the wait.
+            _ if !turn.handler.is_gateway() => turn.obligation.decide_by().map(|_| Asks::Run(turn.id)),
             EventKind::PersonAsks { .. } => Some(Asks::LetIn),
             EventKind::LinkAsked { turn } => Some(Asks::Link(turn)),
             EventKind::ApprovalAsked { approval, person } => Some(Asks::Approve(approval, person)),
@@ -115,7 +119,7 @@ impl OpenQuestions {
     ) -> Result<String, StoreError> {
         let too_late = |text| question_expired(&question.address.channel, question.language, text, settings);
         Ok(match self.asks(question.turn).await? {
-            None | Some(Asks::AboutBacklog | Asks::Link(_)) => too_late(question.text.as_str()),
+            None | Some(Asks::AboutBacklog | Asks::Link(_) | Asks::Run(_)) => too_late(question.text.as_str()),
             Some(Asks::LetIn | Asks::Digest(_)) => String::new(),
             Some(Asks::Approve(approval, _)) => {
                 match self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop() {

@@ -1,7 +1,7 @@
 //! Requests for approvals, as they are stored.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use rejoinder_guard::ApprovalRequest;
+use rejoinder_guard::{ApprovalRequest, Choices};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -12,6 +12,11 @@ const MOST_ACTION: usize = 300;
 const MOST_DETAILS: usize = 2000;
 const MOST_KIND: usize = 64;
 
+/// How many characters are kept of a question to a person, how many choices, and how many characters of each.
+const MOST_QUESTION: usize = 2000;
+const MOST_CHOICES: usize = 8;
+const MOST_CHOICE: usize = 64;
+
 /// What stands before and after the number of characters that are not shown.
 const CUT: (&str, &str) = ("\n[… ", " characters are not shown …]\n");
 
@@ -21,20 +26,37 @@ const DIGEST: usize = 22;
 /// How many characters are kept of an action before the digest of its request.
 const MOST_BEFORE_DIGEST: usize = 270;
 
+/// A question to a person as it is stored and shown: all of bounded length. What differs only in what is cut off is one question.
+fn question_as_stored(text: &str, choices: &Choices) -> ApprovalRequest {
+    let options = choices.options.iter().map(|option| excerpt(option, MOST_CHOICE)).filter(|option| !option.is_empty());
+    let mut options: Vec<_> = options.take(MOST_CHOICES).collect();
+    options.dedup();
+    let text: String = text.trim().chars().take(MOST_QUESTION).collect();
+    // One choice is none, and without any the person needs words.
+    let are_choices = options.len() > 1;
+    options.retain(|_| are_choices);
+    let free_text = choices.free_text || !are_choices;
+    ApprovalRequest::question(text.trim_end(), Choices { options, free_text, expires: None })
+}
+
 /// A request as it is stored and shown: the action on one line, and all of bounded length. Where this changes the request, the action ends
 /// with a digest of the whole request, so that the stored form of two requests is the same only if the requests are.
 pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
+    if let Some(choices) = &request.choices {
+        return question_as_stored(&request.action, choices);
+    }
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>().trim_end().to_owned();
     let optional = |text: Option<&str>, most| text.map(|text| short(text, most)).filter(|text| !text.is_empty());
     let stored = ApprovalRequest {
         action: excerpt(&request.action, MOST_ACTION),
         details: optional(request.details.as_deref(), MOST_DETAILS),
         kind: optional(request.kind.as_deref(), MOST_KIND),
+        choices: None,
     };
     if stored == *request {
         return stored;
     }
-    let ApprovalRequest { action, details, kind, choices: None } = request;
+    let ApprovalRequest { action, details, kind, .. } = request;
     let whole = json!([action, details, kind]).to_string();
     let digest = BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(whole)[..16]);
     ApprovalRequest { action: format!("{} ({digest})", excerpt(action, MOST_BEFORE_DIGEST)), ..stored }
@@ -110,7 +132,12 @@ mod tests {
 
         assert!(text.ends_with("the end") && text.chars().count() <= MOST_DETAILS, "{text}");
         assert_eq!(left_out(&text), Some(whole.chars().count() - 1000 - 900));
-        let stored = as_stored(&ApprovalRequest { action: "pay".to_owned(), details: Some(text.clone()), kind: None, choices: None });
+        let stored = as_stored(&ApprovalRequest {
+            action: "pay".to_owned(),
+            details: Some(text.clone()),
+            kind: None,
+            choices: None,
+        });
         assert_eq!((stored.details, is_shortened(&request("pay", None))), (Some(text), false));
     }
 
@@ -119,6 +146,29 @@ mod tests {
         let long = request("pay", Some(&format!("ok{}and more", " ".repeat(3000))));
 
         assert!(is_shortened(&as_stored(&long)) && !is_shortened(&long));
+    }
+
+    #[rstest]
+    #[case(&["Red", "Blue"], false, &["Red", "Blue"], false)]
+    #[case(&["Red", " Red ", "", "Blue"], true, &["Red", "Blue"], true)]
+    #[case(&["Red"], false, &[], true)]
+    #[case(&[], false, &[], true)]
+    #[case(&["1", "2", "3", "4", "5", "6", "7", "8", "9"], false, &["1", "2", "3", "4", "5", "6", "7", "8"], false)]
+    fn a_question_can_be_answered(
+        #[case] options: &[&str],
+        #[case] free_text: bool,
+        #[case] kept: &[&str],
+        #[case] takes_words: bool,
+    ) {
+        let choices = |options: &[&str], free_text| {
+            let options = options.iter().map(|&option| option.to_owned()).collect();
+            Choices { options, free_text, expires: None }
+        };
+
+        let stored = as_stored(&ApprovalRequest::question(" Which\ncolour? ", choices(options, free_text)));
+
+        assert_eq!(stored, ApprovalRequest::question("Which\ncolour?", choices(kept, takes_words)));
+        assert_eq!(as_stored(&stored), stored);
     }
 
     #[test]

@@ -131,6 +131,7 @@ fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<
     let turn = target.turn;
     let (text, choices, anyone) = match &signal.body {
         Body::Reply(Reply { text, choices: Some(choices), .. }) => (text.clone(), choices.clone(), false),
+        Body::Question { text, choices } => (text.clone(), choices.clone(), false),
         Body::Ask(name) => {
             let Question { text, choices, anyone } =
                 templates.question(&turn.event.conversation.channel, turn.event.language, name)?.clone();
@@ -195,6 +196,7 @@ fn actions(
         Body::Defer { note, .. } => {
             Content { text: note.clone().unwrap_or_else(|| say("deferral")), ..Content::default() }
         }
+        Body::Question { text, .. } => said(text, asked, capabilities),
         Body::Wait(action) => {
             let text = filled(&say("approval_waits"), &[("action", plain(&excerpt(action, ACTION)))]);
             Content { text, ..Content::default() }

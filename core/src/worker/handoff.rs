@@ -51,7 +51,7 @@ fn tried(runs: &[RunRecord], index: usize, sent: &[DeliveryRecord], masker: &Mas
     let end = run.end.as_deref().unwrap_or(STOPPED);
     let said = match end {
         "silent" => run.detail.clone().filter(|reason| reason != EMPTY),
-        "deferral" | "approval" => run.detail.clone(),
+        "deferral" | "approval" | "question" => run.detail.clone(),
         _ => answer(run, agent, runs.get(index + 1), sent),
     };
     let said = said.filter(|said| !said.trim().is_empty());

@@ -155,7 +155,9 @@ impl Inputs {
             self.remembered(turn, run, runtime.as_ref(), session, deadline).await?;
         let AgentMessage { text, forwarded, attachments, quoted, .. } = first;
         // Last, because they are used from now on.
-        let approvals = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
+        let decided = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
+        let (answers, approvals): (Vec<_>, Vec<_>) = decided.into_iter().partition(|it| it.request.choices.is_some());
+        let answers = answers.into_iter().map(PersonAnswer::of).collect();
         let input = AgentTurn {
             turn: turn.id,
             conversation: event.conversation.clone(),
@@ -176,6 +178,8 @@ impl Inputs {
             may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),
             may_ask_approval: policy.max_approvals > 0
                 && (!settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals)),
+            answers,
+            may_ask_person: policy.max_approvals > 0 && may_be_asked(event),
             sender: event.sender.clone(),
             language: event.language,
             text,
@@ -370,6 +374,14 @@ impl Inputs {
         let due = turn.obligation.named_time().unwrap_or(run.started_at);
         Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at?, due })))
     }
+}
+
+/// Whether the person who wrote can be asked something while a run waits: not the caller of a hook, who waits for this answer, nor
+/// where everything is sealed.
+fn may_be_asked(event: &InboundEvent) -> bool {
+    let wrote = matches!(event.kind, EventKind::Message | EventKind::Choice { .. });
+    let waits_here = event.directed != Directed::Asked && !event.is_on_copy();
+    wrote && waits_here && event.sender.kind.is_human() && event.seal_to.is_none()
 }
 
 /// A person who writes this long after an answer that is still on its way has not read it. Before, the rest of one of which a part was

@@ -237,6 +237,7 @@ impl Worker {
         // The messages of others that it answers as well may be what the agent asks for.
         let is_for_one = turn.event.chat != ChatKind::Group || turn.obligation.merged_turns().is_empty();
         if is_for_one
+            && request.choices.is_none()
             && let Some((number, approves)) = self.settings.get().approvals.decide(request, agent, &turn.event, &known)
         {
             return Some(DecidedAtOnce::Rule { number, approves });
@@ -588,6 +589,7 @@ fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
         Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
         Outcome::React(_) => (SignalKind::Reaction.as_str(), None),
         Outcome::Defer { note, .. } => (input::DEFERRAL, note.clone()),
+        Outcome::Approval(request) if request.choices.is_some() => ("question", Some(request.action.clone())),
         Outcome::Approval(request) => ("approval", Some(request.action.clone())),
         Outcome::Silent(reason) => ("silent", Some(reason.clone())),
     }

@@ -176,7 +176,12 @@ fn asks(turn: &AgentTurn, action: &str, details: String, kind: &str) -> Script {
     if &*turn.text != "pay" || !turn.approvals.is_empty() {
         return Script::replies("hello");
     }
-    let request = ApprovalRequest { action: action.to_owned(), details: Some(details), kind: Some(kind.to_owned()), choices: None };
+    let request = ApprovalRequest {
+        action: action.to_owned(),
+        details: Some(details),
+        kind: Some(kind.to_owned()),
+        choices: None,
+    };
     Script { end: ScriptEnd::Outcome(Outcome::Approval(request)), ..Script::replies("") }
 }
 

@@ -101,7 +101,7 @@ const OF_DIGESTS: [(&str, &str); 18] = [
 pub(crate) const GIVEN_UP: &str = "No answer comes.";
 
 /// What is told about approvals.
-const OF_APPROVALS: [(&str, &str); 18] = [
+const OF_APPROVALS: [(&str, &str); 20] = [
     ("status_approval", "Approval for {time}: {text}"),
     ("given_up", GIVEN_UP),
     ("approval_waits", "Waits for a yes: {action}"),
@@ -119,6 +119,8 @@ const OF_APPROVALS: [(&str, &str); 18] = [
     ("approval_was_declined", "{name} said no to {action}."),
     ("approval_over", "That is over."),
     ("approval_dropped", "No need: {action}."),
+    ("question_answered", "Noted: {answer}."),
+    ("question_over", "Too late."),
     ("approval_not_yours", "Not yours."),
 ];
 

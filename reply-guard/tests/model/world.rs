@@ -634,7 +634,10 @@ impl Model for World {
             Action::Deliver(row) => {
                 self.execute(&mut next.rows[row]);
                 next.rows[row].status = Status::Delivered;
-                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec![message(&last.rows[row])] });
+                self.decide(
+                    &mut next,
+                    Event::Delivered { claim: claim(row), messages: vec![message(&last.rows[row])] },
+                );
             }
             Action::DeliverPart(row) => {
                 self.execute(&mut next.rows[row]);
@@ -647,7 +650,10 @@ impl Model for World {
             }
             Action::RepeatReceipt(row) => {
                 next.oddities_left -= 1;
-                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec![message(&last.rows[row])] });
+                self.decide(
+                    &mut next,
+                    Event::Delivered { claim: claim(row), messages: vec![message(&last.rows[row])] },
+                );
             }
             Action::Refuse(row) => {
                 next.rows[row].status = Status::Dead;

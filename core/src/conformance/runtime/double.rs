@@ -68,6 +68,8 @@ pub fn turn(text: &str) -> AgentTurn {
         may_defer: DeferralLimits { left: 3, longest: Duration::from_hours(24) },
         approvals: Vec::new(),
         may_ask_approval: false,
+        answers: Vec::new(),
+        may_ask_person: false,
         spent: Vec::new(),
         may_schedule: false,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },

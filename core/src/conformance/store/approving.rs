@@ -25,7 +25,12 @@ fn approval(turn: TurnId, action: &str, seconds: u64) -> Approval {
         channel: ChannelId::new("test", "main"),
         agent: "main".into(),
         person: "Ann".to_owned(),
-        request: ApprovalRequest { action: action.to_owned(), details, kind: Some("bank.pay".to_owned()), choices: None },
+        request: ApprovalRequest {
+            action: action.to_owned(),
+            details,
+            kind: Some("bank.pay".to_owned()),
+            choices: None,
+        },
         asked_at: at(seconds),
         expires_at: Some(at(seconds + 60)),
         state: ApprovalState::Waiting,

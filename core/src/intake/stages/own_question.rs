@@ -32,7 +32,7 @@ pub(in crate::intake) async fn own_question(
         }
         Some(Asks::Link(turn)) => (&DECIDE, link::may_confirm(event, turn, people)),
         Some(Asks::AboutBacklog) => (&DECIDE, !settings.is_guest_of_group(event, known)),
-        Some(Asks::LetIn) => (&DECIDE, true),
+        Some(Asks::LetIn | Asks::Run(_)) => (&DECIDE, true),
     };
     if !may_decide {
         arrival.event.kind = EventKind::Message;

@@ -19,7 +19,7 @@ const REMEMBERED: Duration = Duration::from_hours(24);
 /// How far the platform's clock may be behind ours.
 const CLOCKS: Duration = Duration::from_mins(1);
 
-/// How long a text may be that picks, in bytes. What is longer is no choice.
+/// How long a text may be that picks from choices, in bytes. What is longer is no choice.
 const LONGEST: usize = 400;
 
 /// Words for the first choice, the second and so on, by language.
@@ -68,7 +68,11 @@ pub(in crate::intake) async fn pick(
                 }
                 open_to_words(open, questions, backlog_question, here.id, event).await?
             };
-            if let Some(pick) = picked_from(&open, event) {
+            let pick = match picked_from(&open, event) {
+                None => words_to(&open, event, questions).await?,
+                pick => pick,
+            };
+            if let Some(pick) = pick {
                 arrival.event = pick;
             }
         }
@@ -120,7 +124,7 @@ async fn open_to_words(
             Some(Asks::AboutBacklog) => {
                 record.is_overtaken = backlog_question.postponed(conversation).await?.is_empty();
             }
-            Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_)) | None => {}
+            Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_) | Asks::Run(_)) | None => {}
         }
         left.push(record);
     }
@@ -142,34 +146,55 @@ fn may_pick(event: &InboundEvent) -> bool {
     let text = event.text.trim();
     let is_persons = event.sender.kind.is_human();
     let is_plain = event.forwarded.is_none() && event.attachments.is_empty() && event.amends.is_none();
-    let is_short = !text.is_empty() && text.len() <= LONGEST && !text.starts_with('/');
-    is_persons && is_plain && is_short && event.directed != Directed::Ambient
+    let is_text = !text.is_empty() && !text.starts_with('/');
+    is_persons && is_plain && is_text && event.directed != Directed::Ambient
+}
+
+/// The answer that a message is to what a run waits for, in words of the person's own.
+async fn words_to(
+    open: &[QuestionRecord],
+    event: &InboundEvent,
+    questions: &OpenQuestions,
+) -> Result<Option<InboundEvent>, StoreError> {
+    for record in open.iter().filter(|record| record.question.free_text && may_answer(record, event)) {
+        if matches!(questions.asks(record.question.turn).await?, Some(Asks::Run(_))) {
+            return Ok(Some(answer(&record.question, event.text.clone(), event)));
+        }
+    }
+    Ok(None)
 }
 
 /// The pick that a message is: from the question that it replies to, else from the latest one that its sender may pick from and
 /// has not passed over.
 fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundEvent> {
-    let may_pick = |record: &&QuestionRecord| {
-        let AskedQuestion { chooser, expires_at, .. } = &record.question;
-        let is_theirs = chooser.as_ref().is_none_or(|chooser| *chooser == event.sender.id);
-        // What was sent before it was asked, and comes late, answers something else.
-        let is_older = event.sent_at.is_some_and(|sent_at| sent_at + CLOCKS < record.question.asked_at);
-        record.is_shown && is_theirs && !is_older && expires_at.is_none_or(|at| at > event.received_at)
-    };
-    let is_meant = |record: &&QuestionRecord| match replied_to(event) {
+    let QuestionRecord { question, .. } = open.iter().find(|record| may_answer(record, event))?;
+    let choice = question.choices.get(picked(&event.text, &question.choices)?)?;
+    Some(answer(question, choice.clone(), event))
+}
+
+/// Whether a message can be the answer to a question.
+fn may_answer(record: &QuestionRecord, event: &InboundEvent) -> bool {
+    let AskedQuestion { chooser, expires_at, asked_at, .. } = &record.question;
+    let is_theirs = chooser.as_ref().is_none_or(|chooser| *chooser == event.sender.id);
+    // What was sent before it was asked, and comes late, answers something else.
+    let is_older = event.sent_at.is_some_and(|sent_at| sent_at + CLOCKS < *asked_at);
+    let is_meant = match replied_to(event) {
         Some(message) => record.message_ids.contains(message),
         // A number that is written much later, or after something else, means something else.
-        None => !record.is_overtaken && event.received_at < record.question.asked_at + REMEMBERED,
+        None => !record.is_overtaken && event.received_at < *asked_at + REMEMBERED,
     };
-    let QuestionRecord { question, .. } = open.iter().filter(may_pick).find(is_meant)?;
-    let choice = question.choices.get(picked(&event.text, &question.choices)?)?;
-    Some(InboundEvent {
+    record.is_shown && is_theirs && !is_older && is_meant && expires_at.is_none_or(|at| at > event.received_at)
+}
+
+/// A message as the answer to a question.
+fn answer(question: &AskedQuestion, text: String, event: &InboundEvent) -> InboundEvent {
+    InboundEvent {
         kind: EventKind::Choice { turn: question.turn },
-        text: choice.clone(),
+        text,
         said: Some(event.text.clone()),
         quoted: event.quoted.clone().or_else(|| Some(quote(question))),
         ..event.clone()
-    })
+    }
 }
 
 /// The message that a message replies to.
@@ -179,6 +204,9 @@ fn replied_to(event: &InboundEvent) -> Option<&String> {
 
 /// The index of the choice that a text picks. The text of a choice comes before its number: choices may be numbers.
 fn picked(text: &str, choices: &[String]) -> Option<usize> {
+    if text.trim().len() > LONGEST {
+        return None;
+    }
     if let Some(index) = choices.iter().position(|choice| choice.trim() == text.trim()) {
         return Some(index);
     }

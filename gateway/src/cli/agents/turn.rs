@@ -29,6 +29,8 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
         approvals: Vec::new(),
         spent: Vec::new(),
         may_ask_approval: false,
+        answers: Vec::new(),
+        may_ask_person: false,
         may_schedule: false,
         sender: Sender { id: "operator".to_owned(), name: None, username: None, kind: SenderKind::Person },
         language: None,
@@ -56,6 +58,7 @@ pub(super) fn in_chat(now: Timestamp) -> AgentTurn {
         surface: Surface::Chat("<the platform>".into()),
         may_defer: DeferralLimits { left: 1, longest: LONGEST },
         may_ask_approval: true,
+        may_ask_person: true,
         may_schedule: true,
         capabilities: capabilities(Support::Full),
         ..asking("", now, LONGEST)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Action, AgentName, ApprovalId, ApprovalState, ChannelId, Class, ConversationId, ConversationRef, Currency,
+    Action, AgentName, ApprovalId, ApprovalState, ChannelId, Choices, Class, ConversationId, ConversationRef, Currency,
     DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId, PersonRole, ScheduleId,
     Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage, Via,
     store::{DeliveryState, Label, LineLevel, PairingState, Role, Schedule},
@@ -109,7 +109,7 @@ columns!(|_, stored: Uuid| Ok(Self::from(stored)); Uuid =>
 columns!(parse_name; String =>
     ApprovalState, Class, Currency, DeliveryState, Label, Language, LineLevel, PairingState, PersonRole, Role, SignalKind);
 columns!(|column, stored: String| parse(column, &stored); String =>
-    Action, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ChannelId>, Vec<NotReached>,
+    Action, Choices, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ChannelId>, Vec<NotReached>,
     Vec<PersonId>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
 
 /// Reads the rows that a query finds.

@@ -109,15 +109,15 @@ impl QuestionStore for SqliteStore {
                 sqlx::query(select_approvals!("where a.turn_id = ? order by a.seq limit ?")).bind(turn.as_uuid())
             }
             ApprovalFilter::Waiting => sqlx::query(select_approvals!(
-                "indexed by approvals_waiting where a.state = 'waiting' order by a.seq limit ?"
+                "indexed by approvals_waiting where a.state = 'waiting' and a.choices is null order by a.seq limit ?"
             )),
             ApprovalFilter::WaitingAfter(id) => sqlx::query(select_approvals!(
                 "indexed by approvals_waiting
-                where a.state = 'waiting' and a.seq > coalesce((select seq from approvals where id = ?), 0)
+                where a.state = 'waiting' and a.choices is null and a.seq > coalesce((select seq from approvals where id = ?), 0)
                 order by a.seq limit ?"
             ))
             .bind(id.as_uuid()),
-            ApprovalFilter::Latest => sqlx::query(select_approvals!("order by a.seq desc limit ?")),
+            ApprovalFilter::Latest => sqlx::query(select_approvals!("where a.choices is null order by a.seq desc limit ?")),
         };
         let rows = query.bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
         Ok(readable(&rows, "turn_id", approval))
@@ -137,6 +137,6 @@ impl QuestionStore for SqliteStore {
 fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {
     Ok(record!(row => Approval {
         id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, given_to, told;
-        request: record!(row => ApprovalRequest { action, details, kind, choices: None }),
+        request: record!(row => ApprovalRequest { action, details, kind, choices }),
     }))
 }

@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 use rusqlite::params;
 
-use super::rows::{self, Transaction, insert_into};
+use super::rows::{self, Transaction, insert_into, json};
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> Result<(), StoreError> {
     match change {
@@ -44,6 +44,7 @@ fn ask(transaction: &Transaction<'_>, approval: &Approval) -> Result<(), StoreEr
             action: approval.request.action,
             details: approval.request.details,
             kind: approval.request.kind,
+            choices: approval.request.choices.as_ref().map(json),
             asked_at: approval.asked_at.as_millis(),
             expires_at: approval.expires_at.map(Timestamp::as_millis),
             state: approval.state.as_str(),
