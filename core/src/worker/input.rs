@@ -19,8 +19,8 @@ use crate::{
     model::{
         AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalChange, ApprovalFilter, ApprovalState,
         Author, Capabilities, DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine,
-        Identity, InboundEvent, KnownPeople, LastAnswer, LineState, LiveSettings, ScheduleLimits, SessionId, Settings,
-        Span, Speaker, Surface, TurnId, TurnRecord, TurnTrace,
+        Identity, InboundEvent, KnownPeople, LastAnswer, LineState, LiveSettings, PersonAnswer, ScheduleLimits,
+        SessionId, Settings, Span, Speaker, Surface, TurnId, TurnRecord, TurnTrace,
     },
     operator::own_commands,
     people::People,

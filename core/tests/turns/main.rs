@@ -9,6 +9,7 @@ mod access;
 mod amends;
 mod answers;
 mod approvals;
+mod asked;
 mod backlog;
 mod budgets;
 mod chaos;

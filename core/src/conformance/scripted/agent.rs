@@ -176,6 +176,14 @@ impl Script {
         self.doing(ScriptStep::AskApprovalUnheard(request(action, None), time))
     }
 
+    /// Adds a step that asks the person this question, and waits for the answer.
+    #[must_use]
+    pub fn asking_person(self, question: &str, options: &[&str], free_text: bool) -> Self {
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        let choices = Choices { options, free_text, expires: None };
+        self.doing(ScriptStep::AskApproval(ApprovalRequest::question(question, choices), None))
+    }
+
     /// Reacts to the message with `emoji`.
     #[must_use]
     pub fn reacts(emoji: &str) -> Self {

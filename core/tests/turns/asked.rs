@@ -1,0 +1,241 @@
+//! A run asks the person something and waits: the answer lets it go on.
+
+use rejoinder_core::{
+    Accepted, AgentTurn, ChatKind, Clock, Directed, EventKind, InboundEvent, Resend, Sender, Support, TurnId,
+    conformance::scripted::Script,
+    store::{ApprovalFilter, QuestionFilter},
+};
+
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, mention, operator, said, secs},
+    life::{at_every_write, comes_in_dying, passes_dying},
+};
+
+const WEEK: u64 = 7 * 24 * 3600;
+
+const ASKED: &str = "Which colour?";
+
+/// Asks for a colour before it paints, and waits. After a restart it says what was answered.
+fn painter(turn: &AgentTurn) -> Script {
+    let script = match (&*turn.text, turn.answers.last()) {
+        ("paint", Some(last)) => {
+            return Script::replies(&format!("{} again", last.answer.as_deref().unwrap_or("nothing")));
+        }
+        ("paint", None) => Script::replies("painted").taking(secs(1)).asking_person(ASKED, &["Red", "Blue"], false),
+        ("paint freely", None) => Script::replies("painted").asking_person(ASKED, &["Red", "Blue"], true),
+        ("name", None) => Script::replies("named").asking_person("What name?", &[], true),
+        ("twice", None) => {
+            let first = Script::replies("painted").asking_person(ASKED, &["Red", "Blue"], false);
+            first.asking_person("Sure?", &["Yes", "No"], false)
+        }
+        (text, _) => return Script::replies(text),
+    };
+    script.taking(secs(1))
+}
+
+fn setup() -> GatewaySetup {
+    GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).agent("main", painter)
+}
+
+fn pressed(turn: TurnId, choice: &str) -> InboundEvent {
+    InboundEvent { kind: EventKind::Choice { turn }, ..said(&chat("ada"), choice) }
+}
+
+/// What runs were told, with who answered.
+fn told(gateway: &TestGateway) -> Vec<Option<String>> {
+    let told = gateway.agent("main").runs().into_iter().flat_map(|run| run.told);
+    told.map(|told| told.expect("it was asked").note).collect()
+}
+
+async fn is_too_late(gateway: &TestGateway, question: TurnId) {
+    let accepted = gateway.intake().accept(pressed(question, "Red")).await.expect("it is accepted");
+    assert!(matches!(accepted, Accepted::Expired { .. }), "{accepted:?}");
+    gateway.settle().await;
+}
+
+/// G3, B14. Its deadline stands still meanwhile; the question stays in the chat, and the answer comes below it.
+#[tokio::test]
+async fn a_run_goes_on_with_the_answer() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED]);
+    let asked = gateway.store.questions(QuestionFilter::Of(turn), 1).await.expect("readable");
+    assert_eq!(asked[0].question.choices, ["Red", "Blue"]);
+    gateway.advance(HARD_DEADLINE * 3).await;
+    assert!(gateway.explained(turn).await.contains("The person is asked"));
+
+    gateway.receives(pressed(turn, "Blue")).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(told(&gateway), [Some("Blue".to_owned())]);
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Noted: Blue.", "painted"]);
+    assert_eq!(gateway.agent("main").runs().len(), 1, "the run went on");
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("Answered"), "{explained}");
+    gateway.at_rest().await;
+}
+
+/// Also where the channel has no buttons: by the number, and by the word.
+#[tokio::test]
+async fn words_pick_and_other_words_are_a_turn_of_their_own() {
+    for words in ["2", "blue", "the second one"] {
+        let gateway = setup().capable(|it| it.choices = Support::No).start().await;
+        gateway.accepts(said(&chat("ada"), "paint")).await;
+        gateway.advance(secs(2)).await;
+        gateway.receives(said(&chat("ada"), words)).await;
+        gateway.advance(secs(2)).await;
+
+        assert_eq!(told(&gateway), [Some("Blue".to_owned())], "{words}");
+        gateway.at_rest().await;
+    }
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
+    gateway.advance(secs(2)).await;
+    gateway.receives(said(&chat("ada"), "what do you mean?")).await;
+    gateway.receives(pressed(turn, "Red")).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "what do you mean?", "Noted: Red.", "painted"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn words_of_ones_own_answer_where_they_may() {
+    let long = "Alexandrina ".repeat(50);
+    for (asks, answer) in [("name", "Ada"), ("paint freely", "Green, please"), ("name", long.trim())] {
+        let gateway = setup().start().await;
+        gateway.accepts(said(&chat("ada"), asks)).await;
+        gateway.advance(secs(2)).await;
+
+        gateway.receives(said(&chat("ada"), answer)).await;
+        gateway.advance(secs(2)).await;
+
+        assert_eq!(told(&gateway), [Some(answer.to_owned())]);
+        assert_eq!(gateway.agent("main").runs().len(), 1, "the answer is no turn for the agent");
+        // What follows is an ordinary message again.
+        gateway.receives(said(&chat("ada"), "thanks")).await;
+        assert_eq!(gateway.agent("main").runs().len(), 2);
+        gateway.at_rest().await;
+    }
+}
+
+#[tokio::test]
+async fn one_question_follows_another() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "twice")).await;
+    gateway.advance(secs(2)).await;
+    gateway.receives(pressed(turn, "Red")).await;
+    gateway.advance(secs(2)).await;
+    gateway.receives(pressed(turn, "Yes")).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(told(&gateway), ["Red", "Yes"].map(|it| Some(it.to_owned())));
+    let seen = [ASKED, "Noted: Red.", "Sure?", "Noted: Yes.", "painted"];
+    assert_eq!(gateway.visible(&chat("ada")), seen);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_run_hears_that_nobody_answered() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
+    gateway.advance(secs(WEEK + 60)).await;
+
+    assert_eq!(told(&gateway), [None]);
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "painted"]);
+    let open = gateway.store.questions(QuestionFilter::Of(turn), 1).await.expect("readable");
+    assert_eq!(open.len(), 1);
+    is_too_late(&gateway, turn).await;
+    gateway.at_rest().await;
+}
+
+/// It is no approval: no approver sees or decides it, and a rule does not.
+#[tokio::test]
+async fn a_question_is_nobody_elses() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
+    gateway.advance(secs(2)).await;
+
+    let listed = |filter| gateway.store.approvals(filter, 10);
+    assert_eq!(listed(ApprovalFilter::Latest).await.expect("readable"), []);
+    assert_eq!(listed(ApprovalFilter::Waiting).await.expect("readable"), []);
+    let asked = listed(ApprovalFilter::Of(turn)).await.expect("readable");
+    let decided = gateway.engine().operations().decide(asked[0].id, true, operator("yes")).await;
+    assert!(decided.is_err(), "{decided:?}");
+    gateway.receives(pressed(turn, "Red")).await;
+    gateway.advance(secs(2)).await;
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn in_a_group_only_the_asker_answers() {
+    let gateway = setup().start().await;
+    let group = chat("group");
+    let by = |who: &str, event: InboundEvent| {
+        let sender = Sender { id: who.to_owned(), ..event.sender.clone() };
+        InboundEvent { sender, chat: ChatKind::Group, ..event }
+    };
+    gateway.accepts(by("ada", mention(&group, "name"))).await;
+    gateway.advance(secs(2)).await;
+
+    gateway.receives(by("bob", mention(&group, "Bob"))).await;
+    gateway.receives(by("ada", InboundEvent { directed: Directed::Ambient, ..said(&group, "hm") })).await;
+    assert_eq!(told(&gateway), []);
+    gateway.receives(by("ada", mention(&group, "Ada"))).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(told(&gateway), [Some("Ada".to_owned())]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_cancel_ends_the_question() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
+    gateway.advance(secs(2)).await;
+
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.advance(secs(5)).await;
+
+    is_too_late(&gateway, turn).await;
+    assert_eq!(told(&gateway), []);
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
+/// D1.
+#[tokio::test]
+async fn a_crash_asks_and_answers_once() {
+    at_every_write(3, async |crash, write| {
+        let mut gateway = setup().start().await;
+        let event = InboundEvent { received_at: gateway.clock.now(), ..said(&chat("ada"), "paint") };
+        let turn = gateway.accepts(event).await;
+        let has_died = passes_dying(&mut gateway, (crash, write), secs(15)).await;
+        gateway.advance(secs(60)).await;
+        assert_eq!(gateway.visible(&chat("ada")), [ASKED], "{crash:?} {write}");
+
+        gateway.receives(pressed(turn, "Red")).await;
+        gateway.advance(secs(60)).await;
+
+        let seen = gateway.visible(&chat("ada"));
+        assert!(seen[2..] == ["painted"] || seen[2..] == ["Red again"], "{crash:?} {write}: {seen:?}");
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
+    at_every_write(3, async |crash, write| {
+        let mut gateway = setup().start().await;
+        let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
+        gateway.advance(secs(15)).await;
+        let event = InboundEvent { received_at: gateway.clock.now(), ..pressed(turn, "Red") };
+        let has_died = comes_in_dying(&mut gateway, (crash, write), event).await;
+        gateway.advance(secs(60)).await;
+
+        let seen = gateway.visible(&chat("ada"));
+        assert!(seen[2..] == ["painted"] || seen[2..] == ["Red again"], "{crash:?} {write}: {seen:?}");
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
+}
