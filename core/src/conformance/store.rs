@@ -63,6 +63,7 @@ macro_rules! store_conformance {
             of_an_expired_question_those_are_told_who_wait_for_it
             words_that_pick_are_known_again
             an_approval_is_decided_once
+            a_question_to_a_person_is_in_no_list_of_approvals
             an_approval_is_given_to_one_run
             an_approval_knows_who_was_told
             of_64_picks_at_once_one_answers

@@ -1,6 +1,6 @@
 //! Checks of approvals.
 
-use rejoinder_guard::ApprovalRequest;
+use rejoinder_guard::{ApprovalRequest, Choices};
 
 use super::{
     subject::Subject,
@@ -48,6 +48,27 @@ fn changing(change: ApprovalChange) -> Transition {
 
 async fn read(store: &dyn Store, filter: ApprovalFilter) -> Vec<Approval> {
     store.approvals(filter, 10).await.expect("approvals are read")
+}
+
+/// It is read back with its turn as it was asked for, also after a restart.
+pub async fn a_question_to_a_person_is_in_no_list_of_approvals(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let options = vec!["Red".to_owned(), "Blue".to_owned()];
+    let request = ApprovalRequest::question("Which colour?", Choices { options, free_text: true, expires: None });
+    let [pays, asks] = [approval(turn.id, "pay", 1), Approval { request, ..approval(turn.id, "", 2) }];
+    for asked in [&pays, &asks] {
+        done(&*store, changing(ApprovalChange::Asked(Box::new(asked.clone())))).await;
+    }
+    subject.reopen().await;
+
+    let store = subject.store();
+    assert_eq!(read(&*store, ApprovalFilter::Of(turn.id)).await, [pays.clone(), asks.clone()]);
+    assert_eq!(read(&*store, ApprovalFilter::Is(asks.id)).await, [asks]);
+    for list in [ApprovalFilter::Waiting, ApprovalFilter::Latest] {
+        assert_eq!(read(&*store, list).await, [pays.clone()]);
+    }
+    assert_eq!(read(&*store, ApprovalFilter::WaitingAfter(pays.id)).await, []);
 }
 
 /// It is read back as it was asked for, also after a restart, and the second decision is refused.
