@@ -49,8 +49,9 @@ impl Operations {
     }
 }
 
-/// Whether a turn is a dead letter with an answer of an agent's to somebody who asked, which may go elsewhere.
+/// Whether a turn is a dead letter with an answer of an agent's to somebody who asked, which may go elsewhere. A sealed answer may not:
+/// what is stored for others is no answer.
 fn is_agents_answer(turn: &TurnRecord) -> bool {
     let was_asked = turn.event.sender.kind.is_person() && turn.obligation.expectation() == Expectation::Answer;
-    was_asked && !turn.handler.is_gateway() && turn.obligation.may_go_elsewhere()
+    was_asked && turn.event.seal_to.is_none() && !turn.handler.is_gateway() && turn.obligation.may_go_elsewhere()
 }

@@ -135,6 +135,10 @@ impl Operations {
                 let why = "a callback goes to the address that is configured for its hook, and cannot go elsewhere";
                 return Err(OperationError::Unfit(why.to_owned()));
             };
+            if turn.event.seal_to.is_some() {
+                let why = "only who asked may read it: the answer is to be sealed to their key; retry it instead, or discard it";
+                return Err(OperationError::Unfit(why.to_owned()));
+            }
             let claim = turn.obligation.undelivered_claim().ok_or_else(|| {
                 OperationError::Unfit("there is nothing to send: the agent gave no answer; retry it instead".to_owned())
             })?;

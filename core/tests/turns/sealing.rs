@@ -1,15 +1,15 @@
 //! Answers that are sealed to the key of the asker.
 
 use rejoinder_core::{
-    AgentTurn, Cause, Handler, InboundEvent, Ladder, Policy, QueueMode, Queues, Receipts, Reply, Rung, Shown, Support,
-    TurnId,
-    conformance::scripted::{Script, ScriptedAgent, ScriptedRun},
+    AgentTurn, Cause, Delivery, Handler, InboundEvent, Ladder, OperationError, Policy, QueueMode, Queues, Receipts,
+    Reply, Rung, Shown, Support, TurnId,
+    conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedRun},
     store::TurnStatus,
 };
 use rstest::rstest;
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, policy, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, operator, policy, said, secs},
     texts::FAILED,
 };
 
@@ -168,6 +168,26 @@ async fn what_was_to_be_sealed_is_not_tried_again() {
 
     assert_eq!(gateway.agent("main").runs().len(), 1);
     assert_eq!(shown(&gateway, turn).await.map(|shown| shown.text), Some("Sealed: ask again.".to_owned()));
+    gateway.at_rest().await;
+}
+
+/// Nobody else could read it: what would be sent is the line that stands in its place.
+#[tokio::test]
+async fn a_sealed_answer_is_not_redirected() {
+    let mut setup = sealing(|turn| if turn.seal_to.is_some() { seals() } else { Script::replies("Hello.") });
+    setup.capabilities.receipts = Receipts::Platform;
+    let gateway = setup.start().await;
+    gateway.receives(asks_sealed_for(None, "hello")).await;
+    gateway.receives(said(&chat("grace"), "hello")).await;
+    gateway.platform.choose_faults(|_: &Delivery| Some(Fault::Refuse));
+    gateway.receives(asks_sealed("what is it?")).await;
+    gateway.platform.clear_faults();
+    let id = gateway.dead_letters().await.remove(0).id;
+
+    let refused = gateway.engine().operations().redirect(id, chat("grace"), operator("elsewhere")).await;
+
+    assert!(matches!(&refused, Err(OperationError::Unfit(why)) if why.contains("sealed")), "{refused:?}");
+    assert_eq!(gateway.visible(&chat("grace")), ["Hello."]);
     gateway.at_rest().await;
 }
 
