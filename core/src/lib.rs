@@ -77,7 +77,7 @@ pub mod store {
             run::RunContent,
             schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState},
             search::{SearchQuery, SearchTerm, is_word_alone},
-            session::{SessionChange, SessionChoice, SessionRecord, SessionUse},
+            session::{AnsweredTurn, SessionChange, SessionChoice, SessionRecord, SessionUse},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
             stored_file::{NewFile, TurnFile},
             tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
@@ -133,7 +133,8 @@ pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, Handoff,
-        HistoryLine, LastAnswer, LineState, PersonAnswer, Speaker, Surface, ToolAccess, ToolTokens, TriedRun, Usage,
+        HistoryLine, LastAnswer, LineState, PersonAnswer, Reaction, Speaker, Surface, ToolAccess, ToolTokens, TriedRun,
+        Usage,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
     approval::ApprovalState,

@@ -178,7 +178,7 @@ fn reaction(event: &Event, context: &EventContext<'_>) -> Option<InboundEvent> {
     }
     Some(InboundEvent {
         message_id: Some(target.to_owned()),
-        kind: EventKind::Reaction { message: target.to_owned(), emoji: emoji.to_owned() },
+        kind: EventKind::Reaction { message: target.to_owned(), emoji: emoji.to_owned(), removed: None },
         directed: Directed::ReplyToUs,
         quoted: quote(known, Some(target), context),
         ..read

@@ -20,6 +20,7 @@ mod listing;
 mod operating;
 mod people;
 mod queueing;
+mod reacting;
 mod reading;
 mod searching;
 mod sessions;
@@ -30,8 +31,8 @@ mod two_writers;
 
 pub use self::{
     accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*, housekeeping::*,
-    keeping::*, lasting::*, lines::*, listing::*, operating::*, people::*, queueing::*, reading::*, searching::*,
-    sessions::*, subject::Subject, transitions::*, two_writers::*,
+    keeping::*, lasting::*, lines::*, listing::*, operating::*, people::*, queueing::*, reacting::*, reading::*,
+    searching::*, sessions::*, subject::Subject, transitions::*, two_writers::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -75,6 +76,9 @@ macro_rules! store_conformance {
             an_edit_of_what_is_no_turn_is_kept
             an_edit_with_a_turn_opens_it_if_the_earlier_one_waits
             nobody_changes_what_another_one_said
+            a_reaction_is_kept_with_the_answer
+            reactions_are_bounded_and_go_with_their_turn_and_their_person
+            the_turn_that_an_agent_had_before_is_its_own
             a_chat_that_moves_takes_everything_along
             a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
             of_two_chats_that_become_one_the_older_goes_on_whatever_its_id

@@ -15,15 +15,27 @@ pub enum Changes<'a> {
     Expiry(TurnId),
     /// An earlier event with the same key but for the revision: an edit or a deletion.
     Earlier,
+    /// The reactions to the answer of ours in this message.
+    Reactions {
+        /// The platform's id of the message.
+        message: &'a str,
+        /// The new reaction of the sender; empty if they took one back.
+        emoji: &'a str,
+        /// The one that they took back, where the platform tells it.
+        removed: Option<&'a str>,
+    },
 }
 
 impl<'a> Changes<'a> {
     /// What an event changes. A pick or an expiry changes its question only if it `brings_turn`: a turn that it may open.
-    pub const fn of(event: &'a InboundEvent, brings_turn: bool) -> Self {
+    pub fn of(event: &'a InboundEvent, brings_turn: bool) -> Self {
         match &event.kind {
             EventKind::Moved { chat } => Self::Chat(chat.as_str()),
             EventKind::Choice { turn } if brings_turn => Self::Pick(*turn),
             EventKind::Expired { turn } if brings_turn => Self::Expiry(*turn),
+            EventKind::Reaction { message, emoji, removed } => {
+                Self::Reactions { message, emoji, removed: removed.as_deref() }
+            }
             _ if event.amends.is_some() => Self::Earlier,
             _ => Self::Nothing,
         }

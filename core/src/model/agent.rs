@@ -166,6 +166,17 @@ impl PersonAnswer {
     }
 }
 
+/// A person's reaction to an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reaction {
+    /// One line of at most 32 characters without hidden ones. An emoji, or its name between colons; on some platforms people may
+    /// choose any text.
+    pub emoji: String,
+    /// The person, in group chats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Author>,
+}
+
 /// What became of the agent's last answer in the session, if it is not simply that the person has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastAnswer {

@@ -192,6 +192,9 @@ pub enum EventKind {
         message: String,
         /// The emoji; empty if the reaction was removed.
         emoji: String,
+        /// The emoji that was removed, where the platform tells it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        removed: Option<String>,
     },
     /// The platform gave the chat a new id: the conversation continues there.
     Moved {

@@ -8,7 +8,7 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    agent::AgentName,
+    agent::{AgentName, HistoryLine, Reaction},
     ids::{ConversationId, PersonId, SessionId, TurnId},
     name::clean,
 };
@@ -18,6 +18,15 @@ const MAX_NAME: usize = 40;
 
 /// How many characters of a session's title are kept.
 pub(crate) const MAX_TITLE: usize = 100;
+
+/// What became of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnsweredTurn {
+    /// Its lines in the transcript, oldest first.
+    pub lines: Vec<HistoryLine>,
+    /// The reactions to its answer, oldest first: the latest one of each person.
+    pub reactions: Vec<Reaction>,
+}
 
 /// A session that can be used in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -118,6 +118,17 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
     Route::To { handler, expectation }
 }
 
+/// Whether the sender of an event may talk to the agent in its chat.
+pub(crate) fn is_let_in(event: &InboundEvent, settings: &Settings, people: &People) -> bool {
+    let access = settings.access.get(&event.conversation.channel);
+    let is_sender = match event.sender.kind {
+        SenderKind::Person | SenderKind::Unnamed | SenderKind::KeyHolder => true,
+        SenderKind::OtherAgent => access.is_some_and(|access| access.agents.has_sender(&event.sender.id)),
+        SenderKind::Ourselves | SenderKind::Operator => false,
+    };
+    is_sender && access.is_none_or(|access| access.permit(event, &people.known()) == Permit::Granted)
+}
+
 /// Whether a stranger's message proves that they are known on another channel: `/link` with a code that is valid. Any other one
 /// is a stranger's message, and costs as little.
 fn links(event: &InboundEvent, access: &Access, people: &People) -> bool {

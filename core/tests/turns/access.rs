@@ -187,7 +187,7 @@ async fn whoever_is_on_the_list_is_answered() {
 #[tokio::test]
 async fn a_stranger_commands_nothing() {
     let gateway = guarded(listed()).await;
-    let emoji = EventKind::Reaction { message: "m1".to_owned(), emoji: "👍".to_owned() };
+    let emoji = EventKind::Reaction { message: "m1".to_owned(), emoji: "👍".to_owned(), removed: None };
     let edit = InboundEvent { amends: Some(rejoinder_core::Amends::Replaces), ..said(&chat("ada"), "helo") };
 
     comes_in(&gateway, InboundEvent { kind: emoji, ..said(&chat("ada"), "") }).await;
@@ -300,7 +300,7 @@ async fn an_agent_that_is_let_in_is_answered_but_not_forever() {
 /// A reaction to our message is given to the agent if the operator enables it, and is owed nothing.
 #[tokio::test]
 async fn an_emoji_is_told_to_the_agent_and_owed_nothing() {
-    let kind = || EventKind::Reaction { message: "m1".to_owned(), emoji: "👎".to_owned() };
+    let kind = || EventKind::Reaction { message: "m1".to_owned(), emoji: "👎".to_owned(), removed: None };
     let emoji = || InboundEvent { kind: kind(), directed: Directed::ReplyToUs, ..said(&chat("ada"), "") };
 
     for script in [Script::is_silent("noted"), Script::fails("broken")] {

@@ -9,6 +9,7 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table reactions;
     alter table sessions drop column title;
     alter table runs drop column holder;
     drop table file_uses;

@@ -33,8 +33,9 @@ impl Reader<'_> {
         let (channel, message) = (reaction.channel_id, reaction.message_id.to_string());
         // Discord gives a reaction no id. If it is added, removed and added again, only the event's number differs.
         let external_id = format!("reaction:{channel}:{message}:{}:{emoji}:{what}:{seq}", sender.id);
+        let (emoji, removed) = if is_added { (emoji, None) } else { (String::new(), Some(emoji)) };
         let event = InboundEvent {
-            kind: EventKind::Reaction { message: message.clone(), emoji: if is_added { emoji } else { String::new() } },
+            kind: EventKind::Reaction { message: message.clone(), emoji, removed },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
             quoted: quoted.map(|message| Quote::of_ours(&message.text)),

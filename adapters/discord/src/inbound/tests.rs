@@ -371,11 +371,13 @@ fn a_reaction_counts_when_it_is_on_what_we_said() {
     let ours = with(base.clone(), json!({"message_author_id": "7"}));
 
     let event = world.event("MESSAGE_REACTION_ADD", &ours);
-    assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: "👍".to_owned() });
+    let reaction =
+        |emoji: &str, removed| EventKind::Reaction { message: "99".to_owned(), emoji: emoji.to_owned(), removed };
+    assert_eq!(event.kind, reaction("👍", None));
     assert!(world.read("MESSAGE_REACTION_ADD", &base).is_none(), "a reaction to another's message");
     world.sent.note(id("99"), "yes", None);
     let event = world.event("MESSAGE_REACTION_REMOVE", &base);
-    assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: String::new() });
+    assert_eq!(event.kind, reaction("", Some("👍".to_owned())));
     assert_eq!(event.quoted, Some(Quote::of_ours("yes")));
 }
 

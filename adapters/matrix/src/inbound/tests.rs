@@ -276,7 +276,7 @@ fn a_reaction_to_our_words_is_one_and_to_others_is_nothing() {
 
     let ours = read_as(&reacted, ChatKind::Group, Some(&known(ME))).expect("an event");
 
-    assert_eq!(ours.kind, EventKind::Reaction { message: "$0".to_owned(), emoji: "👍".to_owned() });
+    assert_eq!(ours.kind, EventKind::Reaction { message: "$0".to_owned(), emoji: "👍".to_owned(), removed: None });
     assert_eq!(ours.quoted, Some(Quote { message_id: Some("$0".to_owned()), ..Quote::of_ours("before") }));
     assert_eq!(read_as(&reacted, ChatKind::Group, Some(&known("@bo:example.org"))), None);
     assert_eq!(read_as(&reacted, ChatKind::Group, None), None);

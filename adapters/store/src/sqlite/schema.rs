@@ -47,6 +47,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("run_holders", include_str!("../../../../migrations/sqlite/0033_run_holders.sql")),
         ("session_titles", include_str!("../../../../migrations/sqlite/0034_session_titles.sql")),
         ("asked_people", include_str!("../../../../migrations/sqlite/0035_asked_people.sql")),
+        ("reactions", include_str!("../../../../migrations/sqlite/0036_reactions.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

@@ -6,6 +6,9 @@ use sqlx::SqlitePool;
 
 use super::error::store_error;
 
+/// How many lines of a turn are read: one for each message that its agent sent.
+const LINES_OF_TURN: u32 = 64;
+
 /// A line with its keys for finding and ordering.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct StoredLine {
@@ -46,13 +49,12 @@ impl StoredLine {
     }
 }
 
-pub(super) async fn transcript(
-    pool: &SqlitePool,
-    session: SessionId,
-    limit: u32,
-) -> Result<Vec<StoredLine>, StoreError> {
-    // One row for all lines: returning a row costs as much as reading it from the database.
-    let sql = "
+/// Reads lines of the session ?1 for which $of holds: the latest ?2, the latest first. One row for all lines: returning a row costs as
+/// much as reading it from the database.
+macro_rules! lines {
+    ($of:literal) => {
+        concat!(
+            "
         select json_group_array(json_object(
             'seq', l.seq, 'claim', l.claim, 'turn', lower(hex(l.turn_id)), 'state', l.state,
             'reason', iif(l.state = 'not_delivered', (
@@ -65,7 +67,9 @@ pub(super) async fn transcript(
                 select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = l.seq)))
         )) from (
             select seq, claim, turn_id, speaker, author, forwarded, text, at, state from transcript_lines as w
-            where session_id = ?
+            where session_id = ?1 ",
+            $of,
+            "
                 and not exists (select 1 from turns as t where t.seq = w.seq and t.left_out = 1)
                 and (speaker <> 'gateway' or state in ('seen', 'partly'))
                 and not (speaker = 'agent' and exists (
@@ -76,13 +80,35 @@ pub(super) async fn transcript(
                                 select 1 from deliveries as d
                                 where d.turn_id = w.turn_id and d.claim = w.claim and d.signal = 'deferral'))))
             order by seq desc, claim desc, turn_id desc
-            limit ?
-        ) as l";
-    let lines: String =
-        sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
+            limit ?2
+        ) as l"
+        )
+    };
+}
+
+pub(super) async fn transcript(
+    pool: &SqlitePool,
+    session: SessionId,
+    limit: u32,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let query = sqlx::query_scalar(lines!("")).bind(session.as_uuid()).bind(limit);
+    let lines: String = query.fetch_one(pool).await.map_err(store_error)?;
     let mut lines = parse_lines(session, &lines)?;
     lines.reverse();
     Ok(lines)
+}
+
+/// The lines of a turn, oldest first.
+pub(super) async fn of_turn(
+    pool: &SqlitePool,
+    session: SessionId,
+    (seq, turn): (TurnSeq, TurnId),
+) -> Result<Vec<HistoryLine>, StoreError> {
+    // Its answer is in the place of the last message that it answers as well.
+    let query = sqlx::query_scalar(lines!("and seq >= ?3 and turn_id = ?4"));
+    let query = query.bind(session.as_uuid()).bind(LINES_OF_TURN).bind(seq).bind(turn.as_uuid());
+    let lines: String = query.fetch_one(pool).await.map_err(store_error)?;
+    Ok(parse_lines(session, &lines)?.into_iter().rev().map(|stored| stored.line).collect())
 }
 
 /// The lines that can be read. Only if there is another one is each read by itself.

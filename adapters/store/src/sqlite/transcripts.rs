@@ -102,6 +102,13 @@ impl CachedSession {
         }
     }
 
+    fn of_turn(&self, (seq, turn): (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
+        let lines = self.lines.as_ref()?;
+        let is_known = self.is_all || lines.first().is_some_and(|first| first.key.0 < seq);
+        let of_it = lines.iter().filter(|cached| cached.key.2 == turn && cached.counts());
+        is_known.then(|| of_it.map(|cached| cached.line.clone()).collect())
+    }
+
     fn last(&self, limit: usize) -> Option<Vec<HistoryLine>> {
         let lines: Vec<_> = self.lines.as_ref()?.iter().filter(|cached| cached.counts()).collect();
         (self.is_all || lines.len() >= limit)
@@ -142,6 +149,11 @@ impl Transcripts {
         let (lines, epoch) = (known.last(limit), known.epoch);
         drop(known);
         lines.ok_or(Reading { session, epoch })
+    }
+
+    /// The lines of a turn, oldest first, if they are cached.
+    pub(super) fn of_turn(&self, session: SessionId, turn: (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
+        self.0.get(&session).and_then(|session| lock(&session).of_turn(turn))
     }
 
     /// Lines of a session were removed: it is read again.

@@ -3,7 +3,7 @@
 use rejoinder_core::{ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind};
 
 use super::{Reader, chat_kind};
-use crate::payload::{MessageReaction, User};
+use crate::payload::{MessageReaction, Reaction, User};
 
 impl Reader<'_> {
     pub(super) fn reaction(&self, reaction: &MessageReaction) -> InboundEvent {
@@ -15,10 +15,9 @@ impl Reader<'_> {
         let chat = chat_kind(&reaction.chat);
         let message = reaction.message_id.to_string();
         let ours = self.sent.get(&(reaction.chat.id, reaction.message_id));
-        let added = reaction.new_reaction.iter().find(|it| !reaction.old_reaction.contains(it));
-        // A custom emoji has no character.
-        let emoji = added.map(|it| it.emoji.clone().unwrap_or_else(|| "[custom emoji]".to_owned()));
-        let emoji = emoji.unwrap_or_default();
+        let (old, new) = (&reaction.old_reaction, &reaction.new_reaction);
+        let emoji = new.iter().find(|it| !old.contains(it)).map(named).unwrap_or_default();
+        let removed = old.iter().find(|it| !new.contains(it)).map(named);
         let external_id = format!("reaction:{}:{message}:{}:{}:{emoji}", reaction.chat.id, sender.id, reaction.date);
         let mut conversation = ConversationRef::new(self.channel.clone(), &reaction.chat.id.to_string());
         if let Some(thread) = ours.as_ref().and_then(|ours| ours.thread.as_deref()) {
@@ -30,7 +29,7 @@ impl Reader<'_> {
             return InboundEvent { kind: EventKind::Other, message_id: Some(message), ..event };
         };
         InboundEvent {
-            kind: EventKind::Reaction { message: message.clone(), emoji },
+            kind: EventKind::Reaction { message: message.clone(), emoji, removed },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
             quoted: Some(Quote::of_ours(&ours.text)),
@@ -38,4 +37,9 @@ impl Reader<'_> {
             ..event
         }
     }
+}
+
+/// A custom emoji has no character.
+fn named(reaction: &Reaction) -> String {
+    reaction.emoji.clone().unwrap_or_else(|| "[custom emoji]".to_owned())
 }

@@ -393,10 +393,11 @@ fn a_reaction_to_what_we_said_is_told_with_what_we_said() {
     let event = read_with(&sent, &reacted(&group(), &json!([]), &thumb)).event;
     let taken_back = read_with(&sent, &reacted(&group(), &thumb, &json!([]))).event;
 
-    let reaction = |emoji: &str| EventKind::Reaction { message: "11".to_owned(), emoji: emoji.to_owned() };
-    assert_eq!((event.kind, event.quoted), (reaction("👍"), Some(Quote::of_ours("It will rain."))));
+    let reaction =
+        |emoji: &str, removed| EventKind::Reaction { message: "11".to_owned(), emoji: emoji.to_owned(), removed };
+    assert_eq!((event.kind, event.quoted), (reaction("👍", None), Some(Quote::of_ours("It will rain."))));
     assert_eq!(event.conversation, conversation(GROUP).in_thread("9"));
-    assert_eq!(taken_back.kind, reaction(""));
+    assert_eq!(taken_back.kind, reaction("", Some("👍".to_owned())));
     assert_ne!(event.external_id, taken_back.external_id);
 }
 

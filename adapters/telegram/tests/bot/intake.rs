@@ -1,6 +1,6 @@
 //! Events from people, and what the agent is given.
 
-use rejoinder_core::ChannelAdapter;
+use rejoinder_core::{ChannelAdapter, Reaction};
 use rejoinder_telegram_double::{ApiError, Call, Fault, Outage, TelegramDouble};
 use serde_json::{Value, json};
 
@@ -396,11 +396,21 @@ async fn the_agent_is_told_of_a_reaction_to_what_it_said() {
     let gateway = Gateway::start(&telegram).await;
     ada.says("say It will rain.");
     let said = ada.hears("It will rain.").await;
+    gateway.until_settled().await;
 
     ada.reacts(said.id, "👍");
 
     let turn = gateway.until_agent_has(2).await;
+    let id = turn.turn;
     assert_eq!((turn.reaction.as_deref(), &*turn.quoted.expect("a quote").text), (Some("👍"), "It will rain."));
+    let kept = async || {
+        let before = gateway.store.answered_before(id, "main").await.expect("turns are read");
+        before.expect("a turn before").reactions
+    };
+    assert_eq!(kept().await, [Reaction { emoji: "👍".to_owned(), by: None }]);
+    ada.reacts(said.id, "");
+    gateway.until_agent_has(3).await;
+    assert_eq!(kept().await, []);
     gateway.stop().await;
 }
 

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use rejoinder_guard::{Event, Reply};
 
 use super::{
+    reacting::reacts,
     subject::Subject,
     turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, new_session, new_turn, said},
 };
@@ -31,7 +32,8 @@ use crate::{
 };
 
 /// Nothing is past its time.
-const NEVER: Cutoffs = Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
+pub(super) const NEVER: Cutoffs =
+    Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
 
 /// The end of turns and dead letters is past its time.
 fn ended() -> Cutoffs {
@@ -122,6 +124,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     };
     done(&*store, along).await;
     turn.settle(&*store, delivery).await;
+    accept_one(&*store, reacts(&chat("a"), "ann", "👍", None, 4)).await;
     let other = answered(&*store, &chat("b"), "2").await;
     assert_eq!(store.transcript(turn.session, 10).await.expect("transcripts are read").len(), 2);
     let stats = store.stats(&ended()).await.expect("stats are read");
@@ -151,7 +154,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     remove_all(&*store, &ended(), 10).await;
     let stats = store.stats(&ended()).await.expect("stats are read");
     let left: Vec<_> = stats.rows.iter().filter(|(_, rows)| **rows > 0).collect();
-    assert_eq!(left, [(&"events".to_owned(), &2), (&"log".to_owned(), &1)]);
+    assert_eq!(left, [(&"events".to_owned(), &3), (&"log".to_owned(), &1)]);
     assert_eq!((stats.expired, stats.oldest_turn), (ExpiredRows::default(), None));
     let again = accept_one(&*store, new_turn(said(&chat("a"), "1"))).await;
     assert_eq!(again, Stored::Duplicate { turn: Some(turn.id), message: None });

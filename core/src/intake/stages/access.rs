@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     intake::arrival::{Arrival, Notice, Verdict, end},
-    model::Amends,
+    model::{Amends, EventKind},
     people::People,
     router::{self, Route},
 };
@@ -15,6 +15,11 @@ pub(in crate::intake) fn access(arrival: &mut Arrival, people: &People) -> Verdi
     let rule = router::rule(&arrival.event, &settings, &arrival.known);
     arrival.told = arrival.event.language;
     arrival.event.language = router::language(&arrival.event, rule, people);
+    let is_reaction = matches!(arrival.event.kind, EventKind::Reaction { .. });
+    if is_reaction && !router::is_let_in(&arrival.event, &settings, people) {
+        // Not kept with the answer.
+        arrival.event.kind = EventKind::Other;
+    }
     let is_edit = arrival.event.amends == Some(Amends::Replaces);
     match router::route(&arrival.event, rule, &settings, people) {
         // An event of a sender without access amends no turn.

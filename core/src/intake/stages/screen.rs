@@ -5,11 +5,14 @@ use crate::{
     base::channels::Channels,
     commands::bang,
     intake::arrival::{Arrival, Verdict, end},
-    model::{Access, Author, InboundEvent, KnownPeople, Quote, SenderKind, clean, refuse_references},
+    model::{Access, Author, EventKind, InboundEvent, KnownPeople, Quote, SenderKind, clean, refuse_references},
 };
 
 /// How many characters of a name are kept. Names are chosen by people who may mean harm.
 const MAX_NAME: usize = 100;
+
+/// The same of an emoji. One of several code points has up to 10; some platforms have any text.
+const MAX_EMOJI: usize = 32;
 
 /// The name of a file that has none.
 const UNNAMED_FILE: &str = "file";
@@ -22,6 +25,7 @@ pub(in crate::intake) fn screen(arrival: &mut Arrival, channels: &Channels) -> V
         screen_strangers(event, access, known);
     }
     clean_names(event);
+    clean_emoji(event);
     bang::slash(event, settings, channels);
     // The platform decides who may delete a message.
     if event.is_withdrawn() { end(None) } else { Ok(()) }
@@ -46,6 +50,17 @@ fn clean_names(event: &mut InboundEvent) {
     }
 }
 
+fn clean_emoji(event: &mut InboundEvent) {
+    let EventKind::Reaction { emoji, removed, .. } = &mut event.kind else { return };
+    let is_removal = emoji.is_empty();
+    *emoji = clean(emoji, MAX_EMOJI);
+    clean_to(removed, MAX_EMOJI);
+    // Nothing of it can be seen.
+    if emoji.is_empty() && !is_removal {
+        event.kind = EventKind::Other;
+    }
+}
+
 /// Marks strangers who wrote what is quoted or forwarded. If the channel quotes no strangers, removes the quote, and the text
 /// and files of what was forwarded.
 fn screen_strangers(event: &mut InboundEvent, access: Option<&Access>, known: &KnownPeople) {
@@ -65,5 +80,9 @@ fn screen_strangers(event: &mut InboundEvent, access: Option<&Access>, known: &K
 }
 
 fn clean_maybe(name: &mut Option<String>) {
-    *name = name.take().map(|name| clean(&name, MAX_NAME)).filter(|name| !name.is_empty());
+    clean_to(name, MAX_NAME);
+}
+
+fn clean_to(text: &mut Option<String>, most: usize) {
+    *text = text.take().map(|text| clean(&text, most)).filter(|text| !text.is_empty());
 }

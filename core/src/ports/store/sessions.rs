@@ -4,7 +4,8 @@ use rejoinder_guard::Timestamp;
 
 use super::{error::StoreError, turns::TurnStore};
 use crate::model::{
-    ConversationId, HistoryLine, Identity, PersonId, SessionChoice, SessionId, SessionRecord, TurnId, TurnRecord,
+    AnsweredTurn, ConversationId, HistoryLine, Identity, PersonId, SessionChoice, SessionId, SessionRecord, TurnId,
+    TurnRecord,
 };
 
 store_trait! {
@@ -44,5 +45,9 @@ store_trait! {
 
         /// The last `limit` lines of a session, oldest first, without those of turns that are left out.
         read fn transcript(session: SessionId, limit: u32) -> Vec<HistoryLine>;
+
+        /// The turn that an agent ran before `turn` in its session, among the last 64 turns; `None` also if another agent ran that one
+        /// later. Turns that are left out and those on a copy do not count.
+        read fn answered_before(turn: TurnId, agent: &str) -> Option<AnsweredTurn>;
     }
 }

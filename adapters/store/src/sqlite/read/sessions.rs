@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ConversationId, HistoryLine, Identity, PersonId, SessionId, StoreError, Timestamp, TurnId,
-    store::{SessionChoice, SessionRecord, SessionStore, TurnRecord, rules::CurrentSession},
+    store::{AnsweredTurn, SessionChoice, SessionRecord, SessionStore, TurnRecord, rules::CurrentSession},
 };
 use sqlx::sqlite::SqliteRow;
 
@@ -114,7 +114,66 @@ impl SessionStore for SqliteStore {
         reading.fill(&lines, wanted);
         Ok(lines.into_iter().map(|stored| stored.line).collect())
     }
+
+    async fn answered_before(&self, turn: TurnId, agent: &str) -> Result<Option<AnsweredTurn>, StoreError> {
+        let query = sqlx::query(ANSWERED_BEFORE).bind(turn.as_uuid()).bind(agent).bind(SEARCHED);
+        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
+        if !row.value::<bool>("is_own")? {
+            return Ok(None);
+        }
+        let (session, key) = (row.value("session_id")?, (row.value("seq")?, row.value("id")?));
+        let lines = match self.transcripts.of_turn(session, key) {
+            Some(lines) => lines,
+            None => transcript::of_turn(&self.readers, session, key).await?,
+        };
+        Ok(Some(AnsweredTurn { lines, reactions: row.value("reactions")? }))
+    }
 }
+
+/// How many turns before it are searched.
+const SEARCHED: u32 = 64;
+
+/// Whether the turn `t` was run by the agent ?2 in the session of `here`.
+macro_rules! was_run_here {
+    () => {
+        "t.session_id = here.session_id and t.left_out = 0
+            and exists (select 1 from runs as r where r.turn_id = t.id and r.agent = ?2)
+            and not exists (
+                select 1 from events as e where e.id = t.event_id and json_extract(e.details, '$.kind.prompt.on_copy') = 1)"
+    };
+}
+
+/// ?1: a turn, ?2: an agent, ?3: how many turns are searched of each conversation that continues in the session, and how many lines of
+/// the session. Each search steps back and ends at the first turn that it finds.
+const ANSWERED_BEFORE: &str = concat!(
+    "with here as materialized (select seq, session_id, conversation_id from turns where id = ?1),
+    found (seq) as (
+        select (
+            select t.seq from turns as t
+            where t.conversation_id = c.id and t.seq < here.seq and t.seq > coalesce((
+                    select l.seq from turns as l where l.conversation_id = c.id and l.seq < here.seq
+                    order by l.seq desc limit 1 offset ?3), 0)
+                and ",
+    was_run_here!(),
+    " order by t.seq desc limit 1)
+        from here cross join conversations as c on c.id in (
+            select here.conversation_id union select s.id from conversations as s where s.session_id = here.session_id)
+        union all
+        select (
+            select t.seq from transcript as l cross join turns as t on t.id = l.turn_id
+            where l.session_id = here.session_id and l.seq < here.seq and l.seq > coalesce((
+                    select w.seq from transcript as w where w.session_id = here.session_id and w.seq < here.seq
+                    order by w.seq desc limit 1 offset ?3), 0)
+                and t.seq < here.seq and ",
+    was_run_here!(),
+    " order by l.seq desc limit 1)
+        from here)
+    select t.id, t.seq, t.session_id,
+        (select r.agent from runs as r where r.turn_id = t.id order by r.number desc limit 1) is ?2 as is_own,
+        (select json_group_array(json_object('emoji', r.emoji, 'by', json(r.author)))
+        from (select emoji, author from reactions where turn_id = t.id order by at, person) as r) as reactions
+    from turns as t where t.seq = (select max(seq) from found)"
+);
 
 fn choice(row: &SqliteRow) -> Result<SessionChoice, StoreError> {
     let text = |column| Ok::<_, StoreError>(row.value::<Option<String>>(column)?.map(Into::into));

@@ -7,7 +7,7 @@ use rejoinder_core::{
 use rusqlite::params;
 
 use super::{
-    amend, commit, files, insert, pick,
+    amend, commit, files, insert, pick, reactions,
     rows::{self, Transaction},
 };
 
@@ -24,6 +24,9 @@ pub(super) fn all(
             Changes::Chat(chat) => amend::accept_move(transaction, new, chat),
             Changes::Pick(question) => pick::accept(transaction, new, question),
             Changes::Expiry(question) => pick::expire(transaction, new, question),
+            Changes::Reactions { message, emoji, removed } => {
+                reactions::accept(transaction, new, message, (emoji, removed))
+            }
         }?;
         files::add_of_event(transaction, new, &stored)?;
         Ok(stored)

@@ -11,13 +11,16 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    insert,
+    insert, reactions,
     rows::{self, Transaction},
 };
 use crate::sqlite::stored::{StoredEvent, event_columns};
 
 /// Accepts an event that [changes an earlier one](rules::Changes::Earlier).
 pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {
+    if new.event.is_withdrawn() {
+        reactions::take_back(transaction, &new.event)?;
+    }
     let earlier = find(transaction, &new.event)?;
     let amendment = rules::amendment(earlier.as_ref().map(|(_, earlier)| earlier), &new.event, new.turn.is_some());
     let (turn, event) = match (amendment, earlier) {

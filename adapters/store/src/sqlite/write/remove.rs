@@ -42,6 +42,7 @@ pub(super) fn rows(
             for sql in DELETE_LINES_ABOUT {
                 rows::change(transaction, sql, params![channel, id, whole])?;
             }
+            rows::change(transaction, DELETE_REACTIONS, params![channel, id])?;
             rows::change(transaction, DELETE_ANSWERS, [json(id)])?;
             rows::change(transaction, CLEAR_LOG, [])?;
             settings::remove_unreferenced(transaction)?;
@@ -146,6 +147,8 @@ const DELETE_LINES_ABOUT: [&str; 3] = [
     concat!("delete from log_lines where id in ", lines_about!()),
 ];
 
+const DELETE_REACTIONS: &str = "delete from reactions where channel = ? and person = ?";
+
 /// ?1: an id, as JSON. It may stand alone, or at the end of an address.
 const DELETE_ANSWERS: &str = "delete from answers where instr(body, ?1) > 0 or instr(body, '/' || substr(?1, 2)) > 0";
 
@@ -175,7 +178,7 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 21] = [
+const DELETE_TURN: [&str; 22] = [
     "delete from guesses where who = (select channel || '/' || person from obligations where turn_id = ?)",
     "update errors set fields = '{}' where muted = 1 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from errors where muted = 0 and last_line in (select id from log_lines where turn_id = ?)",
@@ -194,6 +197,7 @@ const DELETE_TURN: [&str; 21] = [
     "delete from approvals where turn_id = ?",
     "delete from runs where turn_id = ?",
     "delete from remarks where turn_id = ?",
+    "delete from reactions where turn_id = ?",
     "delete from asides where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",
     // The language that somebody chose goes with their last turn in a conversation, unless they are known.

@@ -1,0 +1,163 @@
+//! Checks of people's reactions to the answers of agents, and of what became of an agent's turn before another one.
+
+use super::{
+    housekeeping::NEVER,
+    subject::Subject,
+    turn::{Turn, accept_one, at, chat, done, new_turn, said},
+};
+use crate::{
+    model::{
+        agent::{HistoryLine, LineState, Reaction, Speaker},
+        conversation::{ChatKind, ConversationRef},
+        event::{Amends, Directed, EventKind, InboundEvent},
+        people::Identity,
+        session::AnsweredTurn,
+        turn::Handler,
+    },
+    ports::store::{
+        Store,
+        accept::{NewEvent, Stored},
+        housekeeping::Removal,
+        transition::{RunStart, TranscriptLine, Transition},
+    },
+};
+
+/// The agent of the checks' turns.
+const AGENT: &str = "main";
+
+/// A reaction, or its removal, of `person` to the message of [`Turn::settle`], at `seconds`. It opens no turn.
+pub(super) fn reacts(
+    address: &ConversationRef,
+    person: &str,
+    emoji: &str,
+    removed: Option<&str>,
+    seconds: u64,
+) -> NewEvent {
+    let removed = removed.map(str::to_owned);
+    let kind = EventKind::Reaction { message: "m".to_owned(), emoji: emoji.to_owned(), removed };
+    let key = format!("{person} {emoji} {seconds}");
+    let mut event =
+        InboundEvent { kind, received_at: at(seconds), directed: Directed::ReplyToUs, ..said(address, &key) };
+    (event.chat, event.text) = (ChatKind::Group, String::new());
+    person.clone_into(&mut event.sender.id);
+    NewEvent { turn: None, ..new_turn(event) }
+}
+
+async fn runs(store: &dyn Store, turn: &Turn, number: u32, agent: &str) {
+    let started = RunStart { handler: Handler::Agent(agent.into()), ..turn.run(number) };
+    done(store, Transition { runs_started: vec![started], ..Transition::default() }).await;
+}
+
+fn line(turn: &Turn, speaker: Speaker) -> TranscriptLine {
+    let line = HistoryLine {
+        speaker,
+        author: None,
+        forwarded: None,
+        text: format!("{speaker:?}"),
+        at: at(2),
+        state: LineState::Seen,
+    };
+    TranscriptLine {
+        session: turn.session,
+        turn: turn.id,
+        seq: turn.seq,
+        claim: u32::from(speaker != Speaker::Person),
+        line,
+    }
+}
+
+/// A turn that `agent` has answered.
+async fn answered(store: &dyn Store, address: &ConversationRef, key: &str, agent: &str) -> Turn {
+    let mut turn = Turn::accept(store, said(address, key)).await;
+    runs(store, &turn, 1, agent).await;
+    let delivery = turn.answer(store, "x").await;
+    let transcript = vec![line(&turn, Speaker::Person), line(&turn, Speaker::Agent)];
+    done(store, Transition { transcript, ..Transition::default() }).await;
+    turn.settle(store, delivery).await;
+    turn
+}
+
+/// The turn after all others of a conversation, for which what was before is read.
+async fn next(store: &dyn Store, address: &ConversationRef) -> Turn {
+    Turn::accept(store, said(address, "next")).await
+}
+
+async fn before(store: &dyn Store, turn: &Turn, agent: &str) -> Option<AnsweredTurn> {
+    store.answered_before(turn.id, agent).await.expect("turns are read")
+}
+
+/// Who reacted to the answer before a turn, and how.
+async fn reactions(store: &dyn Store, turn: &Turn) -> Vec<(String, String)> {
+    let before = before(store, turn, AGENT).await.expect("there is a turn before");
+    let read = |reaction: Reaction| (reaction.by.and_then(|by| by.id).unwrap_or_default(), reaction.emoji);
+    before.reactions.into_iter().map(read).collect()
+}
+
+fn expected(all: &[(&str, &str)]) -> Vec<(String, String)> {
+    all.iter().map(|(person, emoji)| ((*person).to_owned(), (*emoji).to_owned())).collect()
+}
+
+/// The latest reaction of each person is kept with the answer until they take it back; an event that comes twice changes nothing.
+pub async fn a_reaction_is_kept_with_the_answer(subject: &mut impl Subject) {
+    let (room, store) = (chat("room"), subject.store());
+    answered(&*store, &room, "1", AGENT).await;
+    let next = next(&*store, &room).await;
+    let first = || reacts(&room, "ada", "👍", None, 10);
+    for event in [first(), reacts(&room, "bob", "🎉", None, 11), reacts(&chat("elsewhere"), "eve", "👎", None, 12)]
+    {
+        assert_eq!(accept_one(&*store, event).await, Stored::Kept);
+    }
+    assert_eq!(reactions(&*store, &next).await, expected(&[("ada", "👍"), ("bob", "🎉")]));
+
+    accept_one(&*store, reacts(&room, "ada", "👎", Some("👍"), 13)).await;
+    accept_one(&*store, first()).await;
+    accept_one(&*store, reacts(&room, "bob", "", Some("👍"), 14)).await;
+    assert_eq!(reactions(&*store, &next).await, expected(&[("bob", "🎉"), ("ada", "👎")]));
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(reactions(&*store, &next).await, expected(&[("bob", "🎉"), ("ada", "👎")]));
+
+    accept_one(&*store, reacts(&room, "bob", "", None, 15)).await;
+    let given = reacts(&room, "ada", "👎", Some("👍"), 13).event;
+    let (revision, amends) = (9, Some(Amends::Withdraws));
+    let withdrawn = InboundEvent { revision, amends, kind: EventKind::Message, ..(*given).clone() };
+    accept_one(&*store, NewEvent { turn: None, ..new_turn(withdrawn) }).await;
+    assert_eq!(reactions(&*store, &next).await, []);
+}
+
+/// Of many people who react, the latest are kept. They go with their turn, and with the person.
+pub async fn reactions_are_bounded_and_go_with_their_turn_and_their_person(subject: &mut impl Subject) {
+    let (room, store) = (chat("room"), subject.store());
+    let turn = answered(&*store, &room, "1", AGENT).await;
+    let next = next(&*store, &room).await;
+    for number in 0..12 {
+        accept_one(&*store, reacts(&room, &format!("p{number}"), "👍", None, 10 + number)).await;
+    }
+    let people = reactions(&*store, &next).await.into_iter().map(|(person, _)| person).collect::<Vec<_>>();
+    assert_eq!(people, ["p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11"]);
+
+    let person = Identity { channel: room.channel.clone(), id: "p7".to_owned() };
+    store.remove(Removal::Mentions(person)).await.expect("rows are removed");
+    assert!(reactions(&*store, &next).await.iter().all(|(person, _)| person != "p7"));
+    let rows = async || store.stats(&NEVER).await.expect("stats are read").rows["reactions"];
+    assert_eq!(rows().await, 7);
+    store.remove(Removal::Turns(vec![turn.id])).await.expect("rows are removed");
+    assert_eq!(rows().await, 0);
+}
+
+/// What became of an agent's own turn is read, whoever else had the session since; not of one that another agent had later.
+pub async fn the_turn_that_an_agent_had_before_is_its_own(subject: &mut impl Subject) {
+    let (room, store) = (chat("room"), subject.store());
+    let mine = answered(&*store, &room, "1", AGENT).await;
+    let other = answered(&*store, &room, "2", "other").await;
+    let now = next(&*store, &room).await;
+
+    let texts = async |agent| before(&*store, &now, agent).await.map(|before| before.lines.len());
+    assert_eq!((texts(AGENT).await, texts("other").await, texts("nobody").await), (Some(2), Some(2), None));
+    assert_eq!(before(&*store, &mine, AGENT).await, None);
+    runs(&*store, &other, 2, AGENT).await;
+    assert_eq!(texts("other").await, None, "another agent had it later");
+    let unsaid = Turn::accept(&*store, said(&room, "4")).await;
+    runs(&*store, &now, 1, AGENT).await;
+    assert_eq!(before(&*store, &unsaid, AGENT).await, Some(AnsweredTurn::default()), "that turn left no line");
+}
