@@ -180,10 +180,12 @@ pub struct Reaction {
 /// What became of the agent's last answer in the session, if it is not simply that the person has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastAnswer {
+    /// The person has seen it, and people reacted to it.
+    Seen(Vec<Reaction>),
     /// The person has not seen it, for the reason of [`LineState::NotDelivered`].
     NotDelivered(String),
-    /// The person has seen only a part of it.
-    Partly,
+    /// The person has seen only a part of it; people may have reacted to that.
+    Partly(Vec<Reaction>),
     /// The person got this text of the gateway in its place. At most 300 characters.
     Replaced(String),
     /// The person stopped it.
@@ -242,7 +244,8 @@ pub struct AgentTurn {
     pub deferred: Option<Deferred>,
     /// Set if the ladder handed the turn to this agent: other agents had it before.
     pub handoff: Option<Handoff>,
-    /// What became of the last answer before this turn; `None` if it was seen or is on its way, or if there is none. Known of a
+    /// What became of the agent's answer to the turn that it had before this one in the session; `None` if it was seen without a
+    /// reaction or is on its way, or if there is none. Known of a
     /// runtime that gets [history](crate::AgentRuntime::history) or [keeps sessions](crate::AgentRuntime::keeps_sessions).
     pub last_answer: Option<LastAnswer>,
     /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).

@@ -214,12 +214,16 @@ impl Inputs {
         session: SessionId,
         deadline: Timestamp,
     ) -> Result<Remembered, PrepareError> {
+        let agent = run.handler.agent();
         let read = async |own_session| {
             let history = self.history(turn, runtime).await.map_err(unread_of("the transcript"))?;
-            let last_answer = self.last_answer(turn, runtime, &history).await.map_err(unread_of("the last answer"))?;
+            let last_answer = match agent {
+                Some(agent) => self.last_answer(turn, runtime, agent).await.map_err(unread_of("the last answer"))?,
+                None => None,
+            };
             Ok::<_, PrepareError>(Remembered { memory: None, own_session, history, last_answer })
         };
-        let Some(agent) = run.handler.agent().filter(|_| runtime.keeps_sessions()) else {
+        let Some(agent) = agent.filter(|_| runtime.keeps_sessions()) else {
             return read(None).await;
         };
         for _ in 0..MOST_OPENINGS {

@@ -3,79 +3,64 @@
 use super::input::{Inputs, note_if_late};
 use crate::{
     base::words::excerpt,
-    model::{HistoryLine, LastAnswer, LineState, Speaker, TurnRecord},
+    model::{AgentName, AnsweredTurn, HistoryLine, LastAnswer, LineState, Reaction, Speaker, TurnRecord},
     ports::{AgentRuntime, StoreError},
 };
-
-/// How many lines are read of the session of an agent that gets no history: those of one turn.
-const LINES: u32 = 8;
 
 /// How many characters of the gateway's text the agent is told.
 const MOST_SAID: usize = 300;
 
 impl Inputs {
-    /// What became of the last answer before the turn. Nothing is read for it, except for an agent that keeps sessions and gets no
-    /// `history`.
+    /// What became of the answer to the agent's turn before this one: each is told in one turn. Nothing is read for an agent that gets
+    /// no history and keeps no sessions.
     pub(super) async fn last_answer(
         &self,
         turn: &TurnRecord,
         runtime: &dyn AgentRuntime,
-        history: &[HistoryLine],
+        agent: &AgentName,
     ) -> Result<Option<LastAnswer>, StoreError> {
         let event = &turn.event;
-        let is_told = event.brief.as_ref().is_some_and(|brief| brief.said_before.is_some());
-        if !turn.has_history || is_told || event.about_another().is_some() || event.is_on_copy() {
+        let is_told = runtime.history() > 0 || runtime.keeps_sessions();
+        let has_own_history = event.brief.as_ref().is_some_and(|brief| brief.said_before.is_some());
+        if !is_told || !turn.has_history || has_own_history || event.about_another().is_some() || event.is_on_copy() {
             return Ok(None);
         }
-        // An earlier run has said something in this turn: a deferral.
-        let own = |line: &HistoryLine| line.speaker == Speaker::Person && line.at == event.received_at;
-        let before = |lines: &[HistoryLine]| match lines.iter().rposition(own) {
-            Some(own) if turn.obligation.claims() > 0 => of_lines(&lines[..own]),
-            _ => of_lines(lines),
-        };
-        if runtime.history() > 0 {
-            return Ok(before(history));
-        }
-        if !runtime.keeps_sessions() {
-            return Ok(None);
-        }
-        let mut lines = self.store.transcript(turn.session, LINES).await?;
+        let Some(mut before) = self.store.answered_before(turn.id, agent).await? else { return Ok(None) };
         let now = self.clock.now();
-        for line in &mut lines {
+        for line in &mut before.lines {
             note_if_late(line, now);
         }
-        Ok(before(&lines))
+        Ok(of_turn(before))
     }
 }
 
-/// The same of the lines before the turn, oldest first.
-fn of_lines(lines: &[HistoryLine]) -> Option<LastAnswer> {
+fn of_turn(AnsweredTurn { lines, reactions }: AnsweredTurn) -> Option<LastAnswer> {
     let last = lines.last()?;
     match (last.speaker, &last.state) {
         (Speaker::Person, LineState::Stopped) => Some(LastAnswer::Stopped),
         (Speaker::Person, _) => None,
-        (Speaker::Agent, state) => of_state(state),
+        (Speaker::Agent, state) => of_state(state, reactions),
         (Speaker::Gateway, _) => {
-            let ours = lines.iter().rev().take_while(|line| line.speaker != Speaker::Person);
-            let seen = ours
-                .filter(|line| line.speaker == Speaker::Agent)
-                .find(|line| matches!(line.state, LineState::Seen | LineState::Partly | LineState::OnItsWay));
-            // What an operator says after an answer, or without a question, is the gateway's line, too.
-            match (seen, lines.iter().rfind(|line| line.speaker == Speaker::Person)) {
-                (Some(line), _) => of_state(&line.state),
-                (None, Some(asked)) if asked.state == LineState::Stopped => Some(LastAnswer::Stopped),
-                (None, Some(_)) => Some(LastAnswer::Replaced(excerpt(&last.text, MOST_SAID))),
-                (None, None) => None,
+            let is_seen = |line: &&HistoryLine| {
+                line.speaker == Speaker::Agent
+                    && matches!(line.state, LineState::Seen | LineState::Partly | LineState::OnItsWay)
+            };
+            // What an operator says after an answer is the gateway's line, too.
+            match lines.iter().rfind(is_seen) {
+                Some(line) => of_state(&line.state, reactions),
+                None if lines.iter().any(|line| line.state == LineState::Stopped) => Some(LastAnswer::Stopped),
+                None => Some(LastAnswer::Replaced(excerpt(&last.text, MOST_SAID))),
             }
         }
     }
 }
 
-fn of_state(state: &LineState) -> Option<LastAnswer> {
+fn of_state(state: &LineState, reactions: Vec<Reaction>) -> Option<LastAnswer> {
     match state {
         LineState::NotDelivered(reason) => Some(LastAnswer::NotDelivered(reason.clone())),
-        LineState::Partly => Some(LastAnswer::Partly),
-        LineState::Seen | LineState::OnItsWay | LineState::Stopped => None,
+        LineState::Partly => Some(LastAnswer::Partly(reactions)),
+        LineState::Seen => (!reactions.is_empty()).then_some(LastAnswer::Seen(reactions)),
+        LineState::OnItsWay | LineState::Stopped => None,
     }
 }
 
@@ -95,9 +80,8 @@ mod tests {
     #[case(&[], None)]
     #[case(&[(Speaker::Person, LineState::Seen), (Speaker::Agent, LineState::Seen)], None)]
     #[case(&[(Speaker::Person, LineState::Seen), (Speaker::Agent, LineState::OnItsWay)], None)]
-    #[case(&[(Speaker::Agent, LineState::Partly), (Speaker::Person, LineState::Seen)], None)]
-    #[case(&[(Speaker::Person, LineState::Seen), (Speaker::Agent, LineState::Partly)], Some(LastAnswer::Partly))]
-    #[case(&[(Speaker::Agent, LineState::Seen), (Speaker::Person, LineState::Stopped)], Some(LastAnswer::Stopped))]
+    #[case(&[(Speaker::Person, LineState::Seen), (Speaker::Agent, LineState::Partly)], Some(LastAnswer::Partly(Vec::new())))]
+    #[case(&[(Speaker::Person, LineState::Stopped)], Some(LastAnswer::Stopped))]
     #[case(
         &[(Speaker::Person, LineState::Seen), (Speaker::Agent, not_delivered())],
         Some(LastAnswer::NotDelivered("refused".to_owned()))
@@ -107,10 +91,10 @@ mod tests {
         Some(LastAnswer::Replaced("Sorry.".to_owned()))
     )]
     #[case(
-        &[(Speaker::Agent, LineState::Seen), (Speaker::Person, LineState::Seen), (Speaker::Gateway, LineState::Partly)],
+        &[(Speaker::Person, LineState::Seen), (Speaker::Gateway, LineState::Partly)],
         Some(LastAnswer::Replaced("Sorry.".to_owned()))
     )]
-    #[case(&[(Speaker::Gateway, LineState::Seen)], None)]
+    #[case(&[(Speaker::Gateway, LineState::Seen)], Some(LastAnswer::Replaced("Sorry.".to_owned())))]
     #[case(&[(Speaker::Person, LineState::Stopped), (Speaker::Gateway, LineState::Seen)], Some(LastAnswer::Stopped))]
     #[case(
         &[(Speaker::Person, LineState::Seen), (Speaker::Agent, LineState::Seen), (Speaker::Gateway, LineState::Seen)],
@@ -118,12 +102,30 @@ mod tests {
     )]
     #[case(
         &[(Speaker::Person, LineState::Seen), (Speaker::Agent, LineState::Partly), (Speaker::Gateway, LineState::Seen)],
-        Some(LastAnswer::Partly)
+        Some(LastAnswer::Partly(Vec::new()))
     )]
-    fn it_follows_from_the_last_lines(#[case] lines: &[(Speaker, LineState)], #[case] expected: Option<LastAnswer>) {
-        let lines: Vec<_> = lines.iter().map(line).collect();
+    fn it_follows_from_the_lines_of_the_turn(
+        #[case] lines: &[(Speaker, LineState)],
+        #[case] expected: Option<LastAnswer>,
+    ) {
+        let lines = lines.iter().map(line).collect();
 
-        assert_eq!(of_lines(&lines), expected);
+        assert_eq!(of_turn(AnsweredTurn { lines, reactions: Vec::new() }), expected);
+    }
+
+    #[rstest]
+    #[case(LineState::Seen, Some(LastAnswer::Seen(vec![thumb()])))]
+    #[case(LineState::Partly, Some(LastAnswer::Partly(vec![thumb()])))]
+    #[case(LineState::OnItsWay, None)]
+    #[case(not_delivered(), Some(LastAnswer::NotDelivered("refused".to_owned())))]
+    fn people_react_to_what_they_have_seen(#[case] state: LineState, #[case] expected: Option<LastAnswer>) {
+        let lines = [(Speaker::Person, LineState::Seen), (Speaker::Agent, state)].iter().map(line).collect();
+
+        assert_eq!(of_turn(AnsweredTurn { lines, reactions: vec![thumb()] }), expected);
+    }
+
+    fn thumb() -> Reaction {
+        Reaction { emoji: "👍".to_owned(), by: None }
     }
 
     fn not_delivered() -> LineState {

@@ -50,6 +50,7 @@ mod poison;
 mod questions;
 mod queues;
 mod quotes;
+mod reactions;
 mod records;
 mod reload;
 mod removals;

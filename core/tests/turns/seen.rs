@@ -213,7 +213,7 @@ fn undelivered(reason: &str) -> LastAnswer {
 #[case(End::Retried, None)]
 #[case(End::Refused, Some(LastAnswer::Replaced(FAILED.to_owned())))]
 #[case(End::RefusedAll, Some(undelivered("refused")))]
-#[case(End::Cut, Some(LastAnswer::Partly))]
+#[case(End::Cut, Some(LastAnswer::Partly(Vec::new())))]
 #[case(End::GivenUp, Some(LastAnswer::Replaced("No answer comes.".to_owned())))]
 #[case(End::Stopped, Some(LastAnswer::Stopped))]
 #[case(End::StoppedLate, Some(undelivered("withdrawn")))]

@@ -136,7 +136,7 @@ async fn what_is_for_others_is_left_to_them() {
     rejoinder_tests::eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 }
 
-/// A reaction to an answer is owed nothing, and does not reach the agent by default.
+/// A reaction to an answer is owed nothing, and is no turn by default. The agent is told of it with the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -145,10 +145,15 @@ async fn a_reaction_to_an_answer_owes_nothing() {
 
     ada.says("hello");
     let answer = ada.hears("echo hello").await;
+    eventually("it is settled", async || gateway.open_turns().is_empty().then_some(())).await;
     ada.reacts(answer.id, "👍");
     double.all_confirmed().await;
 
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     assert_eq!(agent.calls().len(), 1);
     assert_eq!(double.bot_texts(ada.chat()).len(), 1);
+    ada.says("and now?");
+    let calls = eventually("it is asked", async || Some(agent.calls()).filter(|calls| calls.len() == 2)).await;
+    let told: serde_json::Value = serde_json::from_str(&last_message(&calls[1])).expect("JSON");
+    assert_eq!(told["last_answer"], serde_json::json!({ "state": "seen", "reactions": [{ "emoji": "👍" }] }));
 }

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind,
-    HistoryLine, LastAnswer, LineState, Outcome, Reply, RunEvent, RunEvents, SendResult, Speaker, Support, ToolAccess,
-    ToolTokens, Usage,
+    HistoryLine, LastAnswer, LineState, Outcome, Reaction, Reply, RunEvent, RunEvents, SendResult, Speaker, Support,
+    ToolAccess, ToolTokens, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -223,6 +223,9 @@ fn what_became_of_the_last_answer_is_told() {
     let refused = told(LastAnswer::NotDelivered("refused".to_owned()));
     assert_eq!(refused, json!({ "state": "not_delivered", "reason": "refused" }));
     assert_eq!(told(LastAnswer::Replaced("Sorry.".to_owned())), json!({ "state": "replaced", "said": "Sorry." }));
+    let by = Some(Author { id: Some("7".to_owned()), name: Some("Ada".to_owned()), ..Author::default() });
+    let reacted = told(LastAnswer::Seen(vec![Reaction { emoji: "👍".to_owned(), by }]));
+    assert_eq!(reacted, json!({ "state": "seen", "reactions": [{ "emoji": "👍", "id": "7", "name": "Ada" }] }));
 }
 
 #[tokio::test]
