@@ -3,7 +3,7 @@
 use std::{path::Path, sync::LazyLock};
 
 use sqlx::{
-    SqlSafeStr, SqliteConnection,
+    Connection, SqlSafeStr, SqliteConnection,
     migrate::{Migration, MigrationType, Migrator},
 };
 
@@ -75,7 +75,8 @@ pub(super) async fn version(connection: &mut SqliteConnection) -> Result<i64, sq
     sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
 }
 
-/// Updates the schema. An older database is copied before, so that there is a way back to the program that wrote it.
+/// Updates the schema, in one transaction. An older database is copied before, so that there is a way back to the program that
+/// wrote it.
 pub(super) async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     migrate_with(&MIGRATIONS, connection, path).await
 }
@@ -95,8 +96,11 @@ async fn migrate_with(migrator: &Migrator, connection: &mut SqliteConnection, pa
             "the database's schema is updated from version {found} to {known}; to go back, put the copy in its place"
         );
     }
+    let mut transaction = connection.begin().await.map_err(failed)?;
     // `run` is not used: its future is not `Send`.
-    migrator.run_direct(None, connection, false).await.map_err(|error| not_updated(error.to_string()))
+    let updated = migrator.run_direct(None, &mut *transaction, false).await;
+    updated.map_err(|error| not_updated(error.to_string()))?;
+    transaction.commit().await.map_err(failed)
 }
 
 /// Copies the database. A whole copy that is there already is of an update that did not end: it is kept.
@@ -115,21 +119,37 @@ async fn save(connection: &mut SqliteConnection, copy: &Path) -> Result<(), Box<
 
 #[cfg(test)]
 mod tests {
-    use sqlx::{ConnectOptions, Connection};
+    use sqlx::ConnectOptions;
 
     use super::*;
     use crate::sqlite::{connections::schema_options, lock::Lock};
 
-    /// The version after the latest.
-    fn next() -> Migrator {
-        let next = Migration::new(
-            schema_version() + 1,
-            "next".into(),
-            MigrationType::Simple,
-            "alter table probe add column note text; update probe set note = 'new'".into_sql_str(),
-            false,
-        );
-        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain([next]).collect())
+    const NEXT: &str = "alter table probe add column note text; update probe set note = 'new'";
+
+    /// The versions after the latest.
+    fn with(next: &[&'static str]) -> Migrator {
+        let next = (schema_version() + 1..).zip(next).map(|(version, sql)| {
+            Migration::new(version, "next".into(), MigrationType::Simple, sql.into_sql_str(), false)
+        });
+        Migrator::with_migrations(MIGRATIONS.iter().cloned().chain(next).collect())
+    }
+
+    #[tokio::test]
+    async fn an_update_that_fails_changes_nothing() {
+        let directory = tempfile::tempdir().expect("a directory is made");
+        let path = directory.path().join("rejoinder.db");
+        let _lock = Lock::take(&path).expect("it is made");
+        let mut connection =
+            schema_options(&path, std::time::Duration::ZERO).connect().await.expect("the database opens");
+        migrate(&mut connection, &path).await.expect("it is made");
+
+        let failed = migrate_with(&with(&[NEXT, "update nothing set x = 1"]), &mut connection, &path).await;
+
+        assert!(matches!(failed, Err(OpenError::Migration { .. })), "{failed:?}");
+        assert_eq!(version(&mut connection).await.expect("readable"), schema_version());
+        let added = "select count(*) from pragma_table_info('probe') where name = 'note'";
+        let added: i64 = sqlx::query_scalar(added).fetch_one(&mut connection).await.expect("readable");
+        assert_eq!(added, 0);
     }
 
     #[tokio::test]
@@ -151,8 +171,8 @@ mod tests {
             "a new database has nothing to copy"
         );
 
-        migrate_with(&next(), &mut connection, &path).await.expect("it is updated");
-        migrate_with(&next(), &mut connection, &path).await.expect("nothing is left to do");
+        migrate_with(&with(&[NEXT]), &mut connection, &path).await.expect("it is updated");
+        migrate_with(&with(&[NEXT]), &mut connection, &path).await.expect("nothing is left to do");
 
         let known = schema_version();
         assert_eq!(version(&mut connection).await.expect("readable"), known + 1);
