@@ -582,15 +582,9 @@ impl TestGateway {
         let (mut last, mut quiet) = (started, 0);
         while quiet < QUIET {
             tokio::task::yield_now().await;
+            let has_waited = self.life.wait_for_call().await;
             let now = happened();
-            if self.life.in_flight() > 0 && !self.life.is_over() {
-                std::thread::yield_now();
-                quiet = 0;
-            } else if now == last {
-                quiet += 1;
-            } else {
-                quiet = 0;
-            }
+            quiet = if has_waited || now != last { 0 } else { quiet + 1 };
             last = now;
             assert!(now - started < MAX_PROGRESS, "the gateway loops without time passing");
         }

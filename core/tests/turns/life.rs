@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -16,6 +16,7 @@ use rejoinder_core::{
     Receipt, RunEvents, SessionNotice, StoreError,
     conformance::{layered::Layer, scripted::Gate},
 };
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::TestGateway;
@@ -73,7 +74,7 @@ pub(crate) async fn comes_in_dying(
 #[derive(Debug, Default)]
 pub(crate) struct Life {
     dead: CancellationToken,
-    in_flight: AtomicI64,
+    in_flight: watch::Sender<u64>,
     done: AtomicU64,
     writes: AtomicU64,
     indexings: AtomicU64,
@@ -91,8 +92,8 @@ struct InFlight(Arc<Life>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
         self.0.done.fetch_add(1, Ordering::SeqCst);
+        self.0.in_flight.send_modify(|calls| *calls -= 1);
     }
 }
 
@@ -104,9 +105,20 @@ impl Life {
 
     /// Waits until its store calls have ended.
     pub(crate) async fn wait_until_idle(&self) {
-        while self.in_flight() > 0 {
-            tokio::task::yield_now().await;
+        self.in_flight.subscribe().wait_for(|calls| *calls == 0).await.expect("the life holds the sender");
+    }
+
+    /// Waits while a store call is in progress, until another one begins, one ends or the life ends. Returns whether it has waited.
+    pub(crate) async fn wait_for_call(&self) -> bool {
+        let mut in_flight = self.in_flight.subscribe();
+        if *in_flight.borrow_and_update() == 0 || self.is_over() {
+            return false;
         }
+        tokio::select! {
+            changed = in_flight.changed() => changed.expect("the life holds the sender"),
+            () = self.dead.cancelled() => {}
+        }
+        true
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -144,8 +156,8 @@ impl Life {
     }
 
     /// The number of store calls in progress: these end without the clock advancing.
-    pub(crate) fn in_flight(&self) -> i64 {
-        self.in_flight.load(Ordering::SeqCst)
+    pub(crate) fn in_flight(&self) -> u64 {
+        *self.in_flight.borrow()
     }
 
     /// The number of writes so far, without those for the search.
@@ -170,7 +182,7 @@ impl Life {
     }
 
     fn begin(self: &Arc<Self>) -> InFlight {
-        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        self.in_flight.send_modify(|calls| *calls += 1);
         InFlight(Arc::clone(self))
     }
 }
