@@ -88,10 +88,13 @@ impl RunState {
             if let Some(title) = &activity {
                 events.activity(title, ActivityState::Working).await;
             }
-            let began = Instant::now();
+            let (began, mut has_failed) = (Instant::now(), false);
             let (call, took) = match &foreign {
                 Some(tool) => match self.foreign.call(&**tool, made, events).await {
-                    Called::Answered { answer, took } => (Err(answer.text), took),
+                    Called::Answered { answer, took } => {
+                        has_failed = answer.is_error;
+                        (Err(answer.text), took)
+                    }
                     Called::Asks(request) => (Ok(Call::Approval(request)), None),
                 },
                 None => (call, None),
@@ -116,8 +119,16 @@ impl RunState {
                 Ok(Call::Defer { .. }) if self.sent => {
                     ("error: what you sent is your answer, which you cannot put off any more".to_owned(), true)
                 }
-                Ok(Call::Search(query)) => (search::told(events.search(query).await), true),
-                Ok(Call::Schedule(call)) => (schedule::told(events.schedule(call).await), true),
+                Ok(Call::Search(query)) => {
+                    let found = events.search(query).await;
+                    has_failed = found.is_err();
+                    (search::told(found), true)
+                }
+                Ok(Call::Schedule(call)) => {
+                    let done = events.schedule(call).await;
+                    has_failed = done.is_err();
+                    (schedule::told(done), true)
+                }
                 Ok(call) => {
                     let noted = match &call {
                         Call::Defer { due, .. } => format!("noted: you are asked again at {}", rfc3339(*due)),
@@ -128,7 +139,8 @@ impl RunState {
                 }
             };
             if let Some(title) = activity {
-                events.activity(title, ActivityState::Done).await;
+                let state = if has_failed { ActivityState::Failed } else { ActivityState::Done };
+                events.activity(title, state).await;
             }
             let took = took.or_else(|| foreign.is_none().then(|| began.elapsed()));
             let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));

@@ -98,9 +98,10 @@ fn decided(
 }
 
 #[tokio::test]
-async fn a_call_is_an_activity_until_its_result_is_there() {
+async fn a_call_is_an_activity_until_its_result_is_there_and_one_that_failed_says_so() {
     let (mut run, mut reported) = run(turn("How much?"));
     run.call("bank_read", "{}").await;
+    run.call("bank_read", "[]").await;
     drop(run);
 
     let mut told = Vec::new();
@@ -111,8 +112,8 @@ async fn a_call_is_an_activity_until_its_result_is_there() {
             other => panic!("unexpected: {other:?}"),
         }
     }
-    let title = "calls bank_read".to_owned();
-    assert_eq!(told, [(title.clone(), ActivityState::Working), (title, ActivityState::Done)]);
+    let states = [ActivityState::Working, ActivityState::Done, ActivityState::Working, ActivityState::Failed];
+    assert_eq!(told, states.map(|state| ("calls bank_read".to_owned(), state)));
 }
 
 #[tokio::test]
