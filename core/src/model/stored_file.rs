@@ -109,6 +109,11 @@ pub(crate) fn refuse_references<'a>(files: impl IntoIterator<Item = &'a mut Atta
     files.into_iter().filter(|file| file.url.starts_with(SCHEME)).for_each(|file| file.url.clear());
 }
 
+/// Removes such files: of those that an agent sends, nothing is left to show.
+pub(crate) fn drop_references(files: &mut Vec<Attachment>) {
+    files.retain(|file| !file.url.starts_with(SCHEME));
+}
+
 /// Replaces the bytes in the URLs of files by references, and returns what these refer to.
 pub(crate) fn detach<'a>(files: impl IntoIterator<Item = &'a mut Attachment>) -> Vec<NewFile> {
     files.into_iter().filter_map(|file| detach_one(file).map(|(new, _)| new)).collect()
@@ -120,11 +125,38 @@ pub(crate) fn detach_from(event: &mut InboundEvent) -> Vec<NewFile> {
     for file in &mut event.attachments {
         let Some((detached, url)) = detach_one(file) else { continue };
         if detached.bytes.is_some() && event.raw.len() > url.len() {
-            event.raw = event.raw.replace(&url, &file.url);
+            event.raw = replace_text(&event.raw, &url, &file.url);
         }
         new.push(detached);
     }
     new
+}
+
+/// Replaces a text in a payload, in JSON however its characters are escaped there. `by` has none that must be.
+fn replace_text(payload: &str, text: &str, by: &str) -> String {
+    let (payload, mut replaced) = (payload.replace(text, by), String::new());
+    let mut rest = &*payload;
+    while let Some(start) = rest.find('"') {
+        let (before, from) = rest.split_at(start + 1);
+        let mut is_escaped = false;
+        let end = from.bytes().position(|byte| {
+            let is_end = byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            is_end
+        });
+        let Some(end) = end else { break };
+        let (written, after) = from.split_at(end);
+        let with_quotes = &rest[start..=start + 1 + end];
+        let is_text = written.len() > text.len()
+            && written.contains('\\')
+            && serde_json::from_str::<String>(with_quotes).is_ok_and(|read| read == text);
+        replaced.push_str(before);
+        replaced.push_str(if is_text { by } else { written });
+        replaced.push('"');
+        rest = &after[1..];
+    }
+    replaced.push_str(rest);
+    replaced
 }
 
 /// The file, and its URL before.
@@ -196,6 +228,9 @@ mod tests {
 
         assert_eq!(files.each_ref().map(|file| &*file.url), ["", HELLO]);
         assert_eq!(stored_url(STORED), "");
+        let mut sent = vec![file(STORED), file(HELLO)];
+        drop_references(&mut sent);
+        assert_eq!(sent, [file(HELLO)]);
     }
 
     #[test]
@@ -211,5 +246,17 @@ mod tests {
         assert_eq!(detach_from(&mut event).len(), 1);
 
         assert_eq!((&*event.attachments[0].url, &*event.raw), (STORED, &*format!("{{\"url\":\"{STORED}\"}}")));
+    }
+
+    #[test]
+    fn a_file_is_found_in_a_payload_however_it_is_escaped() {
+        for escaped in [HELLO.replace('/', "\\/"), HELLO.replace('=', "\\u003d"), HELLO.replace('a', "\\u0061")] {
+            let payload = |url: &str| format!(r#"{{"a\"b\\": "c: \/", "url":"{url}", "n": ["{url}", 1, "é\n"]}}"#);
+
+            assert_eq!(replace_text(&payload(&escaped), HELLO, STORED), payload(STORED));
+        }
+        for other in ["", "no JSON", "\"", "{\"a\": \"b\\", "\"\\ud800\""] {
+            assert_eq!(replace_text(other, HELLO, STORED), other);
+        }
     }
 }
