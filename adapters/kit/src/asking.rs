@@ -1,11 +1,11 @@
 //! Callers who ask over HTTP and wait for the answer: what their headers say, and what they asked before.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, HeaderName, header};
 use rejoinder_core::{
-    CallerTrace, EarlierMessage, InboundEvent, Intake, Language, SharedClock, StoreError, TurnStatus, TurnView, Watch,
-    stored_url,
+    CallerTrace, EarlierMessage, InboundEvent, Intake, Language, SharedClock, StoreError, StoredFile, TurnStatus,
+    TurnView, Watch, stored_url,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -91,7 +91,14 @@ impl Fingerprint {
     /// Whether the turn has the same files, in the same conversation.
     #[must_use]
     pub fn is_of(&self, turn: &TurnView) -> bool {
-        turn.conversation.chat == self.chat && turn.attachments.iter().map(|file| &file.url).eq(&self.urls)
+        turn.conversation.chat == self.chat && self.has_urls(turn.attachments.iter().map(|file| &*file.url))
+    }
+
+    /// Rows from before the schema 32 still have their files in their URLs.
+    fn has_urls<'a>(&self, stored: impl Iterator<Item = &'a str>) -> bool {
+        let is_reference = |url: &str| StoredFile::in_url(url).is_some();
+        let as_stored = |url| if is_reference(url) { Cow::Borrowed(url) } else { stored_url(url) };
+        stored.map(as_stored).eq(self.urls.iter().map(String::as_str))
     }
 }
 
@@ -134,5 +141,30 @@ pub async fn wait_for(
             () = &mut alarm => return latest,
             () = stop_waiting.cancelled() => return latest,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_the_same_whether_the_row_has_its_bytes_or_refers_to_them() {
+        let (hello, other) = ("data:text/plain;base64,aGVsbG8=", "https://example.org/a");
+        let asked = |url: &str| Fingerprint {
+            text: String::new(),
+            sender: String::new(),
+            seal_to: None,
+            chat: "sender:ada".into(),
+            urls: vec![stored_url(url).into_owned()],
+        };
+        let reference = stored_url(hello);
+
+        assert!(asked(hello).has_urls([&*reference].into_iter()));
+        assert!(asked(hello).has_urls([hello].into_iter()), "a row from before the schema 32");
+        assert!(asked(other).has_urls([other].into_iter()));
+        assert!(!asked(other).has_urls([hello].into_iter()));
+        assert!(!asked("data:text/plain;base64,aGVsbG9v").has_urls([hello].into_iter()));
+        assert!(!asked(hello).has_urls([].into_iter()));
     }
 }
