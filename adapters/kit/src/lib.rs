@@ -22,6 +22,7 @@
 //! * [`embedded`]: files for browsers, embedded in the binary.
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
+//! * [`Place`]: the place of a request among those that its caller may have at once.
 //!
 //! The kit knows no platform, stores nothing on disk, and does not decide what an error of a platform means. Payloads,
 //! the classification of errors and the Markdown of a platform belong to its adapter, however alike they look.
@@ -43,6 +44,7 @@ pub mod links;
 mod pages;
 mod peer;
 mod pick;
+mod place;
 mod private;
 mod problem;
 pub mod quoted;
@@ -64,6 +66,7 @@ pub use self::{
     pages::{escaped, problem_in_words, problem_pages, push_escaped},
     peer::{Peer, is_forwarded},
     pick::{pick_data, picked},
+    place::{CountedRequest, LeftPlace, Place},
     private::{make_private, make_private_folder, private_file},
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},

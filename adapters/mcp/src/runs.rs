@@ -10,7 +10,7 @@ use std::{
 use parking_lot::Mutex;
 use rejoinder_agents::{SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer};
 use rejoinder_core::ToolTokens;
-use rejoinder_kit::token_digest;
+use rejoinder_kit::{Place, token_digest};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// How many calls of one run are carried out, or wait, at once.
@@ -173,9 +173,10 @@ impl RunHandle {
         &self.0.tools
     }
 
-    /// Has a call carried out. `arguments` is a JSON object.
-    pub(crate) async fn call(&self, name: String, arguments: String) -> ToolAnswer {
+    /// Has a call carried out. `arguments` is a JSON object. The request leaves its place meanwhile: it may wait for days.
+    pub(crate) async fn call(&self, name: String, arguments: String, place: Option<&Place>) -> ToolAnswer {
         let Ok(_permit) = self.0.room.try_acquire() else { return TOO_MANY.clone() };
+        let _left = place.map(Place::leave);
         let (answer, answered) = oneshot::channel();
         let call = ToolCall { token: self.0.token, name, arguments, answer };
         if self.0.calls.send(call).await.is_err() {

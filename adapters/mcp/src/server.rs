@@ -4,6 +4,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::http::request::Parts;
 use rejoinder_agents::{Tool, ToolAnswer};
+use rejoinder_kit::Place;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -66,7 +67,8 @@ impl ServerHandler for ToolServer {
             ));
         }
         let arguments = serde_json::to_string(&call.arguments.unwrap_or_default()).expect("JSON serialises to JSON");
-        let mut answered = pin!(run.call(call.name.into_owned(), arguments));
+        let place = extension_of::<Place>(&context);
+        let mut answered = pin!(run.call(call.name.into_owned(), arguments, place.as_ref()));
         let (progress, mut next, mut told) = (context.meta.get_progress_token(), Instant::now() + PROGRESS, 0.0);
         let answer = loop {
             tokio::select! {
@@ -90,8 +92,11 @@ impl ServerHandler for ToolServer {
 
 /// The run that the routes have found for the request.
 fn run_of(context: &RequestContext<RoleServer>) -> Result<RunHandle, ErrorData> {
-    let run = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<RunHandle>());
-    run.cloned().ok_or_else(|| ErrorData::invalid_request(NO_RUN, None))
+    extension_of(context).ok_or_else(|| ErrorData::invalid_request(NO_RUN, None))
+}
+
+fn extension_of<T: Clone + Send + Sync + 'static>(context: &RequestContext<RoleServer>) -> Option<T> {
+    context.extensions.get::<Parts>()?.extensions.get().cloned()
 }
 
 fn described(tool: &Tool) -> model::Tool {

@@ -1,4 +1,10 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use axum::{
@@ -12,6 +18,7 @@ use rejoinder_core::{
     AgentApproval, AgentError, AgentRuntime, AgentTurn, ApprovalRequest, ApprovalState, Outcome, Reply, RunEvent,
     RunEvents, ToolAccess, ToolTokens as _, ToolUse, conformance::runtime::turn,
 };
+use rejoinder_kit::{CountedRequest, Place};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Notify, oneshot},
@@ -260,7 +267,7 @@ async fn only_so_many_calls_of_a_run_wait() {
     let calls: Vec<_> = (0..8)
         .map(|_| {
             let run = run.clone();
-            tokio::spawn(async move { run.call("react".to_owned(), "{}".to_owned()).await })
+            tokio::spawn(async move { run.call("react".to_owned(), "{}".to_owned(), None).await })
         })
         .collect();
     let mut held = Vec::new();
@@ -268,13 +275,45 @@ async fn only_so_many_calls_of_a_run_wait() {
         held.push(arriving.recv().await.expect("it is open"));
     }
 
-    let refused = run.call("react".to_owned(), "{}".to_owned()).await;
+    let refused = run.call("react".to_owned(), "{}".to_owned(), None).await;
 
     assert!(refused.text.contains("8 calls are not answered yet"), "{refused:?}");
     drop((open, held));
     for call in calls {
         assert_eq!(call.await.unwrap().text, "error: the turn has ended");
     }
+}
+
+/// Whether its place is left.
+#[derive(Default)]
+struct Counted(AtomicBool);
+
+impl CountedRequest for Counted {
+    fn leave(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn retake(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Others at its address are not shut out for days.
+#[tokio::test]
+async fn a_call_that_waits_for_a_decision_leaves_its_place() {
+    let run = Run::begin().await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "request_approval", "arguments": {"action": "pay the rent"}}});
+    let counted = Arc::new(Counted::default());
+    let request = run.request().extension(Place::of(Arc::clone(&counted))).body(body.to_string().into()).unwrap();
+    let calling = tokio::spawn(run.router.clone().oneshot(request));
+    run.asked.notified().await;
+
+    assert!(counted.0.load(Ordering::SeqCst), "it waits");
+    let answer = run.decision.lock().take().expect("it asks");
+    answer.send(Err("nobody can decide it".to_owned())).expect("it waits");
+    assert_eq!(calling.await.unwrap().expect("a response").status(), StatusCode::OK);
+    assert!(!counted.0.load(Ordering::SeqCst), "it is answered");
 }
 
 /// A worker that has lost its run still has its token.

@@ -13,6 +13,9 @@
 //!
 //! The connections of a trusted proxy have no share of their own, because they are those of all its callers. Its requests
 //! count for the callers.
+//!
+//! A request that waits for minutes (a call of a tool that waits for an approval) [leaves](CountedRequest) the share of its address to
+//! others, with its connection. It still counts in total. How many of them wait is bounded per run of an agent.
 
 use std::{
     cmp::Reverse,
@@ -22,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_kit::Peer;
+use rejoinder_kit::{CountedRequest, Peer, Place};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -100,13 +103,15 @@ enum Activity {
     Idle(Instant),
     /// A request of this caller.
     Request(IpAddr),
+    /// One that has left the share of its caller.
+    Waiting(IpAddr),
 }
 
 impl Connection {
     const fn idle_since(&self) -> Option<Instant> {
         match self.activity {
             Activity::Idle(since) => Some(since),
-            Activity::Request(_) => None,
+            Activity::Request(_) | Activity::Waiting(_) => None,
         }
     }
 }
@@ -158,12 +163,26 @@ impl Occupancy {
     /// Changes the totals and the counts of `peer`, which is forgotten when nothing of it is left.
     fn count(&mut self, peer: Option<IpAddr>, change: impl Fn(&mut Load)) {
         change(&mut self.all);
+        self.count_peer(peer, change);
+    }
+
+    fn count_peer(&mut self, peer: Option<IpAddr>, change: impl Fn(&mut Load)) {
         let Some(peer) = peer else { return };
         let load = self.peers.entry(peer).or_default();
         change(load);
         if load.connections == 0 && load.requests == 0 {
             self.peers.remove(&peer);
         }
+    }
+
+    /// Has the request of a connection count again for its caller, if it waits.
+    fn retake(&mut self, id: u64) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let Activity::Waiting(caller) = connection.activity else { return };
+        connection.activity = Activity::Request(caller);
+        let peer = connection.peer;
+        self.count_peer(Some(caller), |load| load.requests += 1);
+        self.count_peer(peer, |load| load.connections += 1);
     }
 
     fn load(&self, peer: Option<IpAddr>) -> Load {
@@ -229,9 +248,32 @@ impl ConnectionPermit {
     }
 }
 
+/// The request of a connection.
+struct RequestPlace {
+    permits: Arc<ConnectionPermits>,
+    connection: u64,
+}
+
+impl CountedRequest for RequestPlace {
+    fn leave(&self) {
+        let mut occupancy = self.permits.occupancy();
+        let Some(connection) = occupancy.connections.get_mut(&self.connection) else { return };
+        let Activity::Request(caller) = connection.activity else { return };
+        connection.activity = Activity::Waiting(caller);
+        let peer = connection.peer;
+        occupancy.count_peer(Some(caller), |load| load.requests -= 1);
+        occupancy.count_peer(peer, |load| load.connections -= 1);
+    }
+
+    fn retake(&self) {
+        self.permits.occupancy().retake(self.connection);
+    }
+}
+
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut occupancy = self.permits.occupancy();
+        occupancy.retake(self.id);
         let Some(Connection { peer, activity, .. }) = occupancy.connections.remove(&self.id) else { return };
         if let Activity::Request(caller) = activity {
             occupancy.count(Some(caller), |load| load.requests -= 1);
@@ -241,6 +283,12 @@ impl Drop for ConnectionPermit {
 }
 
 impl RequestPermit {
+    /// The place of the request. It does not keep the permit.
+    pub(super) fn place(&self) -> Option<Place> {
+        let permit = self.permit.as_ref()?;
+        Some(Place::of(Arc::new(RequestPlace { permits: Arc::clone(&permit.permits), connection: permit.id })))
+    }
+
     /// Makes it last until the connection ends: it became a WebSocket.
     pub(super) fn keep_until_closed(mut self) {
         self.permit = None;
@@ -251,6 +299,7 @@ impl Drop for RequestPermit {
     fn drop(&mut self) {
         let Some(permit) = self.permit.take() else { return };
         let mut occupancy = permit.permits.occupancy();
+        occupancy.retake(permit.id);
         let idle = Activity::Idle(Instant::now());
         let Some(connection) = occupancy.connections.get_mut(&permit.id) else { return };
         let before = std::mem::replace(&mut connection.activity, idle);
@@ -376,6 +425,35 @@ mod tests {
         assert!(connections[3].begin_request(peer(1)).is_none());
         connections.remove(0);
         assert!(connections[2].begin_request(peer(1)).is_some());
+    }
+
+    /// More of its calls wait than one address may have.
+    #[test]
+    fn requests_that_wait_leave_their_places_to_others_of_the_address() {
+        let permits = permits();
+        let (mut waiting, mut left, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..5 {
+            let permit = Arc::new(permits.take(Some(peer(1))).unwrap());
+            requests.push(permit.begin_request(peer(1)).unwrap());
+            left.push(requests.last().and_then(RequestPermit::place).unwrap().leave());
+            waiting.push(permit);
+        }
+        let others = connections(&permits, peer(1), 3);
+        requests.push(others[0].begin_request(peer(1)).unwrap());
+        requests.push(others[1].begin_request(peer(1)).unwrap());
+
+        assert!(others[2].begin_request(peer(1)).is_none(), "in total there are seven");
+        assert_eq!(evicted(&waiting), Vec::<usize>::new());
+        requests.remove(0);
+        assert!(others[2].begin_request(peer(1)).is_some());
+        left.remove(1);
+        assert!(others[2].begin_request(peer(1)).is_none(), "it counts again");
+
+        drop((waiting, requests, others));
+        drop(left);
+        let occupancy = permits.occupancy();
+        assert!(occupancy.connections.is_empty() && occupancy.peers.is_empty());
+        assert_eq!((occupancy.all.connections, occupancy.all.requests), (0, 0));
     }
 
     #[test]

@@ -151,7 +151,7 @@ async fn respond(
     router: TowerToHyperService<Router>,
     permit: Arc<ConnectionPermit>,
     caller: Peer,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     if !has_one_host(&request) {
         return Ok(([(header::CONNECTION, "close")], ApiError::NoHost).into_response());
@@ -166,6 +166,9 @@ async fn respond(
             None => return Ok(([(header::CONNECTION, "close")], ApiError::Busy).into_response()),
         },
     };
+    if let Some(place) = permit.as_ref().and_then(RequestPermit::place) {
+        request.extensions_mut().insert(place);
+    }
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| Ok(ApiError::Internal.into_response()))?;
     let Some(permit) = permit else { return Ok(response) };
