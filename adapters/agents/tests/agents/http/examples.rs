@@ -25,6 +25,14 @@ fn python() -> OsString {
     std::env::var_os("REJOINDER_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
+/// Node.js, which reads TypeScript by the package `tsx` of the counterparts: it does so itself from 22.18 on only.
+fn node() -> Vec<OsString> {
+    let installed = std::env::var_os("REJOINDER_COUNTERPARTS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/counterparts"), PathBuf::from);
+    let loader = installed.join("node_modules/tsx/dist/loader.mjs");
+    vec!["node".into(), "--import".into(), loader.into()]
+}
+
 /// A service that ends with the test.
 struct Service(Child);
 
@@ -36,10 +44,11 @@ impl Drop for Service {
 }
 
 /// Starts an example at a free port. Returns its address, too.
-fn start(interpreter: &OsString, name: &str) -> (Service, String) {
-    let mut command = Command::new(interpreter);
-    command.arg(example(name)).arg("0").env("SERVICE_SECRET", SECRET).stdout(Stdio::piped()).stderr(Stdio::null());
-    let child = command.spawn().unwrap_or_else(|error| panic!("{} does not start: {error}", interpreter.display()));
+fn start(interpreter: &[OsString], name: &str) -> (Service, String) {
+    let mut command = Command::new(&interpreter[0]);
+    command.args(&interpreter[1..]).arg(example(name)).arg("0").env("SERVICE_SECRET", SECRET);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let child = child.unwrap_or_else(|error| panic!("{} does not start: {error}", interpreter[0].display()));
     let mut service = Service(child);
     let mut port = String::new();
     BufReader::new(service.0.stdout.take().expect("a pipe")).read_line(&mut port).expect("its port");
@@ -47,10 +56,10 @@ fn start(interpreter: &OsString, name: &str) -> (Service, String) {
 }
 
 #[rstest]
-#[case::python(python(), "agent.py")]
-#[case::node("node".into(), "agent.mjs")]
+#[case::python(vec![python()], "agent.py")]
+#[case::node(node(), "agent.ts")]
 #[tokio::test]
-async fn an_example_answers_what_is_signed_and_nothing_else(#[case] interpreter: OsString, #[case] name: &str) {
+async fn an_example_answers_what_is_signed_and_nothing_else(#[case] interpreter: Vec<OsString>, #[case] name: &str) {
     let (_service, url) = start(&interpreter, name);
     let section = |secret: &str| HttpSection {
         url: url.parse().expect("a URL"),
