@@ -54,6 +54,9 @@ pub enum RunEvent {
     HandOut(String, oneshot::Sender<Result<(), String>>),
     /// The runtime can take messages that have come since the run began. The channel returns them.
     Listen(oneshot::Sender<Vec<AgentMessage>>),
+    /// The run is about to return its outcome. The channel returns `true` once this is stored, and `false` if the turn was decided
+    /// otherwise. It is closed without an answer if this process does not store it: the turn runs again.
+    Ends(oneshot::Sender<bool>),
 }
 
 /// A report about a member of an agent.
@@ -234,6 +237,22 @@ impl RunEvents {
     pub async fn hand_out(&self, holder: impl Into<String> + Send) -> Result<(), String> {
         let holder = holder.into();
         self.ask(|answer| RunEvent::HandOut(holder, answer)).await
+    }
+
+    /// Reports that the run returns its outcome next. What is returned tells whether that counts, once it is stored; an error if this
+    /// process does not store it: the turn runs again. Await it only after the run has returned.
+    pub async fn ends(&self) -> oneshot::Receiver<bool> {
+        let (answer, stored) = oneshot::channel();
+        self.ends_for_member(answer).await;
+        stored
+    }
+
+    /// The same for a [member](Self::of_member) whose end is that of the run.
+    pub async fn ends_for_member(&self, answer: oneshot::Sender<bool>) {
+        if let Err(mpsc::error::SendError(RunEvent::Ends(answer))) = self.sender.send(RunEvent::Ends(answer)).await {
+            // The core has ended the run. The receiver may be gone, too.
+            let _ = answer.send(false);
+        }
     }
 
     /// Reports an event that the core answers. The error says why not.

@@ -30,7 +30,10 @@ use std::{
 
 use futures_util::FutureExt;
 use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -57,7 +60,7 @@ use crate::{
     merges::{self, Merges},
     model::{
         Activity, AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings,
-        RunContent, SessionChange, Support, TurnRecord, Usage, refuse_references,
+        RunContent, SessionChange, Support, TurnRecord, Usage, drop_references,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -103,13 +106,16 @@ struct FinishedRun {
     deadline: Option<Timestamp>,
     /// How long it waited for approvals.
     waited: Duration,
+    /// Tells the runtime whether its outcome counts, once that is stored.
+    awaits_end: Option<oneshot::Sender<bool>>,
 }
 
 impl From<RunResult> for FinishedRun {
     fn from(result: RunResult) -> Self {
         let (shares, spent, waited) = (Vec::new(), Vec::new(), Duration::ZERO);
-        let (usage, content, title, typing) = (None, None, None, None);
-        Self { result, usage, shares, spent, content, title, typing, left: None, deadline: None, waited }
+        let (usage, content, title, typing, awaits_end) = (None, None, None, None, None);
+        let (left, deadline) = (None, None);
+        Self { result, usage, shares, spent, content, title, typing, left, deadline, waited, awaits_end }
     }
 }
 
@@ -139,9 +145,23 @@ impl Worker {
         end_typing(typing).await;
     }
 
-    /// Passes the end of a run to the guard.
-    async fn finish(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) {
-        let FinishedRun { result, usage, shares, spent, content, title, left, deadline, waited, typing: _ } = finished;
+    /// Passes the end of a run to the guard, and tells the runtime when it is stored.
+    async fn finish(&self, turn: &mut TurnRecord, run: &Run, mut finished: FinishedRun) {
+        let (awaits_end, counts) = (finished.awaits_end.take(), matches!(finished.result, RunResult::Returned(_)));
+        let is_left = matches!(finished.result, RunResult::GatewayStopped);
+        let is_stored = self.store_end(turn, run, finished).await;
+        if let Some(awaits_end) = awaits_end
+            && !is_left
+            && (is_stored || !self.lifecycle.ended.is_cancelled())
+        {
+            // The runtime may not wait for it any more.
+            let _ = awaits_end.send(counts && is_stored);
+        }
+    }
+
+    /// Returns whether it is stored.
+    async fn store_end(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) -> bool {
+        let FinishedRun { result, usage, shares, spent, content, title, left, deadline, waited, .. } = finished;
         let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
         if let Some(agent) = run.handler.agent() {
             match &result {
@@ -222,11 +242,12 @@ impl Worker {
         let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
         let trigger = Trigger::RunEnded { end: run_end, remark, at_once, title };
         match event {
-            Some(event) => {
-                self.ledger.decide_until_stored(turn, event, trigger).await;
-            }
+            Some(event) => self.ledger.decide_until_stored(turn, event, trigger).await.is_some(),
             // The guard decided on the turn when the run was stopped.
-            None => self.ledger.record_until_stored(turn.id, trigger).await,
+            None => {
+                self.ledger.record_until_stored(turn.id, trigger).await;
+                true
+            }
         }
     }
 
@@ -323,7 +344,7 @@ impl Worker {
                     drafting.pause().await;
                 }
                 // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
-                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => break RunResult::GatewayStopped,
+                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => break ended(&mut running),
                 request = self.until_given_up(&mut question), if question.is_some() => {
                     break RunResult::Returned(Ok(Outcome::Approval(request)));
                 }
@@ -389,8 +410,9 @@ impl Worker {
         let left = question.map(|it| it.request).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
         let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
         let title = title.map(|title| SessionChange::Title { session, title });
+        let awaits_end = recorder.awaits_end.take();
         let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
-        FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited }
+        FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited, awaits_end }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Of its events only what is recorded counts.
@@ -412,6 +434,7 @@ impl Worker {
                     Some(RunEvent::Remember(own_session, answer)) => {
                         let _ = answer.send(remember(memory, own_session).await);
                     }
+                    Some(RunEvent::Ends(answer)) => recorder.awaits_end = Some(answer),
                     Some(
                         RunEvent::Text(_)
                         | RunEvent::Rewrite(_)
@@ -506,7 +529,7 @@ impl Worker {
                 drafting.pause().await;
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let mut reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
-                refuse_references(&mut reply.attachments);
+                drop_references(&mut reply.attachments);
                 recorder.estimate.sends(&reply.text);
                 let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
                 resume(drafting, turn, show);
@@ -532,6 +555,7 @@ impl Worker {
                 recorder.estimate.hears(&messages);
                 let _ = answer.send(messages);
             }
+            RunEvent::Ends(answer) => recorder.awaits_end = Some(answer),
         }
     }
 }
@@ -573,7 +597,7 @@ fn bounded(outcome: Outcome) -> Outcome {
         Outcome::Approval(request) => Outcome::Approval(as_stored(&request)),
         Outcome::Defer { note, due } => Outcome::Defer { note: note.map(|note| short(&note, MOST_NOTE)), due },
         Outcome::Reply(mut reply) => {
-            refuse_references(&mut reply.attachments);
+            drop_references(&mut reply.attachments);
             Outcome::Reply(reply)
         }
         outcome => outcome,

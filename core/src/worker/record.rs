@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, value::RawValue};
+use tokio::sync::oneshot;
 
 use super::{estimate::Estimate, result::RunResult};
 use crate::{
@@ -25,6 +26,8 @@ pub(super) struct Recorder<'a> {
     pub(super) estimate: Estimate,
     /// What the session is about.
     pub(super) title: Option<String>,
+    /// Tells the runtime that the end of its run is stored.
+    pub(super) awaits_end: Option<oneshot::Sender<bool>>,
     /// The members that were asked, in order.
     members: Vec<Member>,
     content: RunContent,
@@ -71,7 +74,8 @@ fn shares(
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker, estimate: Estimate) -> Self {
-        Self { masker, usage: None, estimate, title: None, members: Vec::new(), content: RunContent::default() }
+        let (usage, title, awaits_end) = (None, None, None);
+        Self { masker, usage, estimate, title, awaits_end, members: Vec::new(), content: RunContent::default() }
     }
 
     /// A text without the operator's secrets.

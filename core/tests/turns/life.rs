@@ -16,7 +16,10 @@ use rejoinder_core::{
     Receipt, RunEvents, SessionNotice, StoreError,
     conformance::{layered::Layer, scripted::Gate},
 };
-use tokio::sync::watch;
+use tokio::sync::{
+    oneshot::{self, error::TryRecvError},
+    watch,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::TestGateway;
@@ -85,6 +88,8 @@ pub(crate) struct Life {
     rejects_writes: AtomicBool,
     /// Open when the platform gives its files.
     pub(crate) files: Gate,
+    /// What tells agents outside of the process that the ends of their runs are stored.
+    ends: Mutex<Vec<oneshot::Receiver<bool>>>,
 }
 
 /// A store call in progress.
@@ -153,6 +158,12 @@ impl Life {
 
     fn holds(&self, method: &str) -> bool {
         *self.held_read.lock().unwrap_or_else(PoisonError::into_inner) == Some(method)
+    }
+
+    /// What the last agent outside of the process that ended a run hears of its end now.
+    pub(crate) fn end_heard(&self) -> Result<bool, TryRecvError> {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.last_mut().expect("a run has ended").try_recv()
     }
 
     /// The number of store calls in progress: these end without the clock advancing.
@@ -329,7 +340,11 @@ impl AgentRuntime for LifeAgent {
     }
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         self.life.wait_if_over().await;
-        let result = self.agent.run(turn, events, cancel).await;
+        let result = self.agent.run(turn, events.clone(), cancel).await;
+        if self.hands_out() {
+            let ends = events.ends().await;
+            self.life.ends.lock().unwrap_or_else(PoisonError::into_inner).push(ends);
+        }
         self.life.done.fetch_add(1, Ordering::SeqCst);
         self.life.wait_if_over().await;
         result

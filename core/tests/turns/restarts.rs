@@ -5,6 +5,8 @@ use rejoinder_core::{
     conformance::scripted::{Script, ScriptedAgent},
 };
 
+use tokio::sync::oneshot::error::TryRecvError;
+
 use crate::{
     gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
     texts::DEFERRAL,
@@ -192,5 +194,39 @@ async fn an_agent_in_the_process_hears_nothing_of_it() {
     gateway.restart().await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["None"]);
+    gateway.at_rest().await;
+}
+
+/// A run outside of the process, whose agent says this.
+async fn outside_saying(script: fn(&AgentTurn) -> Script) -> TestGateway {
+    let mut setup = GatewaySetup::new();
+    setup.agents.push(("main", Box::new(move |clock| ScriptedAgent::new(clock, script).handing_out())));
+    setup.start().await
+}
+
+#[tokio::test]
+async fn an_agent_hears_that_its_outcome_counts_once_it_is_stored() {
+    let gateway = outside_saying(|_| Script::replies("done").taking(secs(1))).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.life.set_store_down(true);
+
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.life.end_heard(), Err(TryRecvError::Empty), "it is not stored yet");
+    gateway.life.set_store_down(false);
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.life.end_heard(), Ok(true));
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_agent_hears_that_its_outcome_came_too_late() {
+    let gateway = outside_saying(|_| Script::hangs()).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.advance(HARD_DEADLINE * 4).await;
+
+    assert_eq!(gateway.life.end_heard(), Ok(false));
     gateway.at_rest().await;
 }

@@ -28,7 +28,12 @@ impl AgentFactory for Cascade {
         let member = |name: &String| {
             let configured = materials.config.agents.get(name);
             let models = configured.map(|agent| agent.models.clone()).unwrap_or_default();
-            CascadeMember { name: name.as_str().into(), models, price: configured.and_then(|agent| agent.price) }
+            CascadeMember {
+                name: name.as_str().into(),
+                models,
+                price: configured.and_then(|agent| agent.price),
+                shows_activity: configured.is_some_and(|agent| agent.shows_activity),
+            }
         };
         let members: Vec<_> = members.iter().map(member).collect();
         if *order == Order::Cheapest {

@@ -19,6 +19,8 @@ pub struct CascadeMember {
     pub models: Vec<Arc<str>>,
     /// What its tokens cost; `None`: unknown.
     pub price: Option<Price>,
+    /// Whether people may see what it does.
+    pub shows_activity: bool,
 }
 
 /// How its runs went.
@@ -115,6 +117,7 @@ mod tests {
             name: name.into(),
             models: models.iter().map(|model| (*model).into()).collect(),
             price,
+            shows_activity: true,
         })
     }
 

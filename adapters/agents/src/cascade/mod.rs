@@ -198,7 +198,7 @@ impl AgentRuntime for Cascade {
         let mut next = admitted.next().or_else(|| order.first().map(|first| (*first, first.circuit.force())));
         while let Some((member, permit)) = next {
             events.member(Arc::clone(&member.of.name)).await;
-            let mut relay = Relay::to(&events, used);
+            let mut relay = Relay::to(&events, used, member.of.shows_activity);
             let is_last = admitted.size_hint().1 == Some(0);
             let asked = Instant::now();
             let end = self.run_member(member, &mut turn, is_last, &mut relay, &cancel).await;
@@ -293,7 +293,8 @@ mod files {
             let runtimes = Arc::new(Runtimes::from(
                 names.clone().map(|name| (name, runtime())).into_iter().collect::<HashMap<_, _>>(),
             ));
-            let members = names.map(|name| CascadeMember { name, models: Vec::new(), price: None });
+            let members =
+                names.map(|name| CascadeMember { name, models: Vec::new(), price: None, shows_activity: true });
             let cascade = Cascade::new("both".into(), members.into(), Order::Listed, Arc::downgrade(&runtimes));
             let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None };
             let (state, by) = (ApprovalState::Approved, None);
@@ -311,13 +312,13 @@ mod files {
     async fn are_kept_after(said: &'static str, is_last: bool) -> bool {
         let (name, runtime): (AgentName, Arc<dyn AgentRuntime>) = ("one".into(), Arc::new(Fails(said)));
         let runtimes = Arc::new(Runtimes::from(HashMap::from([(Arc::clone(&name), runtime)])));
-        let members = vec![CascadeMember { name, models: Vec::new(), price: None }];
+        let members = vec![CascadeMember { name, models: Vec::new(), price: None, shows_activity: true }];
         let cascade = Cascade::new("both".into(), members, Order::Listed, Arc::downgrade(&runtimes));
         let attachment = Attachment { name: "a".into(), media_type: "text/plain".into(), url: "telegram:a".into() };
         let file = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
         let mut whole = AgentTurn { attachments: vec![file], ..turn("Hi") };
         let (events, _reported) = RunEvents::channel();
-        let mut relay = Relay::to(&events, None);
+        let mut relay = Relay::to(&events, None, true);
 
         let end =
             cascade.run_member(&cascade.members[0], &mut whole, is_last, &mut relay, &CancellationToken::new()).await;

@@ -10,6 +10,8 @@ use super::waits::Waits;
 
 pub(super) struct Relay<'a> {
     events: &'a RunEvents,
+    /// Whether people may see what the member does.
+    shows_activity: bool,
     held: Held,
     /// What the members before it consumed, which is part of what the run did.
     before: Usage,
@@ -32,10 +34,11 @@ struct Held {
 
 impl<'a> Relay<'a> {
     /// `used` is what the run has consumed so far.
-    pub(super) fn to(events: &'a RunEvents, used: Option<Usage>) -> Self {
+    pub(super) fn to(events: &'a RunEvents, used: Option<Usage>, shows_activity: bool) -> Self {
         let before = used.unwrap_or_default();
         Self {
             events,
+            shows_activity,
             held: Held::default(),
             before,
             used,
@@ -80,7 +83,11 @@ impl<'a> Relay<'a> {
             }
             RunEvent::Member(MemberReport::Asked(name)) => self.events.member(name).await,
             RunEvent::Member(MemberReport::Unreached) => self.events.member_unreached().await,
-            RunEvent::Activity(Activity { title, state }) => self.events.activity(title, state).await,
+            RunEvent::Activity(Activity { title, state }) => {
+                if self.shows_activity {
+                    self.events.activity(title, state).await;
+                }
+            }
             // A tool may have done anything.
             RunEvent::Tool(call) => {
                 self.release().await;
@@ -123,6 +130,7 @@ impl<'a> Relay<'a> {
             RunEvent::HandOut(holder, answer) => {
                 let _ = answer.send(self.events.hand_out(holder).await);
             }
+            RunEvent::Ends(answer) => self.events.ends_for_member(answer).await,
             RunEvent::Listen(answer) => {
                 let messages = self.events.listen().await;
                 self.heard.extend(messages.iter().cloned());

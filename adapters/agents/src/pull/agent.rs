@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents};
 use rejoinder_kit::{Guesses, Peer, Tokens};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    command::{Command, Done, Refused},
+    command::{Answered, Command, Done, Refused, Stored},
     desk::{Change, Desk, Entry},
     kept,
     leases::{Worker, logged},
@@ -50,6 +51,7 @@ pub struct Pull {
 }
 
 /// A worker that has sent a request.
+#[derive(Clone)]
 pub(super) struct Caller<'a> {
     pub(super) worker: Worker,
     pub(super) section: Option<&'a WorkerSection>,
@@ -122,10 +124,22 @@ impl Pull {
                 // First, so that what arrived in time counts.
                 biased;
                 Some(command) = arriving.recv() => {
-                    match self.hear(command, entry, events, &mut said).await {
-                        None => continue,
-                        Some(Ok(())) => return said.into_outcome(),
-                        Some(Err(error)) => return Err(error),
+                    match self.hear(&command, entry, events, &mut said).await {
+                        Ok((done, None)) => {
+                            // Fails if the worker does not wait for it any more, as below.
+                            let _ = command.done.send(Ok(done));
+                            continue;
+                        }
+                        Err(refused) => {
+                            let _ = command.done.send(Err(refused));
+                            continue;
+                        }
+                        Ok((done, Some(end))) => {
+                            let outcome = end.and_then(|()| said.into_outcome());
+                            let stored = self.end(&command, entry, events, outcome.is_ok()).await;
+                            let _ = command.done.send(Ok(Done { stored, ..done }));
+                            return outcome;
+                        }
                     }
                 }
                 change = entry.change() => change,
@@ -166,19 +180,25 @@ impl Pull {
         entry.work.note_kept(lease);
     }
 
-    /// Hears what a worker says. Returns how the run ends, if it ends.
-    async fn hear(&self, command: Command, entry: &Entry, events: &RunEvents, said: &mut Said<'_>) -> Option<End> {
-        let (result, end) = match self.say(&command, entry, events, said).await {
-            Ok((done, end)) => (Ok(done), end),
-            Err(refused) => (Err(refused), None),
+    /// Takes the run out, because a worker has answered. Returns what its worker waits for: an outcome is its answer once it is stored.
+    /// A failure leads to another run anyway, which no worker has after a restart.
+    async fn end(&self, command: &Command, entry: &Entry, events: &RunEvents, has_outcome: bool) -> Option<Stored> {
+        let stored = if has_outcome {
+            Some(events.ends().await.shared())
+        } else {
+            // If this cannot be stored, that costs a lease.
+            let _ = kept::forget(&entry.work.turn, events).await;
+            None
         };
-        // Fails if the worker does not wait for it any more.
-        let _ = command.done.send(result);
-        end
+        let worker = entry.answered(Answered { digest: command.digest, stored: stored.clone() });
+        let (agent, turn_id, lease) = (&*self.name, entry.work.turn.turn, logged(&command.lease));
+        tracing::info!(agent, %turn_id, worker = worker.as_deref(), lease, "a worker has answered");
+        stored
     }
 
-    /// Says all of the objects, or nothing of them: a worker that is refused sends all of them again.
-    async fn say(
+    /// Says all that a worker says, or nothing of it: a worker that is refused sends all of it again. Returns how the run ends, too, if
+    /// it ends.
+    async fn hear(
         &self,
         command: &Command,
         entry: &Entry,
@@ -202,15 +222,11 @@ impl Pull {
                 break;
             }
         }
-        if end.is_some() {
-            let worker = entry.answered();
-            let (agent, turn_id, lease) = (&*self.name, entry.work.turn.turn, logged(lease));
-            tracing::info!(agent, %turn_id, worker = worker.as_deref(), lease, "a worker has answered");
-        } else {
+        if end.is_none() {
             // What it said may have waited for its reader.
             until = entry.renew(lease, worker).map_err(Refused::NotHeld)?;
         }
-        Ok((Done { is_sent: said.is_sent(), until }, end))
+        Ok((Done { is_sent: said.is_sent(), until, stored: None }, end))
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    command::Command,
+    command::{Answered, Command},
     leases::{Expiry, KeptLease, Lease, Leases, NotHeld, RunNumber, Worker, logged},
     section::PullSection,
 };
@@ -88,7 +88,7 @@ pub(super) struct Desk {
 }
 
 struct State {
-    leases: Leases<Arc<Work>>,
+    leases: Leases<Arc<Work>, Answered>,
     /// When a worker asked for a turn last.
     asked: Option<Instant>,
 }
@@ -183,6 +183,11 @@ impl Desk {
         let (work, until) = self.state.lock().leases.renew(turn, lease, worker, Instant::now())?;
         work.hear();
         Ok(work.time_at(until))
+    }
+
+    /// The answer that was given for a turn with a lease, if that is not long ago.
+    pub(super) fn answered(&self, turn: TurnId, lease: &str) -> Option<Answered> {
+        self.state.lock().leases.answered(turn, lease)
     }
 
     /// Why a turn that no worker has is not known.
@@ -315,8 +320,8 @@ impl Entry {
     }
 
     /// Takes the run out, because the worker that has it has answered. Returns the name of the worker.
-    pub(super) fn answered(&self) -> Option<Arc<str>> {
-        self.desk.state.lock().leases.answer(self.number)
+    pub(super) fn answered(&self, answer: Answered) -> Option<Arc<str>> {
+        self.desk.state.lock().leases.answer(self.number, answer)
     }
 }
 

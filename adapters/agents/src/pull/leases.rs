@@ -112,8 +112,8 @@ pub(super) struct Grant<R> {
     pub(super) is_first: bool,
 }
 
-/// The runs without an answer. `R` is what a worker needs of a run.
-pub(super) struct Leases<R> {
+/// The runs without an answer. `R` is what a worker needs of a run, `A` what is remembered of an answer.
+pub(super) struct Leases<R, A = ()> {
     length: Duration,
     /// The first digits of the secrets of this process.
     mark: u32,
@@ -126,7 +126,7 @@ pub(super) struct Leases<R> {
     queue: VecDeque<RunNumber>,
     held: HashMap<Lease, RunNumber>,
     last: RunNumber,
-    answered: VecDeque<(TurnId, Lease)>,
+    answered: VecDeque<(TurnId, Lease, A)>,
     /// The leases of runs that the gateway left because it stops.
     left: VecDeque<Lease>,
 }
@@ -150,7 +150,7 @@ struct Held {
     is_used: bool,
 }
 
-impl<R: Clone> Leases<R> {
+impl<R: Clone, A: Clone> Leases<R, A> {
     /// Leases of the process that begins `now`. `mark` is random.
     pub(super) fn new(length: Duration, most: u32, mark: u32, now: Instant) -> Self {
         Self {
@@ -234,12 +234,12 @@ impl<R: Clone> Leases<R> {
     /// Whether a worker has a run of this turn, or has answered one a short while ago.
     pub(super) fn is_known(&self, turn: TurnId) -> bool {
         self.runs.values().any(|run| run.turn == turn && run.held.is_some())
-            || self.answered.iter().any(|(answered, _)| *answered == turn)
+            || self.answered.iter().any(|(answered, ..)| *answered == turn)
     }
 
     /// Takes a run out, because the worker that has it has answered. The lease is over. Returns the name of the worker; `None` if
     /// no worker has it.
-    pub(super) fn answer(&mut self, number: RunNumber) -> Option<Arc<str>> {
+    pub(super) fn answer(&mut self, number: RunNumber, answer: A) -> Option<Arc<str>> {
         let run = self.runs.get_mut(&number)?;
         let (turn, Held { lease, worker, .. }) = (run.turn, run.held.take()?);
         self.runs.remove(&number);
@@ -247,8 +247,15 @@ impl<R: Clone> Leases<R> {
         if self.answered.len() == ANSWERED {
             self.answered.pop_front();
         }
-        self.answered.push_back((turn, lease));
+        self.answered.push_back((turn, lease, answer));
         Some(worker.name)
+    }
+
+    /// The answer that was given for a turn with a lease, if that is not long ago.
+    pub(super) fn answered(&self, turn: TurnId, lease: &str) -> Option<A> {
+        let mut answered = self.answered.iter();
+        let (.., answer) = answered.find(|(of, with, _)| *of == turn && **with == *lease)?;
+        Some(answer.clone())
     }
 
     /// Puts a run back to the front of the queue, because its worker never got it. Returns whether that was so: a worker that has
@@ -329,7 +336,7 @@ impl<R: Clone> Leases<R> {
 
     fn used(&mut self, turn: TurnId, lease: &str, worker: &Worker, now: Instant) -> Result<(R, &mut Held), NotHeld> {
         let Some(number) = self.held.get(lease) else {
-            let is_answered = self.answered.iter().any(|(_, answered)| **answered == *lease);
+            let is_answered = self.answered.iter().any(|(_, answered, _)| **answered == *lease);
             let is_early = || self.may_adopt(now) && secret(lease).is_some_and(|secret| !self.is_own(secret));
             let is_left = || self.left.iter().any(|left| **left == *lease);
             return Err(if is_answered {
@@ -393,8 +400,8 @@ mod tests {
         fn answer(&mut self, run: &'static str, lease: &str) -> Result<(), NotHeld> {
             self.renew(run, lease)?;
             let number = self.leases.held[lease];
-            assert_eq!(self.leases.answer(number).as_deref(), Some("w"));
-            assert_eq!(self.leases.answer(number), None);
+            assert_eq!(self.leases.answer(number, ()).as_deref(), Some("w"));
+            assert_eq!(self.leases.answer(number, ()), None);
             Ok(())
         }
 

@@ -14,13 +14,17 @@ use axum::{
 use futures_util::stream;
 use rejoinder_core::{AgentTurn, TurnId};
 use rejoinder_kit::{Peer, Problem, bearer, read_body, uncached};
-use tokio::{sync::oneshot, time::Instant};
+use sha2::{Digest, Sha256};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout},
+};
 use url::form_urlencoded;
 
 use super::{
     agent::{Caller, Pull},
     body::{self, Posted},
-    command::{Command, Done, Refused},
+    command::{BodyDigest, Command, Done, Refused, Stored},
     desk::{Asking, Offer},
     leases::{NotHeld, logged},
     purpose::Purpose,
@@ -34,6 +38,9 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// How long a worker waits that does not say.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a worker waits until its answer is stored.
+const STORING: Duration = Duration::from_secs(10);
 
 type Shared = State<Arc<Pull>>;
 
@@ -92,7 +99,8 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
 
 /// Answer a turn.
 ///
-/// Ends the turn's run. A `defer` has the turn come again when it is due.
+/// Ends the turn's run. A `defer` has the turn come again when it is due. The response comes once the outcome is stored; the same body
+/// may be sent again with the same lease, until it came.
 #[utoipa::path(
     post,
     path = "/agents/{name}/turns/{turn_id}",
@@ -101,7 +109,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
     params(("name" = String, Path, description = "The agent"), ("turn_id" = String, Path, description = "The turn")),
     request_body(content = Answer),
     responses(
-        (status = 204, description = "The answer counts"),
+        (status = 204, description = "The answer counts, and is stored"),
         (status = 400, description = "The body is not JSON", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 401, description = "The token is missing or wrong", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such turn", body = WorkerProblem, content_type = "application/problem+json"),
@@ -112,7 +120,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
         (status = 422, description = "The body is no answer. Nothing of it is used, and the lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "Too many large bodies at once, or the gateway stops or has just begun: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
+        (status = 503, description = "Too many large bodies at once, the answer cannot be stored now, or the gateway stops or has just begun: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -123,7 +131,7 @@ pub(super) async fn answer(
     request: Request,
 ) -> Result<StatusCode, Problem> {
     let received = agent.receive(id, request, MAX_OBJECT).await?;
-    agent.tell(received, Purpose::Answer).await?;
+    agent.settle(received).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -197,7 +205,7 @@ pub(super) async fn report(
     request: Request,
 ) -> Result<Json<Reported>, Problem> {
     let received = agent.receive(id, request, MAX_OBJECT).await?;
-    let Done { until, is_sent } = agent.tell(received, Purpose::Events).await?;
+    let Done { until, is_sent, .. } = agent.tell(received, Purpose::Events).await?;
     Ok(Json(Reported { lease_until: rfc3339(until), sent: is_sent }))
 }
 
@@ -205,6 +213,7 @@ pub(super) async fn report(
 struct Received<'a> {
     turn: TurnId,
     posted: Posted,
+    digest: BodyDigest,
     caller: Caller<'a>,
     room: Room<'a>,
 }
@@ -230,25 +239,54 @@ impl Pull {
             room.grow_to(size)
         };
         let body = read_body(&parts.headers, body, limit, self.body_timeout, see).await?;
-        Ok(Received { turn, posted: Posted::read(&body)?, caller, room })
+        Ok(Received { turn, posted: Posted::read(&body)?, digest: Sha256::digest(&body).into(), caller, room })
     }
 
     /// Tells a run what its worker posted.
     async fn tell(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Problem> {
-        let Received { turn, posted: Posted { lease, objects }, caller, room: _room } = received;
-        let over = |why| self.not_held(turn, Some(&lease), &caller, why, purpose.name());
-        let work = self.desk.holder(turn, &lease, &caller.worker).map_err(over)?;
+        let (turn, caller) = (received.turn, received.caller.clone());
+        let lease = received.posted.lease.clone();
+        let told = self.pass_on(received, purpose).await;
+        told.map_err(|refused| self.problem(turn, &lease, &caller, refused, purpose))
+    }
+
+    /// The same for an answer. Returns once it is stored, also if it was posted before.
+    async fn settle(&self, received: Received<'_>) -> Result<(), Problem> {
+        let (turn, digest, caller) = (received.turn, received.digest, received.caller.clone());
+        let lease = received.posted.lease.clone();
+        let stored = match self.pass_on(received, Purpose::Answer).await {
+            Ok(done) => Ok(done.stored),
+            Err(refused @ Refused::NotHeld(_)) => match self.desk.answered(turn, &lease) {
+                Some(answered) if answered.digest == digest => Ok(answered.stored),
+                Some(_) => Err(Refused::NotHeld(NotHeld::Answered)),
+                None => Err(refused),
+            },
+            Err(refused) => Err(refused),
+        };
+        let settled = match stored {
+            Ok(Some(stored)) => until_stored(stored).await,
+            Ok(None) => Ok(()),
+            Err(refused) => Err(refused),
+        };
+        settled.map_err(|refused| self.problem(turn, &lease, &caller, refused, Purpose::Answer))
+    }
+
+    async fn pass_on(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Refused> {
+        let Received { turn, posted: Posted { lease, objects }, digest, caller, room: _room } = received;
+        let work = self.desk.holder(turn, &lease, &caller.worker).map_err(Refused::NotHeld)?;
         let (done, heard) = oneshot::channel();
-        let command = Command { lease: lease.clone(), worker: caller.worker.clone(), objects, purpose, done };
+        let command = Command { lease, worker: caller.worker, objects, digest, purpose, done };
         // Both fail if the run ends meanwhile.
         let sent = work.commands.send(command).await.is_ok();
         let heard = if sent { heard.await.ok() } else { None };
-        match heard {
-            Some(Ok(done)) => Ok(done),
-            Some(Err(Refused::NotHeld(why))) => Err(over(why)),
-            Some(Err(Refused::NotStored)) => Err(later("the gateway cannot store it now; send it again")),
-            Some(Err(Refused::Wrong(problem))) => Err(problem),
-            None => Err(over(NotHeld::Ended)),
+        heard.unwrap_or(Err(Refused::NotHeld(NotHeld::Ended)))
+    }
+
+    fn problem(&self, turn: TurnId, lease: &str, caller: &Caller<'_>, refused: Refused, purpose: Purpose) -> Problem {
+        match refused {
+            Refused::NotHeld(why) => self.not_held(turn, Some(lease), caller, why, purpose.name()),
+            Refused::NotStored => later("the gateway cannot store it now; send it again with the same lease"),
+            Refused::Wrong(problem) => problem,
         }
     }
 
@@ -302,6 +340,17 @@ impl Pull {
             ),
         };
         Problem::new(StatusCode::CONFLICT, name, title, detail)
+    }
+}
+
+/// Waits until an outcome is stored.
+async fn until_stored(stored: Stored) -> Result<(), Refused> {
+    match timeout(STORING, stored).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Refused::NotHeld(NotHeld::Ended)),
+        // The process ends before.
+        Ok(Err(_)) => Err(Refused::NotHeld(NotHeld::NotYet)),
+        Err(_) => Err(Refused::NotStored),
     }
 }
 

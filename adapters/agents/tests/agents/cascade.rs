@@ -9,9 +9,9 @@ use std::{
 use async_trait::async_trait;
 use rejoinder_agents::{Cascade, CascadeMember, Order};
 use rejoinder_core::{
-    AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, ApprovalRequest, Attachment, HistoryLine,
-    LineState, MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents, Runtimes, ScheduleCall, SendResult,
-    Speaker, ToolUse, Usage,
+    ActivityState, AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, ApprovalRequest,
+    Attachment, HistoryLine, LineState, MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents, Runtimes,
+    ScheduleCall, SendResult, Speaker, ToolUse, Usage,
 };
 use rstest::rstest;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,7 @@ enum Step {
     Rewrites(&'static str),
     Sends(&'static str),
     UsesATool,
+    Does(&'static str),
     Uses(u64),
     IsShown(&'static str),
     Titles(&'static str),
@@ -109,6 +110,7 @@ impl AgentRuntime for Scripted {
                     let _ = events.send(Reply::text(text)).await;
                 }
                 UsesATool => events.tool(ToolUse::default()).await,
+                Does(title) => events.activity(title, ActivityState::Done).await,
                 Uses(tokens) => events.usage(Usage { input_tokens: tokens, output_tokens: tokens }).await,
                 IsShown(text) => events.shown(ModelInput { messages: text.to_owned(), ..ModelInput::default() }).await,
                 Titles(text) => events.title(text).await,
@@ -147,8 +149,12 @@ fn of_both(members: [Arc<dyn AgentRuntime>; 2]) -> Both {
 
 fn with_order(members: [Arc<dyn AgentRuntime>; 2], order: Order) -> Both {
     let names: [AgentName; 2] = ["one".into(), "two".into()];
-    let described =
-        names.clone().map(|name| CascadeMember { models: vec![format!("m-{name}").into()], name, price: None });
+    let described = names.clone().map(|name| CascadeMember {
+        models: vec![format!("m-{name}").into()],
+        shows_activity: &*name != "two",
+        name,
+        price: None,
+    });
     let runtimes = Arc::new(Runtimes::from(names.into_iter().zip(members).collect::<HashMap<_, _>>()));
     let cascade = Cascade::new("both".into(), described.into(), order, Arc::downgrade(&runtimes));
     Both { cascade: Arc::new(cascade), runtimes }
@@ -266,6 +272,22 @@ async fn the_core_learns_which_member_was_not_reached() {
         }
         assert_eq!(members, expected);
     }
+}
+
+#[tokio::test]
+async fn only_what_a_member_does_that_shows_it_is_reported() {
+    let both = of_both([Scripted::that([Does("looks"), Fails]), Scripted::that([Does("hides"), Answers("Hello.")])]);
+    let (events, mut reported) = RunEvents::channel();
+
+    both.cascade.run(turn("Hi"), events, CancellationToken::new()).await.expect("the second one answers");
+
+    let mut titles = Vec::new();
+    while let Some(event) = reported.recv().await {
+        if let RunEvent::Activity(activity) = event {
+            titles.push(activity.title);
+        }
+    }
+    assert_eq!(titles, ["looks"]);
 }
 
 #[tokio::test]

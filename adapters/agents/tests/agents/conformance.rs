@@ -144,8 +144,12 @@ mod of_a_cascade {
         let second = double(OPENAI).await;
         let members: [(AgentName, Arc<dyn AgentRuntime>); 2] =
             [("broken".into(), Arc::new(Broken)), ("good".into(), second.runtime())];
-        let described =
-            members.iter().map(|(name, _)| CascadeMember { name: Arc::clone(name), models: Vec::new(), price: None });
+        let described = members.iter().map(|(name, _)| CascadeMember {
+            name: Arc::clone(name),
+            models: Vec::new(),
+            price: None,
+            shows_activity: true,
+        });
         let described = described.collect();
         let runtimes = Arc::new(Runtimes::from(HashMap::from(members)));
         let cascade = Cascade::new("both".into(), described, Order::Listed, Arc::downgrade(&runtimes));

@@ -309,6 +309,9 @@ pub(crate) async fn run_hearing(
                 RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => {
                     let _ = answer.send(Ok(()));
                 }
+                RunEvent::Ends(answer) => {
+                    let _ = answer.send(true);
+                }
                 RunEvent::Listen(answer) => {
                     let _ = answer.send(std::mem::take(&mut came));
                 }

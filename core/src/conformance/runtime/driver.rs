@@ -140,6 +140,7 @@ impl<'a> Run<'a> {
             RunEvent::Search(_, answer) => drop(answer.send(Ok(Vec::new()))),
             RunEvent::Ask(_, answer) => drop(answer.send(Err("nobody can be asked here".to_owned()))),
             RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => drop(answer.send(Ok(()))),
+            RunEvent::Ends(answer) => drop(answer.send(true)),
             RunEvent::Listen(answer) => {
                 self.has_listened = true;
                 drop(answer.send(std::mem::take(&mut self.came)));

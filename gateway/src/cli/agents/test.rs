@@ -211,6 +211,9 @@ impl Watched<'_> {
                 let _ = answer.send(Err("nobody can be asked: this is a test".to_owned()));
                 Ok(())
             }
+            RunEvent::Ends(answer) => {
+                let _ = answer.send(true);
+            }
             RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => {
                 let _ = answer.send(Ok(()));
                 Ok(())

@@ -2,5 +2,6 @@
 
 mod conformance;
 mod restarts;
+mod storing;
 mod turns;
 mod worker;

@@ -33,9 +33,13 @@ impl Run {
         let kept = Arc::clone(&holder);
         tokio::spawn(async move {
             while let Some(event) = reported.recv().await {
-                if let RunEvent::HandOut(holder, answer) = event {
-                    *kept.lock() = Some(holder).filter(|holder| !holder.is_empty());
-                    let _ = answer.send(Ok(()));
+                match event {
+                    RunEvent::HandOut(holder, answer) => {
+                        *kept.lock() = Some(holder).filter(|holder| !holder.is_empty());
+                        let _ = answer.send(Ok(()));
+                    }
+                    RunEvent::Ends(answer) => drop(answer.send(true)),
+                    _ => {}
                 }
             }
         });
