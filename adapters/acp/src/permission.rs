@@ -194,6 +194,7 @@ mod tests {
                 action: format!("execute: {title}"),
                 details: Some(format!("{{\"command\":\"{title}\"}}")),
                 kind: Some("acp.execute".to_owned()),
+                choices: None,
             })
         };
         assert_eq!(decisions, [asks("rm b"), Decision::Choose(Some("id-allow_once".to_owned())), asks("rm a")]);
