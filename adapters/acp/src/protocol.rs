@@ -4,9 +4,14 @@
 //! Source: <https://agentclientprotocol.com/protocol/v1/schema>. The crate `agent-client-protocol-schema` is not used, because it
 //! changes the order of JSON objects in the whole program (`preserve_order` of `serde_json`).
 
+use std::{fmt, marker::PhantomData};
+
 use rejoinder_agents::prompt::blocks::Block;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{MapAccess, Visitor},
+};
+use serde_json::{Number, Value, value::RawValue};
 use serde_with::skip_serializing_none;
 
 /// The most bytes of the agent's id of a session. As many can be stored.
@@ -213,6 +218,105 @@ pub(crate) struct PermissionOption {
     pub(crate) option_id: String,
     #[serde(default)]
     pub(crate) kind: String,
+}
+
+/// The parameters of `elicitation/create`.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case")]
+pub(crate) enum ElicitationRequest {
+    #[serde(rename_all = "camelCase")]
+    Form {
+        /// `None`: it belongs to a request outside of all sessions.
+        session_id: Option<String>,
+        message: String,
+        requested_schema: FormSchema,
+    },
+    #[serde(rename_all = "camelCase")]
+    Url { session_id: Option<String>, message: String, url: String },
+    #[serde(other)]
+    Other,
+}
+
+impl ElicitationRequest {
+    pub(crate) fn session(&self) -> Option<&str> {
+        match self {
+            Self::Form { session_id, .. } | Self::Url { session_id, .. } => session_id.as_deref(),
+            Self::Other => None,
+        }
+    }
+}
+
+/// What a form asks for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct FormSchema {
+    /// By their names, in the agent's order.
+    #[serde(deserialize_with = "in_order")]
+    pub(crate) properties: Vec<(String, Property)>,
+    pub(crate) required: Option<Vec<String>>,
+}
+
+/// A property of a form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Property {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) format: Option<String>,
+    pub(crate) min_length: Option<u64>,
+    pub(crate) max_length: Option<u64>,
+    pub(crate) minimum: Option<Number>,
+    pub(crate) maximum: Option<Number>,
+    pub(crate) min_items: Option<u64>,
+    pub(crate) max_items: Option<u64>,
+    /// Of an array.
+    pub(crate) items: Option<Items>,
+    #[serde(flatten)]
+    pub(crate) values: Items,
+    pub(crate) default: Option<Value>,
+}
+
+/// The values that may be chosen.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Items {
+    #[serde(rename = "enum")]
+    pub(crate) untitled: Option<Vec<String>>,
+    #[serde(rename = "oneOf", alias = "anyOf")]
+    pub(crate) titled: Option<Vec<TitledValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct TitledValue {
+    #[serde(rename = "const")]
+    pub(crate) value: String,
+    #[serde(default)]
+    pub(crate) title: String,
+}
+
+/// An object as its entries. A map would sort them.
+fn in_order<'de, D: Deserializer<'de>, V: Deserialize<'de>>(object: D) -> Result<Vec<(String, V)>, D::Error> {
+    struct Entries<V>(PhantomData<V>);
+
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for Entries<V> {
+        type Value = Vec<(String, V)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = object.next_entry()? {
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
+    }
+
+    object.deserialize_map(Entries(PhantomData))
 }
 
 #[derive(Debug, Deserialize)]
