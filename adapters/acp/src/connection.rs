@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rejoinder_agents::tail::Tail;
 use rejoinder_core::SessionId;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot},
@@ -28,10 +28,7 @@ use crate::{
     feed::{Feed, FeedReader},
     late_titles::LateTitles,
     lines::{Line, next_line},
-    protocol::{
-        Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, PermissionRequest, RpcError, SessionInfo, SessionUpdate,
-        Update,
-    },
+    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, RpcError, SessionInfo, SessionUpdate, Update},
 };
 
 /// The largest message, in bytes.
@@ -239,15 +236,6 @@ impl Connection {
         Ok((received, is_suspended))
     }
 
-    /// Answers a request for permission. `None`: the request is cancelled.
-    pub(crate) fn permit(&self, request: &Value, option: Option<&str>) {
-        let outcome = match option {
-            Some(option) => json!({ "outcome": "selected", "optionId": option }),
-            None => json!({ "outcome": "cancelled" }),
-        };
-        self.write(&json!({ "jsonrpc": "2.0", "id": request, "result": { "outcome": outcome } }));
-    }
-
     fn register(&self, pending: Pending) -> Result<u64, CallError> {
         let mut state = self.state.lock();
         if let Some(reason) = &state.closed {
@@ -379,6 +367,9 @@ impl Connection {
                 }
             }
             (Some("session/update" | "session/request_permission") | None, ..) => return false,
+            (Some("elicitation/create"), None, Some(id)) => {
+                self.refuse(id, INVALID_PARAMS, "the request is too long");
+            }
             (Some(_), None, Some(id)) => self.refuse(id, NO_METHOD, "there is no such method"),
             // Other notifications are ignored.
             (Some(_), None, None) => {}
@@ -392,11 +383,7 @@ impl Connection {
         let params = params.as_deref().map_or("null", RawValue::get);
         match (method.as_deref(), id) {
             (Some("session/request_permission"), Some(id)) => self.permission_asked(id, params, size),
-            // Forms and links: so the protocol answers where no mode of them is offered.
-            (Some("elicitation/create"), Some(id)) => {
-                debug!("an ACP agent asks for an elicitation, which is not offered");
-                self.refuse(&id, INVALID_PARAMS, "the client offers no elicitation");
-            }
+            (Some("elicitation/create"), Some(id)) => self.elicitation_asked(id, params, size),
             (Some(method), Some(id)) => {
                 debug!(method, "an ACP agent calls a method that is not offered");
                 self.refuse(&id, NO_METHOD, "there is no such method");
@@ -414,23 +401,9 @@ impl Connection {
         }
     }
 
-    fn refuse(&self, id: &Value, code: i64, message: &str) {
-        self.write(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }));
-    }
-
-    fn permission_asked(&self, id: Value, params: &str, size: usize) {
-        let request: PermissionRequest = match serde_json::from_str(params) {
-            Ok(request) => request,
-            Err(error) => return self.refuse(&id, INVALID_PARAMS, &error.to_string()),
-        };
-        let events = self.state.lock().sessions.get(request.session_id.as_str()).cloned();
-        let unsent = match events {
-            None => Some(Event::Permission(id, request)),
-            Some(events) => events.push(Event::Permission(id, request), size).err().map(|event| *event),
-        };
-        if let Some(Event::Permission(id, _)) = unsent {
-            self.permit(&id, None);
-        }
+    /// Who gets what belongs to a session. `None`: no prompt.
+    pub(crate) fn feed(&self, session: &str) -> Option<Feed> {
+        self.state.lock().sessions.get(session).cloned()
     }
 
     fn updated(&self, params: &str, size: usize) {

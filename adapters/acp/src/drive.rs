@@ -198,7 +198,11 @@ impl Keeper {
 pub(crate) async fn initialize(connection: &Connection) -> Result<Initialized, String> {
     let params = json!({
         "protocolVersion": VERSION,
-        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+        "clientCapabilities": {
+            "fs": { "readTextFile": false, "writeTextFile": false },
+            "terminal": false,
+            "elicitation": { "form": {}, "url": {} },
+        },
         "clientInfo": { "name": "rejoinder", "title": "Rejoinder", "version": env!("CARGO_PKG_VERSION") },
     });
     match connection.call::<Initialized>("initialize", params).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::protocol::{PermissionRequest, PromptEnd, RpcError, Update};
+use crate::protocol::{ElicitationRequest, PermissionRequest, PromptEnd, RpcError, Update};
 
 /// Why a request has no result.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Update(Update),
     /// It asks for permission; the first value is the id of its request.
     Permission(Value, PermissionRequest),
+    /// It asks for what the person is to say; the first value is the id of its request.
+    Elicitation(Value, ElicitationRequest),
     /// A message, which may have been a part of the answer, was not read, for this reason.
     Lost(String),
     /// The run takes too little of what the agent sends: the rest is left out.

@@ -6,7 +6,9 @@ use rejoinder_agents::{
     prompt::blocks,
     report::{AnswerUpdate, Report},
 };
-use rejoinder_core::{Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, RunEvents, Usage, as_stored};
+use rejoinder_core::{
+    Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, PersonAnswer, RunEvents, Usage, as_stored,
+};
 use serde_json::Value;
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -14,25 +16,38 @@ use tracing::{debug, warn};
 use crate::{
     AcpSection,
     answer::Answer,
+    elicitation::{Answers, Elicitation, Response, Step},
     event::{CallError, Event},
     feed::MOST_WAITING,
     open::refusal,
     permission::{Decision, Permissions, rejected},
     prompt::Prompt,
     protocol::{
-        Chunk, Content, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError, SessionInfo, Update,
+        Chunk, Content, ElicitationRequest, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError,
+        SessionInfo, Update,
     },
     sessions::{Owner, Slot},
     tools::{Changed, ToolCalls},
 };
 
-/// What somebody is to approve, while the agent waits for it.
+/// A request of the agent, with its id.
+enum Wanted {
+    Permission(Value, PermissionRequest),
+    Elicitation(Value, ElicitationRequest),
+}
+
+/// What somebody is to approve or to say, while the agent waits for it.
 struct Question<'a> {
     /// The id of the agent's request.
     id: Value,
-    options: Vec<PermissionOption>,
     request: ApprovalRequest,
-    decision: Pin<Box<dyn Future<Output = Result<AgentApproval, String>> + Send + 'a>>,
+    told: Pin<Box<dyn Future<Output = Told> + Send + 'a>>,
+}
+
+/// What became of a question.
+enum Told {
+    Decision(Vec<PermissionOption>, Result<AgentApproval, String>),
+    Answer(Elicitation, Result<PersonAnswer, String>),
 }
 
 /// How far the agent's work on a prompt was followed. Where it is not the end, the prompt is cancelled.
@@ -40,7 +55,7 @@ pub(crate) enum Followed {
     Ended,
     /// The answer has as much text as it may have.
     Full,
-    /// Somebody must approve this.
+    /// Somebody must approve or answer this.
     NeedsApproval(ApprovalRequest),
 }
 
@@ -55,6 +70,7 @@ pub(crate) struct Run<'a> {
     pub(crate) answer: Answer,
     tools: ToolCalls,
     permissions: Permissions,
+    answers: Answers,
 }
 
 impl<'a> Run<'a> {
@@ -68,7 +84,8 @@ impl<'a> Run<'a> {
     ) -> Self {
         let permissions = Permissions::new(&turn.approvals, turn.may_ask_approval);
         let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
-        Self { agent, settings, slot, turn, events, report, answer, tools, permissions }
+        let answers = Answers::of(&turn.answers);
+        Self { agent, settings, slot, turn, events, report, answer, tools, permissions, answers }
     }
 
     /// Follows the agent's work on a prompt. While it waits for a decision, the session is left to others who want it: then, and if the
@@ -103,9 +120,12 @@ impl<'a> Run<'a> {
         let mut requests = VecDeque::new();
         loop {
             while question.is_none()
-                && let Some((id, request)) = requests.pop_front()
+                && let Some(wanted) = requests.pop_front()
             {
-                *question = self.decide(prompt, id, request);
+                *question = match wanted {
+                    Wanted::Permission(id, request) => self.decide(prompt, id, request),
+                    Wanted::Elicitation(id, request) => self.elicit(prompt, id, request),
+                };
             }
             prompt.suspend(question.is_some());
             let event = match question {
@@ -114,10 +134,19 @@ impl<'a> Run<'a> {
                     .map_err(|_| AgentError::Stalled(format!("nothing came for {patience:?} (`idle_timeout`)")))?,
                 Some(waits) => tokio::select! {
                     biased;
-                    decision = &mut waits.decision => {
-                        let option = self.option(decision, waits);
-                        prompt.permit(&waits.id, option.as_deref());
-                        *question = None;
+                    told = &mut waits.told => {
+                        let (id, request) = (waits.id.clone(), &waits.request);
+                        *question = match told {
+                            Told::Decision(options, decision) => {
+                                let option = self.option(decision, request, &options);
+                                prompt.permit(&id, option.as_deref());
+                                None
+                            }
+                            Told::Answer(mut elicitation, answer) => {
+                                elicitation.take(self.said(answer, request).as_deref());
+                                self.go_on(prompt, id, elicitation)
+                            }
+                        };
                         continue;
                     }
                     () = owner.is_wanted() => {
@@ -146,7 +175,8 @@ impl<'a> Run<'a> {
                 }
                 Event::Update(Update::Info(SessionInfo { title: Some(title) })) => self.title(title).await,
                 Event::Update(Update::Info(_) | Update::Other) => {}
-                Event::Permission(id, request) => requests.push_back((id, request)),
+                Event::Permission(id, request) => requests.push_back(Wanted::Permission(id, request)),
+                Event::Elicitation(id, request) => requests.push_back(Wanted::Elicitation(id, request)),
                 Event::Lost(why) => return Err(AgentError::Broken(format!("{why}: its answer is not whole"))),
                 Event::Overflowed => {
                     return Err(AgentError::Broken(format!(
@@ -169,19 +199,77 @@ impl<'a> Run<'a> {
             }
             Decision::Ask(request) => {
                 self.answer.interrupt();
-                let decision = Box::pin(self.events.ask_approval(request.clone()));
-                Some(Question { id, options, request, decision })
+                let decision = self.events.ask_approval(request.clone());
+                Some(Question { id, request, told: Box::pin(async { Told::Decision(options, decision.await) }) })
+            }
+        }
+    }
+
+    /// Has the person asked for what the agent wants to hear of them, or answers at once.
+    fn elicit(&mut self, prompt: &mut Prompt, id: Value, request: ElicitationRequest) -> Option<Question<'a>> {
+        let (agent, turn_id) = (self.agent, self.turn.turn);
+        match Elicitation::of(request) {
+            Err(why) => {
+                warn!(agent, %turn_id, why, "a form or a link of an ACP agent is declined");
+                prompt.respond(&id, &Response::Decline);
+                None
+            }
+            Ok(elicitation) => {
+                self.answer.interrupt();
+                self.go_on(prompt, id, elicitation)
+            }
+        }
+    }
+
+    /// Has the person asked the next question of a form, or answers the agent.
+    fn go_on(&mut self, prompt: &mut Prompt, id: Value, mut elicitation: Elicitation) -> Option<Question<'a>> {
+        loop {
+            let (text, choices) = match elicitation.step() {
+                Step::Ask(text, choices) => (text, choices),
+                Step::Answer(response) => {
+                    prompt.respond(&id, &response);
+                    return None;
+                }
+            };
+            let request = ApprovalRequest::question(text.clone(), choices.clone());
+            match self.answers.take(&request) {
+                Some(answer) => elicitation.take(answer.as_deref()),
+                None if self.turn.may_ask_person => {
+                    let answer = self.events.ask_person(text, choices);
+                    let told = Box::pin(async { Told::Answer(elicitation, answer.await) });
+                    return Some(Question { id, request, told });
+                }
+                None => elicitation.take(None),
+            }
+        }
+    }
+
+    /// The person's words. `None`: they have not answered.
+    fn said(&self, answer: Result<PersonAnswer, String>, request: &ApprovalRequest) -> Option<String> {
+        let (agent, turn_id) = (self.agent, self.turn.turn);
+        match answer {
+            Ok(PersonAnswer { question, answer }) if question == as_stored(request) => answer,
+            Ok(_) => {
+                warn!(agent, %turn_id, "an answer is not about what an ACP agent asks, and is not used");
+                None
+            }
+            Err(why) => {
+                debug!(agent, %turn_id, why, "the person is not asked what an ACP agent wants to know");
+                None
             }
         }
     }
 
     /// The agent's option for a decision. That nobody was asked is a no, and so is a decision about something else.
-    fn option(&mut self, decision: Result<AgentApproval, String>, question: &Question<'_>) -> Option<String> {
-        let (agent, turn_id, options) = (self.agent, self.turn.turn, &question.options);
+    fn option(
+        &mut self,
+        decision: Result<AgentApproval, String>,
+        request: &ApprovalRequest,
+        options: &[PermissionOption],
+    ) -> Option<String> {
+        let (agent, turn_id) = (self.agent, self.turn.turn);
         match decision {
-            Ok(approval) if approval.request == as_stored(&question.request) => {
-                self.permissions.decided(approval, options)
-            }
+            Ok(approval) if approval.request == as_stored(request) => self.permissions.decided(approval, options),
             Ok(_) => {
                 warn!(agent, %turn_id, "a decision is not about what an ACP agent asked for, and allows nothing");
                 rejected(options)

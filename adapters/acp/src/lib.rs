@@ -4,7 +4,7 @@
 //! An agent is one child process, in which each of our sessions has one of the agent's. The process is started with the first turn and
 //! again when it is needed after it has ended; then, and after a restart of the gateway, a session is opened again if the agent can,
 //! else a new one is told the transcript. A run is one prompt, or another one for what came meanwhile.
-//! It waits for permissions in the prompt, for as long as nobody else needs the session.
+//! It waits for permissions, and for what the person is to say, in the prompt, for as long as nobody else needs the session.
 //!
 //! | File | Contains |
 //! | --- | --- |
@@ -19,6 +19,8 @@
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
 //! | `own_tools` | the gateway's tools, as a session is told them |
 //! | `answer`, `tools`, `permission` | reads what it says, does and asks (no I/O) |
+//! | `elicitation` | forms and links as questions to the person (no I/O) |
+//! | `requests` | the requests of the agent, and their answers |
 //! | `follow` | what it says, does and asks for in a run |
 //! | `run` | one run |
 //! | `probe` | starts it for `rejoinder doctor` |
@@ -30,6 +32,7 @@ mod answer;
 mod clipped;
 mod connection;
 mod drive;
+mod elicitation;
 mod event;
 mod feed;
 mod follow;
@@ -43,6 +46,7 @@ mod permission;
 mod probe;
 mod prompt;
 mod protocol;
+mod requests;
 mod run;
 mod section;
 mod sessions;

@@ -11,9 +11,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     connection::Connection,
+    elicitation::Response,
     event::{CallError, Event},
     feed::FeedReader,
     protocol::Call,
+    requests::Asked,
 };
 
 /// A prompt on which the agent works. It is cancelled when this is dropped, and what it has asked for.
@@ -21,8 +23,8 @@ pub(crate) struct Prompt {
     connection: Arc<Connection>,
     session: Arc<str>,
     events: FeedReader,
-    /// The ids of its requests for permission that are not answered yet, with their shares of the feed.
-    asked: Vec<(Value, Option<OwnedSemaphorePermit>)>,
+    /// Its requests that are not answered yet, with their shares of the feed.
+    asked: Vec<(Asked, Option<OwnedSemaphorePermit>)>,
     is_suspended: Arc<AtomicBool>,
     has_ended: bool,
 }
@@ -44,11 +46,10 @@ impl Prompt {
         let event = self.events.next().await;
         let (event, share) =
             event.unwrap_or_else(|| (Event::Ended(Err(CallError::Closed(self.connection.end()))), None));
-        match &event {
-            Event::Permission(id, _) => self.asked.push((id.clone(), share)),
-            Event::Ended(_) => self.has_ended = true,
-            _ => {}
+        if let Some(asked) = Asked::by(&event) {
+            self.asked.push((asked, share));
         }
+        self.has_ended |= matches!(event, Event::Ended(_));
         event
     }
 
@@ -59,8 +60,14 @@ impl Prompt {
 
     /// Answers a request for permission. `None`: the request is cancelled.
     pub(crate) fn permit(&mut self, request: &Value, option: Option<&str>) {
-        self.asked.retain(|(id, _)| id != request);
+        self.asked.retain(|(asked, _)| !matches!(asked, Asked::Permission(id) if id == request));
         self.connection.permit(request, option);
+    }
+
+    /// Answers a request for what the person is to say.
+    pub(crate) fn respond(&mut self, request: &Value, response: &Response) {
+        self.asked.retain(|(asked, _)| !matches!(asked, Asked::Elicitation(id) if id == request));
+        self.connection.respond(request, response);
     }
 
     /// Says whether its run waits for a decision.
@@ -75,12 +82,9 @@ impl Drop for Prompt {
             let params = json!({ "sessionId": self.session });
             self.connection.write(&Call { jsonrpc: "2.0", id: None, method: "session/cancel", params });
         }
-        let waiting = self.events.close().filter_map(|event| match event {
-            Event::Permission(request, _) => Some(request),
-            _ => None,
-        });
-        for request in self.asked.drain(..).map(|(request, _)| request).chain(waiting) {
-            self.connection.permit(&request, None);
+        let waiting = self.events.close().filter_map(|event| Asked::by(&event));
+        for asked in self.asked.drain(..).map(|(asked, _)| asked).chain(waiting) {
+            self.connection.cancel(&asked);
         }
     }
 }

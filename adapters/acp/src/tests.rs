@@ -3,5 +3,6 @@
 mod asking;
 mod conformance;
 mod double;
+mod elicits;
 mod losing;
 mod talking;

@@ -26,7 +26,7 @@ fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
 
 /// Runs a turn in which somebody may be asked. Returns its outcome, and for what they were asked. While `decide` returns nothing, nobody
 /// decides.
-async fn run_deciding(
+pub(super) async fn run_deciding(
     acp: &Acp,
     turn: AgentTurn,
     mut decide: impl FnMut(&ApprovalRequest) -> Option<Decided>,

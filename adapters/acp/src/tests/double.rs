@@ -40,6 +40,11 @@ pub(super) enum Act {
     AsksAll(&'static [&'static str]),
     /// It asks for permission to do this, and goes on without an answer.
     AsksInPassing(&'static str),
+    /// It asks the person for this, with these parameters, and says what it was answered. The session is its own unless they name one, or a
+    /// request.
+    Elicits(Value),
+    /// The same, and it goes on without an answer.
+    ElicitsInPassing(Value),
     /// It does nothing until it is cancelled.
     Hangs,
     /// It does nothing until this is cancelled.
@@ -120,6 +125,12 @@ impl Double {
         let given = self.0.given.lock();
         let outcomes = given.iter().map(|given| &given["result"]["outcome"]).filter(|outcome| outcome.is_object());
         outcomes.map(|it| it["optionId"].as_str().or(it["outcome"].as_str()).unwrap_or_default().to_owned()).collect()
+    }
+
+    /// What its requests for what a person is to say were answered, in order.
+    pub(super) fn responses(&self) -> Vec<Value> {
+        let given = self.0.given.lock();
+        given.iter().map(|given| &given["result"]).filter(|result| result["action"].is_string()).cloned().collect()
     }
 
     /// Waits until this method was called.
@@ -255,8 +266,9 @@ impl Served {
             None => {
                 let asked = id.as_u64().and_then(|id| served.asked.lock().remove(&id));
                 if let Some(asked) = asked {
-                    let answered =
-                        [&message["result"]["outcome"], &message["error"]].into_iter().find(|it| !it.is_null());
+                    let answered = [&message["result"]["outcome"], &message["error"], &message["result"]]
+                        .into_iter()
+                        .find(|it| !it.is_null());
                     let _ = asked.send(answered.cloned().unwrap_or_default());
                 }
             }
@@ -290,6 +302,11 @@ impl Served {
                     }
                 }
                 Act::AsksInPassing(title) => drop(self.asks(&session, title, OPTIONS).await),
+                Act::Elicits(params) => {
+                    let answer = self.elicits(&session, params).await;
+                    self.tells(&session, answer).await;
+                }
+                Act::ElicitsInPassing(params) => drop(self.elicits(&session, params).await),
                 Act::Hangs => cancelled.cancelled().await,
                 Act::Waits(token) => token.cancelled().await,
                 Act::Releases(token) => token.cancel(),
@@ -320,10 +337,20 @@ impl Served {
         let call = json!({ "toolCallId": title, "title": title, "kind": "execute", "status": "pending" });
         let options = kinds.iter().map(|kind| json!({ "optionId": format!("o-{kind}"), "name": kind, "kind": kind }));
         let params = json!({ "sessionId": session, "toolCall": call, "options": options.collect::<Vec<_>>() });
+        self.requests("session/request_permission", params).await
+    }
+
+    async fn elicits(&self, session: &str, mut params: Value) -> oneshot::Receiver<Value> {
+        if params["sessionId"].is_null() && params["requestId"].is_null() {
+            params["sessionId"] = session.into();
+        }
+        self.requests("elicitation/create", params).await
+    }
+
+    async fn requests(&self, method: &str, params: Value) -> oneshot::Receiver<Value> {
         let (answer, answered) = oneshot::channel();
         let id = self.agent.asked.fetch_add(1, Ordering::SeqCst);
         self.asked.lock().insert(id, answer);
-        let method = "session/request_permission";
         self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         answered
     }
