@@ -25,7 +25,7 @@ fn start(section: AcpSection, stop: &CancellationToken) -> Arc<Acp> {
     acp
 }
 
-/// Runs a turn, and returns its outcome and what was reported. Whatever it asks for is approved.
+/// Runs a turn, and returns its outcome and what was reported. Whatever it asks for is approved, and of choices the first is picked.
 async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<RunEvent>) {
     let (events, mut reported) = RunEvents::channel();
     let read = async {
@@ -36,7 +36,8 @@ async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<Ru
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
                 RunEvent::Ask(request, answer) => {
                     let (state, by) = (ApprovalState::Approved, Some("Grace".to_owned()));
-                    let _ = answer.send(Ok(AgentApproval { request, state, by, note: None, is_used: false }));
+                    let note = request.choices.as_ref().and_then(|choices| choices.options.first().cloned());
+                    let _ = answer.send(Ok(AgentApproval { request, state, by, note, is_used: false }));
                 }
                 event => all.push(event),
             }

@@ -3,7 +3,9 @@
 use std::{fs, path::Path, time::Duration};
 
 use rejoinder_acp::{Acp, AcpSection, probe};
-use rejoinder_core::{AgentError, AgentTurn, Outcome, conformance::runtime::turn};
+use rejoinder_core::{
+    AgentError, AgentTurn, ApprovalRequest, Choices, Outcome, PersonAnswer, as_stored, conformance::runtime::turn,
+};
 use rstest::rstest;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -50,6 +52,34 @@ echo '{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn"}}}}'; read -r 
 
     stop.cancel();
     assert!(matches!(&outcome, Ok(Outcome::Reply(reply)) if reply.text == "Done."), "{outcome:?}");
+}
+
+/// In the middle of the run, or in one after a crash, which knows the answer.
+#[rstest]
+#[case::picks_the_first(None, "Gone.")]
+#[case::has_answered_before(Some("No"), "Stayed.")]
+#[tokio::test]
+async fn a_process_that_asks_the_person_gets_the_answer(#[case] before: Option<&str>, #[case] said: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = format!(
+        r#"{BEGIN}
+echo '{{"jsonrpc":"2.0","id":"ask","method":"elicitation/create","params":{{"mode":"form","sessionId":"s","message":"Go on?","requestedSchema":{{"type":"object","properties":{{"go":{{"type":"boolean"}}}},"required":["go"]}}}}}}'
+read -r line
+case $line in *'"action":"accept"'*'"go":true'*) text=Gone.;; *'"go":false'*) text=Stayed.;; *) text=$line;; esac
+echo "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"s\",\"update\":{{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\"$text\"}}}}}}}}"
+echo '{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn"}}}}'; read -r line"#
+    );
+    let options = ["Yes", "No", "Decline"].map(str::to_owned).to_vec();
+    let question = ApprovalRequest::question("Go on?", Choices { options, free_text: false, expires: None });
+    let answer = |words: &str| PersonAnswer { question: as_stored(&question), answer: Some(words.to_owned()) };
+    let answers = before.map(answer).into_iter().collect();
+    let stop = CancellationToken::new();
+    let acp = start(section(folder.path(), &script), &stop);
+
+    let (outcome, _) = run(&acp, AgentTurn { may_ask_person: true, answers, ..turn("A trip") }).await;
+
+    stop.cancel();
+    assert!(matches!(&outcome, Ok(Outcome::Reply(reply)) if reply.text == said), "{outcome:?}");
 }
 
 #[tokio::test]
