@@ -201,3 +201,117 @@ async fn a_newer_message_steers_it() {
     chat.settles().await;
     assert_eq!(chat.seen().len(), 1);
 }
+
+const SECOND: usize = 1;
+const REFUSES: usize = 2;
+
+/// Ada books a trip, and is asked for the class.
+async fn books(chat: &Chat) -> VisibleMessage {
+    chat.ada.says("book a trip");
+    chat.ada.finds("the question", |it| it.ours && it.text.contains("class (1 of 2)") && !it.buttons.is_empty()).await
+}
+
+async fn sees(chat: &Chat, text: &str) {
+    chat.ada.finds(text, |it| it.ours && it.text.contains(text)).await;
+}
+
+/// G3. She picks, and writes; what she writes first is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_person_is_asked_in_the_middle_of_a_run() {
+    let chat = Chat::start().await;
+    let question = books(&chat).await;
+    assert!(question.text.starts_with("A few questions about the trip."), "{}", question.text);
+
+    chat.ada.presses(question.id, SECOND);
+    sees(&chat, "Seats (2 of 2)").await;
+    chat.ada.says("some");
+    sees(&chat, "That is no whole number.").await;
+    chat.ada.says("2");
+    chat.ada.hears("accept {\"class\": \"2\", \"seats\": 2} in run 1.").await;
+
+    chat.settles().await;
+    let asked = chat.gateway.admin("approvals?state=all").await;
+    assert_eq!(asked["items"].as_array().map(Vec::len), Some(3), "{asked}");
+}
+
+/// The class by its place among the choices, as on a chat without buttons.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_choice_is_picked_in_words() {
+    let chat = Chat::start().await;
+    books(&chat).await;
+
+    chat.ada.says("the first");
+    sees(&chat, "Seats (2 of 2)").await;
+    chat.ada.says("decline");
+    chat.ada.hears("decline null in run 1.").await;
+
+    chat.settles().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_person_refuses_a_form() {
+    let chat = Chat::start().await;
+    let question = books(&chat).await;
+
+    chat.ada.presses(question.id, REFUSES);
+    chat.ada.hears("decline null in run 1.").await;
+
+    chat.settles().await;
+}
+
+/// D1, G3. `kill -9` between two questions: the first one is not asked again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_crash_between_two_questions_loses_no_answer() {
+    let mut chat = Chat::start().await;
+    let question = books(&chat).await;
+    chat.ada.presses(question.id, SECOND);
+    sees(&chat, "Seats (2 of 2)").await;
+
+    chat.gateway.kill();
+    chat.gateway.restart().await;
+    chat.ada.says("3");
+    chat.ada.hears("accept {\"class\": \"2\", \"seats\": 3} in run 2.").await;
+
+    chat.settles().await;
+    let asked = chat.gateway.admin("approvals?state=all").await;
+    assert_eq!(asked["items"].as_array().map(Vec::len), Some(2), "{asked}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_form_that_nobody_answers_in_time_is_cancelled() {
+    let builder = Gateway::builder().time_passes_faster(20);
+    let chat = Chat::with(builder, "", "[approvals]\nexpires = \"60s\"\n").await;
+    books(&chat).await;
+
+    chat.ada.hears("cancel null in run 1.").await;
+
+    chat.settles().await;
+}
+
+/// B3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_run_that_waits_for_the_person_is_stopped() {
+    let chat = Chat::start().await;
+    books(&chat).await;
+
+    chat.ada.says("/stop");
+    chat.is_told_to_stop(1).await;
+
+    chat.settles().await;
+    assert!(!chat.seen().iter().any(|text| text.contains("in run")), "{:?}", chat.seen());
+}
+
+/// The gateway shows it and does not open it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_link_is_shown_whole() {
+    let chat = Chat::start().await;
+    chat.ada.says("log in");
+    let url = "https://login.example/_a_?b=1&c=2";
+    let question = chat.ada.finds("the link", |it| it.ours && !it.buttons.is_empty()).await;
+    assert_eq!(question.text, format!("Please log in.\n\n{url}"));
+
+    chat.ada.presses(question.id, 0);
+    chat.ada.hears("accept null in run 1.").await;
+
+    chat.settles().await;
+}
