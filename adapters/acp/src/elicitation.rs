@@ -15,10 +15,7 @@ use self::{
     field::{Field, Said, clipped},
     words::{DECLINE, DONE, LAST_TRY, OK},
 };
-use crate::protocol::{ElicitationRequest, FormSchema};
-
-/// How many properties a form may have.
-const MOST_FIELDS: usize = 20;
+use crate::protocol::{ElicitationRequest, FormSchema, MOST_PROPERTIES};
 
 /// How often a property is asked for until an answer fits.
 const MOST_TRIES: usize = 3;
@@ -155,7 +152,7 @@ impl Elicitation {
 fn fields(schema: FormSchema) -> Result<Vec<Field>, &'static str> {
     let FormSchema { properties, required } = schema;
     let required = required.unwrap_or_default();
-    if properties.len() > MOST_FIELDS {
+    if properties.len() > MOST_PROPERTIES {
         return Err("it asks for too much at once");
     }
     let fields = properties.into_iter().map(|(name, property)| {

@@ -9,13 +9,16 @@ use std::{fmt, marker::PhantomData};
 use rejoinder_agents::prompt::blocks::Block;
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{MapAccess, Visitor},
+    de::{IgnoredAny, MapAccess, Visitor},
 };
 use serde_json::{Number, Value, value::RawValue};
 use serde_with::skip_serializing_none;
 
 /// The most bytes of the agent's id of a session. As many can be stored.
 pub(crate) const MAX_ID: usize = 4_096;
+
+/// How many properties a form may have.
+pub(crate) const MOST_PROPERTIES: usize = 20;
 
 pub(crate) const VERSION: u64 = 1;
 
@@ -250,7 +253,7 @@ impl ElicitationRequest {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct FormSchema {
-    /// By their names, in the agent's order.
+    /// By their names, in the agent's order; at most one more than [`MOST_PROPERTIES`].
     #[serde(deserialize_with = "in_order")]
     pub(crate) properties: Vec<(String, Property)>,
     pub(crate) required: Option<Vec<String>>,
@@ -296,7 +299,7 @@ pub(crate) struct TitledValue {
     pub(crate) title: String,
 }
 
-/// An object as its entries. A map would sort them.
+/// The first entries of an object, one more than [`MOST_PROPERTIES`]. A map would sort them.
 fn in_order<'de, D: Deserializer<'de>, V: Deserialize<'de>>(object: D) -> Result<Vec<(String, V)>, D::Error> {
     struct Entries<V>(PhantomData<V>);
 
@@ -309,8 +312,12 @@ fn in_order<'de, D: Deserializer<'de>, V: Deserialize<'de>>(object: D) -> Result
 
         fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
             let mut entries = Vec::new();
-            while let Some(entry) = object.next_entry()? {
-                entries.push(entry);
+            while let Some(name) = object.next_key()? {
+                if entries.len() > MOST_PROPERTIES {
+                    object.next_value::<IgnoredAny>()?;
+                } else {
+                    entries.push((name, object.next_value()?));
+                }
             }
             Ok(entries)
         }

@@ -102,12 +102,12 @@ impl Field {
     /// What is asked, without the message of the form. `place`: the number of the field and how many there are.
     pub(super) fn text(&self, place: (usize, usize)) -> String {
         let name = match (&self.title, place.1) {
-            (Some(title), _) => title,
-            (None, 1) => "",
-            (None, _) => &self.name,
+            (Some(title), _) => title.clone(),
+            (None, 1) => String::new(),
+            (None, _) => clipped(&one_line(&self.name), MOST_TITLE),
         };
         let head = match place {
-            (_, 1) => name.to_owned(),
+            (_, 1) => name,
             (number, all) => format!("{name} ({number} of {all})"),
         };
         let parts = [Some(head), self.description.clone(), self.listed(), Some(self.hint())];

@@ -445,13 +445,10 @@ async fn a_mode_is_set_in_each_new_session() {
 
 /// An agent that asks all the same gets the answer that the protocol wants.
 #[tokio::test]
-async fn neither_forms_nor_files_are_offered() {
-    let asks = |id: &str, method: &str| {
-        let params = json!({ "sessionId": "s1", "mode": "form", "message": "Which one?", "requestedSchema": {} });
-        Act::Writes(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
-    };
-    let double =
-        Double::new(move |_| vec![asks("a", "elicitation/create"), asks("b", "fs/read_text_file"), says("Yes.")]);
+async fn files_are_not_offered() {
+    let params = json!({ "sessionId": "s1", "path": "/a" });
+    let asks = json!({ "jsonrpc": "2.0", "id": "a", "method": "fs/read_text_file", "params": params }).to_string();
+    let double = Double::new(move |_| vec![Act::Writes(asks.clone()), says("Yes.")]);
 
     let (acp, first) = (double.runtime(), turn("Hi"));
 
@@ -461,7 +458,10 @@ async fn neither_forms_nor_files_are_offered() {
 
     assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
     let given = double.0.given.lock();
-    let code = |id: &str| given.iter().find(|given| given["id"] == id).map(|given| given["error"]["code"].clone());
-    assert_eq!([code("a"), code("b")], [Some(json!(-32_602)), Some(json!(-32_601))]);
-    assert_eq!(given[0]["params"]["clientCapabilities"]["elicitation"], Value::Null);
+    let answer = given.iter().find(|given| given["id"] == "a").expect("it is answered");
+    assert_eq!(answer["error"]["code"], -32_601);
+    assert_eq!(
+        given[0]["params"]["clientCapabilities"]["fs"],
+        json!({ "readTextFile": false, "writeTextFile": false })
+    );
 }
