@@ -186,16 +186,16 @@ impl Answers {
         Self(answers.iter().map(|answer| (answer.clone(), false)).collect())
     }
 
-    /// The answer to a question that was asked before; the outer `None`: it was not. Of several the first that is not taken yet, else the
-    /// last one: an answer is no permission.
-    pub(crate) fn take(&mut self, question: &ApprovalRequest) -> Option<Option<String>> {
+    /// The answer to a question that was asked before. Of several the first that is not taken yet, else the last one: an answer is no
+    /// permission.
+    pub(crate) fn take(&mut self, question: &ApprovalRequest) -> Option<&PersonAnswer> {
         let question = as_stored(question);
         let mut known = self.0.iter_mut().filter(|(answer, _)| answer.question == question).peekable();
         loop {
             let (answer, is_taken) = known.next()?;
             if !*is_taken || known.peek().is_none() {
                 *is_taken = true;
-                return Some(answer.answer.clone());
+                return Some(answer);
             }
         }
     }

@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
             };
             let request = ApprovalRequest::question(text.clone(), choices.clone());
             match self.answers.take(&request) {
-                Some(answer) => elicitation.take(answer.as_deref()),
+                Some(known) => elicitation.take(known.answer.as_deref()),
                 None if self.turn.may_ask_person => {
                     let answer = self.events.ask_person(text, choices);
                     let told = Box::pin(async { Told::Answer(elicitation, answer.await) });

@@ -5,19 +5,19 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn request(params: Value) -> ElicitationRequest {
+fn request(params: &Value) -> ElicitationRequest {
     // As text: the order of a form is the agent's.
     serde_json::from_str(&params.to_string()).expect("a request")
 }
 
-fn form(properties: Value, required: &[&str]) -> Value {
+fn form(properties: &Value, required: &[&str]) -> Value {
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     json!({ "mode": "form", "sessionId": "s1", "message": "Some details, please.", "requestedSchema": schema })
 }
 
 /// A form with one required property.
-fn asks(property: Value) -> Elicitation {
-    Elicitation::of(request(form(json!({ "it": property }), &["it"]))).expect("it can be shown")
+fn asks(property: &Value) -> Elicitation {
+    Elicitation::of(request(&form(&json!({ "it": property }), &["it"]))).expect("it can be shown")
 }
 
 fn question(elicitation: &Elicitation) -> (String, Choices) {
@@ -39,7 +39,7 @@ fn response(elicitation: &Elicitation) -> Response {
 }
 
 /// The value of a form with one required property.
-fn value(property: Value, words: &str) -> Result<Value, String> {
+fn value(property: &Value, words: &str) -> Result<Value, String> {
     let mut elicitation = asks(property);
     elicitation.take(Some(words));
     match elicitation.step() {
@@ -66,7 +66,7 @@ fn titled(count: usize) -> Value {
 #[case::number(json!({ "type": "number" }), &[])]
 #[case::several(json!({ "type": "array", "items": { "type": "string", "enum": ["a", "b"] } }), &[])]
 fn choices_are_shown_where_they_can_be(#[case] property: Value, #[case] shown: &[&str]) {
-    let (text, choices) = question(&asks(property));
+    let (text, choices) = question(&asks(&property));
 
     assert_eq!(
         (choices.options.iter().map(String::as_str).collect::<Vec<_>>(), choices.free_text),
@@ -78,7 +78,7 @@ fn choices_are_shown_where_they_can_be(#[case] property: Value, #[case] shown: &
 #[test]
 fn an_optional_choice_can_be_left_out() {
     let property = json!({ "type": "string", "enum": ["red", "blue"] });
-    let mut elicitation = Elicitation::of(request(form(json!({ "it": property }), &[]))).expect("a form");
+    let mut elicitation = Elicitation::of(request(&form(&json!({ "it": property }), &[]))).expect("a form");
     assert_eq!(question(&elicitation).1.options, ["red", "blue", "Skip", "Decline"]);
 
     elicitation.take(Some("Skip"));
@@ -118,7 +118,7 @@ fn an_optional_choice_can_be_left_out() {
 #[case::none(json!({ "type": "array", "items": { "type": "string", "enum": ["a", "b"] } }), "None", json!([]))]
 #[case::default_of_several(json!({ "type": "array", "items": { "type": "string", "enum": ["a", "b"] }, "default": ["b"] }), "default", json!(["b"]))]
 fn words_are_the_value(#[case] property: Value, #[case] words: &str, #[case] sent: Value) {
-    assert_eq!(value(property, words), Ok(sent));
+    assert_eq!(value(&property, words), Ok(sent));
 }
 
 #[rstest]
@@ -143,13 +143,13 @@ fn words_are_the_value(#[case] property: Value, #[case] words: &str, #[case] sen
 #[case::too_few(json!({ "type": "array", "minItems": 2, "items": { "anyOf": titled(4) } }), "1 1", "Please choose at least 2.")]
 #[case::too_many(json!({ "type": "array", "maxItems": 1, "items": { "anyOf": titled(4) } }), "1 2", "Please choose at most 1.")]
 fn words_that_do_not_fit_are_asked_for_again(#[case] property: Value, #[case] words: &str, #[case] wrong: &str) {
-    assert_eq!(value(property, words), Err(wrong.to_owned()));
+    assert_eq!(value(&property, words), Err(wrong.to_owned()));
 }
 
 /// Each question is another one: an earlier answer to it is known by its text.
 #[test]
 fn a_third_answer_that_does_not_fit_is_the_last() {
-    let mut elicitation = asks(json!({ "type": "integer" }));
+    let mut elicitation = asks(&json!({ "type": "integer" }));
     let mut texts = Vec::new();
     for words in ["a", "b", "c"] {
         texts.push(question(&elicitation).0);
@@ -171,7 +171,7 @@ fn a_person_may_refuse_and_may_say_nothing(
     #[case] answer: Option<&str>,
     #[case] expected: Response,
 ) {
-    let mut elicitation = asks(property);
+    let mut elicitation = asks(&property);
 
     elicitation.take(answer);
 
@@ -212,8 +212,8 @@ fn a_form_is_asked_in_the_order_of_the_agent() {
 fn a_list_and_a_default_are_shown() {
     let items = json!({ "anyOf": titled(2) });
     let (text, _) =
-        question(&asks(json!({ "type": "array", "minItems": 1, "maxItems": 2, "items": items, "default": ["v2"] })));
-    let (chosen, _) = question(&asks(json!({ "type": "string", "oneOf": titled(2), "default": "v1" })));
+        question(&asks(&json!({ "type": "array", "minItems": 1, "maxItems": 2, "items": items, "default": ["v2"] })));
+    let (chosen, _) = question(&asks(&json!({ "type": "string", "oneOf": titled(2), "default": "v1" })));
 
     let hint = "Please write the numbers of your choices, such as “1, 3” (1 to 2 of them); or “default” for Title 2, “decline” to refuse.";
     assert_eq!(text, format!("Some details, please.\n\n1. Title 1\n2. Title 2\n\n{hint}"));
@@ -224,10 +224,10 @@ fn a_list_and_a_default_are_shown() {
 fn a_long_message_is_cut_and_what_is_asked_is_not() {
     let property =
         json!({ "type": "string", "title": "x".repeat(500), "description": "y".repeat(5_000), "oneOf": titled(90) });
-    let mut params = form(json!({ "it": property }), &["it"]);
+    let mut params = form(&json!({ "it": property }), &["it"]);
     params["message"] = "m".repeat(10_000).into();
 
-    let (text, _) = question(&Elicitation::of(request(params)).expect("it can be shown"));
+    let (text, _) = question(&Elicitation::of(request(&params)).expect("it can be shown"));
 
     assert!(text.chars().count() <= MOST_TEXT && text.contains("90. Title 90") && text.ends_with("refuse."), "{text}");
 }
@@ -241,7 +241,7 @@ fn a_long_message_is_cut_and_what_is_asked_is_not() {
 #[case::too_much((0..21).map(|number| (format!("p{number}"), json!({ "type": "string" }))).collect())]
 #[case::too_many_choices(json!({ "it": { "type": "string", "oneOf": titled(200) } }))]
 fn a_form_that_does_not_belong_into_a_chat_is_not_shown(#[case] properties: Value) {
-    Elicitation::of(request(form(properties, &[]))).expect_err("it is declined");
+    Elicitation::of(request(&form(&properties, &[]))).expect_err("it is declined");
 }
 
 #[rstest]
@@ -249,7 +249,7 @@ fn a_form_that_does_not_belong_into_a_chat_is_not_shown(#[case] properties: Valu
 #[case::chosen(json!({ "token": { "type": "string", "enum": ["BTC", "ETH"] } }))]
 #[case::word(json!({ "secretary": { "type": "string" }, "keyboard": { "type": "string" } }))]
 fn what_only_sounds_like_a_secret_is_asked(#[case] properties: Value) {
-    question(&Elicitation::of(request(form(properties, &[]))).expect("it can be shown"));
+    question(&Elicitation::of(request(&form(&properties, &[]))).expect("it can be shown"));
 }
 
 #[rstest]
@@ -260,8 +260,8 @@ fn what_only_sounds_like_a_secret_is_asked(#[case] properties: Value) {
 fn what_cannot_be_asked_is_left_out_if_it_may_be(#[case] property: Value) {
     let properties = json!({ "it": property });
 
-    Elicitation::of(request(form(properties.clone(), &["it"]))).expect_err("it is declined");
-    let mut elicitation = Elicitation::of(request(form(properties, &[]))).expect("it can be shown");
+    Elicitation::of(request(&form(&properties, &["it"]))).expect_err("it is declined");
+    let mut elicitation = Elicitation::of(request(&form(&properties, &[]))).expect("it can be shown");
 
     let (text, choices) = question(&elicitation);
     assert_eq!(
@@ -275,7 +275,7 @@ fn what_cannot_be_asked_is_left_out_if_it_may_be(#[case] property: Value) {
 fn link_to(url: &str) -> Result<Elicitation, &'static str> {
     let message = "Please log in.";
     let params = json!({ "mode": "url", "sessionId": "s1", "elicitationId": "e1", "message": message, "url": url });
-    Elicitation::of(request(params))
+    Elicitation::of(request(&params))
 }
 
 #[rstest]
@@ -330,11 +330,11 @@ fn what_is_no_request_cannot_be_read(#[case] params: Value) {
 #[test]
 fn later_modes_and_requests_outside_of_sessions_are_told_apart() {
     assert!(matches!(
-        request(json!({ "mode": "_voice", "sessionId": "s1", "message": "Hi" })),
+        request(&json!({ "mode": "_voice", "sessionId": "s1", "message": "Hi" })),
         ElicitationRequest::Other
     ));
     let outside = json!({ "mode": "form", "requestId": 3, "message": "Hi", "requestedSchema": {} });
-    assert_eq!((request(outside).session(), request(form(json!({}), &[])).session()), (None, Some("s1")));
+    assert_eq!((request(&outside).session(), request(&form(&json!({}), &[])).session()), (None, Some("s1")));
 }
 
 #[test]
@@ -347,8 +347,8 @@ fn earlier_answers_are_taken_in_order_and_the_last_one_again() {
     };
     let mut answers = Answers::of(&[answer("Go on?", Some("yes")), answer("Who?", None), answer("Go on?", Some("no"))]);
 
-    let said: Vec<_> = (0..3).map(|_| answers.take(&ask(" Go on? "))).collect();
+    let mut said = |text: &str| answers.take(&ask(text)).map(|known| known.answer.clone().unwrap_or_default());
 
-    assert_eq!(said, [Some(Some("yes".to_owned())), Some(Some("no".to_owned())), Some(Some("no".to_owned()))]);
-    assert_eq!((answers.take(&ask("Who?")), answers.take(&ask("Why?"))), (Some(None), None));
+    assert_eq!([" Go on? "; 3].map(&mut said), ["yes", "no", "no"].map(|words| Some(words.to_owned())));
+    assert_eq!([said("Who?"), said("Why?")], [Some(String::new()), None]);
 }

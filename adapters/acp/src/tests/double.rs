@@ -337,17 +337,17 @@ impl Served {
         let call = json!({ "toolCallId": title, "title": title, "kind": "execute", "status": "pending" });
         let options = kinds.iter().map(|kind| json!({ "optionId": format!("o-{kind}"), "name": kind, "kind": kind }));
         let params = json!({ "sessionId": session, "toolCall": call, "options": options.collect::<Vec<_>>() });
-        self.requests("session/request_permission", params).await
+        self.requests("session/request_permission", &params).await
     }
 
     async fn elicits(&self, session: &str, mut params: Value) -> oneshot::Receiver<Value> {
         if params["sessionId"].is_null() && params["requestId"].is_null() {
             params["sessionId"] = session.into();
         }
-        self.requests("elicitation/create", params).await
+        self.requests("elicitation/create", &params).await
     }
 
-    async fn requests(&self, method: &str, params: Value) -> oneshot::Receiver<Value> {
+    async fn requests(&self, method: &str, params: &Value) -> oneshot::Receiver<Value> {
         let (answer, answered) = oneshot::channel();
         let id = self.agent.asked.fetch_add(1, Ordering::SeqCst);
         self.asked.lock().insert(id, answer);

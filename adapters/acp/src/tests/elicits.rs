@@ -16,7 +16,7 @@ use super::{
 };
 use crate::Acp;
 
-fn form(properties: Value) -> Value {
+fn form(properties: &Value) -> Value {
     let required: Vec<_> = properties.as_object().expect("properties").keys().cloned().collect();
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     json!({ "mode": "form", "message": "Where to?", "requestedSchema": schema })
@@ -24,14 +24,14 @@ fn form(properties: Value) -> Value {
 
 /// Asks for a colour, and then for a number.
 fn trip() -> Value {
-    form(json!({ "class": { "type": "string", "enum": ["first", "second"] }, "seats": { "type": "integer" } }))
+    form(&json!({ "class": { "type": "string", "enum": ["first", "second"] }, "seats": { "type": "integer" } }))
 }
 
 /// The words of a person as the answer to a question; `None`: they have not answered in time.
-fn answer(request: &ApprovalRequest, words: Option<&str>) -> Result<AgentApproval, String> {
+fn answer(request: &ApprovalRequest, words: Option<&str>) -> AgentApproval {
     let state = if words.is_some() { ApprovalState::Approved } else { ApprovalState::Expired };
     let (request, note) = (as_stored(request), words.map(str::to_owned));
-    Ok(AgentApproval { request, state, by: Some("Ada".to_owned()), note, is_used: false })
+    AgentApproval { request, state, by: Some("Ada".to_owned()), note, is_used: false }
 }
 
 fn asked(text: &str) -> AgentTurn {
@@ -45,7 +45,7 @@ async fn run_answering(
     words: &[Option<&str>],
 ) -> (Result<Outcome, AgentError>, Vec<ApprovalRequest>) {
     let mut words = words.iter();
-    let says = |request: &ApprovalRequest| words.next().map(|words| answer(request, *words));
+    let says = |request: &ApprovalRequest| words.next().map(|words| Ok(answer(request, *words)));
     run_deciding(acp, turn, says, CancellationToken::new()).await
 }
 
@@ -74,8 +74,8 @@ async fn a_form_is_answered_in_the_same_prompt(#[case] words: &[Option<&str>], #
 }
 
 #[rstest]
-#[case::nobody_to_ask(form(json!({ "a": { "type": "boolean" } })), json!({ "action": "cancel" }))]
-#[case::a_secret(form(json!({ "password": { "type": "string" } })), json!({ "action": "decline" }))]
+#[case::nobody_to_ask(form(&json!({ "a": { "type": "boolean" } })), json!({ "action": "cancel" }))]
+#[case::a_secret(form(&json!({ "password": { "type": "string" } })), json!({ "action": "decline" }))]
 #[case::a_link_of_no_web(json!({ "mode": "url", "elicitationId": "e", "message": "Hi", "url": "file:///etc" }), json!({ "action": "decline" }))]
 #[case::outside_of_the_session(json!({ "mode": "form", "requestId": 3, "message": "Hi", "requestedSchema": {} }), json!({ "action": "cancel" }))]
 #[case::another_session(json!({ "mode": "form", "sessionId": "s9", "message": "Hi", "requestedSchema": {} }), json!({ "action": "cancel" }))]
@@ -116,9 +116,9 @@ async fn nobody_was_asked_after_all() {
 
 #[tokio::test]
 async fn an_answer_to_something_else_is_not_used() {
-    let double = Double::new(|_| vec![Act::Elicits(form(json!({ "a": { "type": "boolean" } })))]);
+    let double = Double::new(|_| vec![Act::Elicits(form(&json!({ "a": { "type": "boolean" } })))]);
     let other = |request: &ApprovalRequest| {
-        Some(answer(&ApprovalRequest { action: "Delete all?".to_owned(), ..request.clone() }, Some("Yes")))
+        Some(Ok(answer(&ApprovalRequest { action: "Delete all?".to_owned(), ..request.clone() }, Some("Yes"))))
     };
 
     run_deciding(&double.runtime(), asked("A trip"), other, CancellationToken::new()).await.0.expect("an answer");
@@ -129,7 +129,7 @@ async fn an_answer_to_something_else_is_not_used() {
 /// They share one queue with permissions.
 #[tokio::test]
 async fn several_requests_are_asked_one_at_a_time() {
-    let yes_or_no = |name: &str| form(json!({ name: { "type": "boolean", "title": name } }));
+    let yes_or_no = |name: &str| form(&json!({ name: { "type": "boolean", "title": name } }));
     let acts = vec![
         Act::ElicitsInPassing(trip()),
         Act::AsksInPassing("rm a"),
@@ -163,7 +163,7 @@ async fn a_turn_that_runs_again_is_not_asked_twice() {
     let first_answer = |request: &ApprovalRequest| {
         questions += 1;
         if questions == 1 {
-            return Some(answer(request, Some("second")));
+            return Some(Ok(answer(request, Some("second"))));
         }
         asks.notify_one();
         None
