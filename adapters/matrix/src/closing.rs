@@ -78,7 +78,7 @@ impl Closing {
         let ours =
             json!({ "turn": question.turn, "choices": question.choices, "chooser": question.chooser, "picked": line });
         let edit = content::replacing(self.question_id.as_str(), &content::text(&text, &ours));
-        let transaction: OwnedTransactionId = format!("picked.{}", question.turn).into();
+        let transaction: OwnedTransactionId = format!("picked.{}", self.question_id).into();
         for _ in 0..TRIES {
             let sending = self.room.send_raw("m.room.message", edit.clone()).with_transaction_id(&transaction);
             let failure = match sending.with_request_config(config(MESSAGE_TIMEOUT)).await {

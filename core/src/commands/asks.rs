@@ -202,7 +202,8 @@ pub(super) async fn decide_approval(
     let Some(name) = event.known_as(&known).map(|(_, name)| name.to_owned()) else {
         return Ok(Answer::of("approval_not_yours"));
     };
-    let (Some(approval), Some(is_yes)) = (call.approvals.get(id).await?, is_yes) else {
+    let approval = call.approvals.get(id).await?.filter(|approval| approval.request.choices.is_none());
+    let (Some(approval), Some(is_yes)) = (approval, is_yes) else {
         return Ok(Answer::of("approval_over"));
     };
     if !approval.is_open(call.now) {
@@ -225,7 +226,7 @@ pub(super) async fn decide_approval(
 
 /// A person's answer to what a run waits for.
 async fn answer_run(call: &Call<'_>, asked: TurnId) -> Result<Answer, StoreError> {
-    const LONGEST: usize = 4000;
+    const LONGEST: usize = 64 * 1024;
     let (event, over) = (&call.turn.event, Answer::of("question_over"));
     let approvals = call.approvals.list(ApprovalFilter::Of(asked)).await?;
     let question = approvals.into_iter().rfind(|approval| approval.request.choices.is_some());

@@ -185,7 +185,7 @@ impl Item {
         }
         let approval = if may_decide && turn.obligation.decide_by().is_some() {
             let asked = call.approvals.list(ApprovalFilter::Of(id)).await?.pop();
-            asked.filter(|approval| approval.is_open(call.now))
+            asked.filter(|approval| approval.is_open(call.now) && approval.request.choices.is_none())
         } else {
             None
         };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     base::words::{age, excerpt},
-    model::TurnRecord,
+    model::{ApprovalFilter, TurnRecord},
     ports::StoreError,
 };
 
@@ -25,7 +25,10 @@ async fn status(call: &Call<'_>) -> Result<Answer, StoreError> {
     let mut open = call.open_before().await?;
     // The turn that answers for one tells for both.
     open.retain(|turn| !matches!(turn.obligation.state(), ObligationState::Merged { .. }));
-    let mut words: Vec<Filled> = open.iter().take(MOST).map(|turn| of(turn, call)).collect();
+    let mut words = Vec::new();
+    for turn in open.iter().take(MOST) {
+        words.push(of(turn, call).await?);
+    }
     if open.is_empty() {
         words.push(Filled { template: "status_idle", values: Vec::new() });
     }
@@ -36,8 +39,13 @@ async fn status(call: &Call<'_>) -> Result<Answer, StoreError> {
     Ok(Answer::saying(Words::Templates(words)))
 }
 
-fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
+async fn of(turn: &TurnRecord, call: &Call<'_>) -> Result<Filled, StoreError> {
+    let waits_for_person = async || {
+        let asked = call.approvals.list(ApprovalFilter::Of(turn.id)).await?;
+        Ok::<_, StoreError>(asked.last().is_some_and(|asked| asked.request.choices.is_some()))
+    };
     let template = match turn.obligation.state() {
+        _ if turn.obligation.decide_by().is_some() && waits_for_person().await? => "status_question",
         _ if turn.obligation.decide_by().is_some() => "status_approval",
         ObligationState::Deferred => "status_promised",
         _ if turn.obligation.is_running() => "status_running",
@@ -46,5 +54,5 @@ fn of(turn: &TurnRecord, call: &Call<'_>) -> Filled {
     };
     let time = age(call.now.since(turn.event.received_at));
     let due = age(turn.obligation.due().unwrap_or(call.now).since(call.now));
-    Filled { template, values: vec![("time", time), ("due", due), ("text", excerpt(turn.event.told(), EXCERPT))] }
+    Ok(Filled { template, values: vec![("time", time), ("due", due), ("text", excerpt(turn.event.told(), EXCERPT))] })
 }

@@ -278,6 +278,12 @@ fn approval(dossier: &Dossier, now: Timestamp) -> String {
     let obligation = &dossier.turn.obligation;
     let by = obligation.decide_by().map(|by| until(by, now)).unwrap_or_default();
     let then = if obligation.is_suspended() { "The agent's run goes on" } else { "The agent runs again" };
+    let asked = dossier.remarks.iter().rfind(|remark| ["approval", "question"].contains(&remark.kind.as_str()));
+    if asked.is_some_and(|remark| remark.kind == "question") {
+        return format!(
+            "{then} once the person answers, and is told the answer. If they do not by {by}, it is told that."
+        );
+    }
     format!(
         "{then} once somebody decides (`rejoinder approvals list`), and is told what they decided. If nobody does \
          by {by}, it is told that, which counts as a no."

@@ -1,8 +1,10 @@
 //! Requests for approvals, as they are stored.
 
+use std::collections::HashSet;
+
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rejoinder_guard::{ApprovalRequest, Choices};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::base::words::excerpt;
@@ -26,24 +28,35 @@ const DIGEST: usize = 22;
 /// How many characters are kept of an action before the digest of its request.
 const MOST_BEFORE_DIGEST: usize = 270;
 
-/// A question to a person as it is stored and shown: all of bounded length. What differs only in what is cut off is one question.
-fn question_as_stored(text: &str, choices: &Choices) -> ApprovalRequest {
-    let options = choices.options.iter().map(|option| excerpt(option, MOST_CHOICE)).filter(|option| !option.is_empty());
-    let mut options: Vec<_> = options.take(MOST_CHOICES).collect();
-    options.dedup();
-    let text: String = text.trim().chars().take(MOST_QUESTION).collect();
+/// A question to a person as it is stored and shown: all of bounded length. Where more than blanks is cut off, the details are a digest of
+/// the whole question, so that the stored form of two questions is the same only if the questions are.
+fn question_as_stored(request: &ApprovalRequest, choices: &Choices) -> ApprovalRequest {
+    let mut seen = HashSet::new();
+    let lines = choices.options.iter().map(|option| excerpt(option, usize::MAX));
+    let options: Vec<_> = lines.filter(|option| !option.is_empty() && seen.insert(option.clone())).collect();
     // One choice is none, and without any the person needs words.
-    let are_choices = options.len() > 1;
-    options.retain(|_| are_choices);
-    let free_text = choices.free_text || !are_choices;
-    ApprovalRequest::question(text.trim_end(), Choices { options, free_text, expires: None })
+    let kept = if options.len() > 1 { &options[..options.len().min(MOST_CHOICES)] } else { &[] };
+    let shown: Vec<_> = kept.iter().map(|option| excerpt(option, MOST_CHOICE)).collect();
+    let text = request.action.trim();
+    let cut = match text.char_indices().nth(MOST_QUESTION) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end_matches('…')),
+        None => text.to_owned(),
+    };
+    let is_whole = cut == text && shown == options;
+    let details = if is_whole { request.details.clone() } else { Some(digest_of(&json!([text, options]))) };
+    let free_text = choices.free_text || shown.is_empty();
+    ApprovalRequest { details, ..ApprovalRequest::question(cut, Choices { options: shown, free_text, expires: None }) }
+}
+
+fn digest_of(whole: &Value) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(whole.to_string())[..16])
 }
 
 /// A request as it is stored and shown: the action on one line, and all of bounded length. Where this changes the request, the action ends
 /// with a digest of the whole request, so that the stored form of two requests is the same only if the requests are.
 pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
     if let Some(choices) = &request.choices {
-        return question_as_stored(&request.action, choices);
+        return question_as_stored(request, choices);
     }
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>().trim_end().to_owned();
     let optional = |text: Option<&str>, most| text.map(|text| short(text, most)).filter(|text| !text.is_empty());
@@ -57,8 +70,7 @@ pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
         return stored;
     }
     let ApprovalRequest { action, details, kind, .. } = request;
-    let whole = json!([action, details, kind]).to_string();
-    let digest = BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(whole)[..16]);
+    let digest = digest_of(&json!([action, details, kind]));
     ApprovalRequest { action: format!("{} ({digest})", excerpt(action, MOST_BEFORE_DIGEST)), ..stored }
 }
 
@@ -151,9 +163,7 @@ mod tests {
     #[rstest]
     #[case(&["Red", "Blue"], false, &["Red", "Blue"], false)]
     #[case(&["Red", " Red ", "", "Blue"], true, &["Red", "Blue"], true)]
-    #[case(&["Red"], false, &[], true)]
     #[case(&[], false, &[], true)]
-    #[case(&["1", "2", "3", "4", "5", "6", "7", "8", "9"], false, &["1", "2", "3", "4", "5", "6", "7", "8"], false)]
     fn a_question_can_be_answered(
         #[case] options: &[&str],
         #[case] free_text: bool,
@@ -169,6 +179,32 @@ mod tests {
 
         assert_eq!(stored, ApprovalRequest::question("Which\ncolour?", choices(kept, takes_words)));
         assert_eq!(as_stored(&stored), stored);
+    }
+
+    /// Also those whose difference is cut off, and a stored one stays as it is.
+    #[test]
+    fn two_questions_are_stored_differently() {
+        let question = |text: &str, options: &[&str]| {
+            let options = options.iter().map(|&option| option.to_owned()).collect();
+            ApprovalRequest::question(text, Choices { options, free_text: false, expires: None })
+        };
+        let long = "x".repeat(2001);
+        let choice = "y".repeat(70);
+        let nine = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        let pairs = [
+            (question(&format!("{long}a"), &[]), question(&format!("{long}b"), &[])),
+            (question("?", &[&format!("{choice}a"), "no"]), question("?", &[&format!("{choice}b"), "no"])),
+            (question("?", &nine), question("?", &nine[..8])),
+        ];
+
+        for (one, other) in pairs {
+            let stored = as_stored(&one);
+            assert_ne!(stored, as_stored(&other));
+            assert_eq!(as_stored(&stored), stored);
+            assert!(stored.action.chars().count() <= MOST_QUESTION + 1);
+        }
+        let alike = as_stored(&question("?", &[&format!("{choice}a"), &format!("{choice}b")]));
+        assert_eq!(alike.choices.map(|choices| choices.options.len()), Some(2), "both are there");
     }
 
     #[test]

@@ -382,7 +382,7 @@ impl Inputs {
 
 /// Whether the person who wrote can be asked something while a run waits: not the caller of a hook, who waits for this answer, nor
 /// where everything is sealed.
-fn may_be_asked(event: &InboundEvent) -> bool {
+pub(super) fn may_be_asked(event: &InboundEvent) -> bool {
     let wrote = matches!(event.kind, EventKind::Message | EventKind::Choice { .. });
     let waits_here = event.directed != Directed::Asked && !event.is_on_copy();
     wrote && waits_here && event.sender.kind.is_human() && event.seal_to.is_none()

@@ -42,12 +42,13 @@ use self::{
     agents::{Agents, Running},
     budgets::{Bill, Budgets, Spent, left_out},
     estimate::Estimate,
-    input::{Inputs, PrepareError, PreparedRun, unread},
+    input::{Inputs, PrepareError, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember, remember_until},
     question::Question,
     record::{Recorder, Share},
     result::RunResult,
     search::Searches,
+    suspension::NOBODY_TO_ASK,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle},
@@ -194,6 +195,9 @@ impl Worker {
                         Some(_) => Event::LeftSuspended,
                         None => Event::Failed("it asked for an approval while it waited for another one".to_owned()),
                     },
+                    Outcome::Approval(request) if request.choices.is_some() && !may_be_asked(&turn.event) => {
+                        Event::Failed(NOBODY_TO_ASK.to_owned())
+                    }
                     Outcome::Approval(request) if at_once.is_some() => Event::DecidedByRule(request),
                     outcome => Event::Outcome(outcome),
                 };
@@ -253,12 +257,15 @@ impl Worker {
 
     /// What decides at once what a run asks approval for.
     async fn decided_at_once(&self, outcome: &Outcome, turn: &TurnRecord, run: &Run) -> Option<DecidedAtOnce> {
-        let (Outcome::Approval(request), Some(agent)) = (outcome, run.handler.agent()) else { return None };
+        let (Outcome::Approval(request @ ApprovalRequest { choices: None, .. }), Some(agent)) =
+            (outcome, run.handler.agent())
+        else {
+            return None;
+        };
         let known = self.inputs.people.known();
         // The messages of others that it answers as well may be what the agent asks for.
         let is_for_one = turn.event.chat != ChatKind::Group || turn.obligation.merged_turns().is_empty();
         if is_for_one
-            && request.choices.is_none()
             && let Some((number, approves)) = self.settings.get().approvals.decide(request, agent, &turn.event, &known)
         {
             return Some(DecidedAtOnce::Rule { number, approves });

@@ -10,6 +10,7 @@ use super::{
     Worker,
     budgets::Spent,
     grace::GRACE,
+    input::may_be_asked,
     question::{Answer, Question},
 };
 use crate::{
@@ -21,8 +22,11 @@ use crate::{
     questions::request::as_stored,
 };
 
+/// Why a question to a person is not asked.
+pub(super) const NOBODY_TO_ASK: &str = "there is no person here who can be asked";
+
 impl Worker {
-    /// Has the approvers asked. Returns what the run waits for; `None` if it was answered at once.
+    /// Has the approvers asked, or the person. Returns what the run waits for; `None` if it was answered at once.
     pub(super) async fn ask(
         &self,
         turn: &mut TurnRecord,
@@ -31,6 +35,10 @@ impl Worker {
         answer: Answer,
     ) -> Option<Question> {
         let request = as_stored(&request);
+        if request.choices.is_some() && !may_be_asked(&turn.event) {
+            let _ = answer.send(Err(NOBODY_TO_ASK.to_owned()));
+            return None;
+        }
         let at_once = self.decided_at_once(&Outcome::Approval(request.clone()), turn, run).await;
         let (event, trigger) = match at_once {
             Some(at_once) => (Event::SuspendedByRule(request.clone()), Trigger::Asked { at_once, run: run.number }),

@@ -1,12 +1,16 @@
 //! A run asks the person something and waits: the answer lets it go on.
 
+use std::time::Duration;
+
 use rejoinder_core::{
-    Accepted, AgentTurn, ChatKind, Clock, Directed, EventKind, InboundEvent, Resend, Sender, Support, TurnId,
+    Accepted, AgentTurn, Attachment, ChatKind, Choices, Clock, Directed, EventKind, InboundEvent, PersonRole, Reply,
+    Resend, Sender, Support, TurnId,
     conformance::scripted::Script,
     store::{ApprovalFilter, QuestionFilter},
 };
 
 use crate::{
+    approvals::person,
     gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, mention, operator, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
 };
@@ -23,7 +27,16 @@ fn painter(turn: &AgentTurn) -> Script {
         }
         ("paint", None) => Script::replies("painted").taking(secs(1)).asking_person(ASKED, &["Red", "Blue"], false),
         ("paint freely", None) => Script::replies("painted").asking_person(ASKED, &["Red", "Blue"], true),
+        ("alike", None) => {
+            let first = Script::replies("painted").asking_person("Sure?", &["Yes", "No"], false);
+            first.asking_person("Really?", &["Yes", "No"], false)
+        }
         ("name", None) => Script::replies("named").asking_person("What name?", &[], true),
+        ("give up", None) => {
+            let options = ["tea", "coffee"].map(str::to_owned).to_vec();
+            let ends = Reply::question("Tea?", Choices { options, free_text: true, expires: None });
+            return Script::answers(ends).asking_approval_for("pay", Duration::from_secs(5));
+        }
         ("twice", None) => {
             let first = Script::replies("painted").asking_person(ASKED, &["Red", "Blue"], false);
             first.asking_person("Sure?", &["Yes", "No"], false)
@@ -133,6 +146,83 @@ async fn one_question_follows_another() {
     assert_eq!(told(&gateway), ["Red", "Yes"].map(|it| Some(it.to_owned())));
     let seen = [ASKED, "Noted: Red.", "Sure?", "Noted: Yes.", "painted"];
     assert_eq!(gateway.visible(&chat("ada")), seen);
+    gateway.at_rest().await;
+}
+
+/// A press on the first question's button comes again, or is a second one: it does not answer the next question, which has such a
+/// button, too.
+#[tokio::test]
+async fn a_button_answers_only_its_own_question() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "alike")).await;
+    gateway.advance(secs(2)).await;
+    let shown = gateway.platform.posts(&chat("ada"))[0].id.clone();
+    let on =
+        |message: &str, choice: &str| InboundEvent { message_id: Some(message.to_owned()), ..pressed(turn, choice) };
+    gateway.receives(on(&shown, "Yes")).await;
+    gateway.advance(secs(2)).await;
+
+    for stale in [on(&shown, "Yes"), pressed(turn, "Perhaps")] {
+        gateway.intake().accept(stale).await.expect("it is accepted");
+        gateway.settle().await;
+    }
+    assert_eq!(told(&gateway), [Some("Yes".to_owned())]);
+    let next = gateway.platform.posts(&chat("ada")).last().expect("it is asked").id.clone();
+    // An old message comes without the words of its buttons.
+    gateway.receives(on(&next, "2")).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(told(&gateway), ["Yes", "No"].map(|it| Some(it.to_owned())));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_press_in_another_conversation_answers_nothing() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
+    gateway.advance(secs(2)).await;
+
+    let elsewhere = InboundEvent { kind: EventKind::Choice { turn }, ..said(&chat("bob"), "Red") };
+    gateway.intake().accept(elsewhere).await.expect("it is accepted");
+    gateway.advance(secs(2)).await;
+    assert_eq!(told(&gateway), []);
+    gateway.receives(pressed(turn, "Red")).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(told(&gateway), [Some("Red".to_owned())]);
+    gateway.at_rest().await;
+}
+
+/// A file is no answer, and what follows it is. So is a path, and a word days later.
+#[tokio::test]
+async fn words_still_answer_after_something_else() {
+    let gateway = setup().start().await;
+    gateway.accepts(said(&chat("ada"), "name")).await;
+    gateway.advance(secs(2)).await;
+    let note = Attachment { name: "a.txt".into(), media_type: "text/plain".into(), url: "data:,a".into() };
+    gateway.receives(InboundEvent { attachments: vec![note], ..said(&chat("ada"), "see this") }).await;
+    assert_eq!(told(&gateway), []);
+    gateway.advance(secs(3 * 24 * 3600)).await;
+
+    gateway.receives(said(&chat("ada"), "/srv/app")).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(told(&gateway), [Some("/srv/app".to_owned())]);
+    gateway.at_rest().await;
+}
+
+/// The question that ends a run is open, though what the run waited for is not waited for any more.
+#[tokio::test]
+async fn a_question_after_a_wait_can_be_answered() {
+    let mut setup = setup();
+    setup.people = vec![person("Grace", PersonRole::Owner)];
+    let gateway = setup.start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "give up")).await;
+    gateway.advance(secs(10)).await;
+
+    gateway.receives(pressed(turn, "coffee")).await;
+
+    assert_eq!(gateway.agent("main").runs().pop().expect("it ran").turn.text, "coffee");
     gateway.at_rest().await;
 }
 

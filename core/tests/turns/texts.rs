@@ -101,7 +101,8 @@ const OF_DIGESTS: [(&str, &str); 18] = [
 pub(crate) const GIVEN_UP: &str = "No answer comes.";
 
 /// What is told about approvals.
-const OF_APPROVALS: [(&str, &str); 20] = [
+const OF_APPROVALS: [(&str, &str); 21] = [
+    ("status_question", "Your answer for {time}: {text}"),
     ("status_approval", "Approval for {time}: {text}"),
     ("given_up", GIVEN_UP),
     ("approval_waits", "Waits for a yes: {action}"),

@@ -218,6 +218,7 @@ fn summary(effect: &Effect) -> String {
                 Body::Say(template) => format!("say {template}"),
                 Body::Wait(action) => format!("wait for {action}"),
                 Body::Ask(question) => format!("ask {question}"),
+                Body::Question { text, choices } => format!("ask {text} {}", choices.options.join("|")),
                 Body::Defer { note, due } => {
                     let note = note.as_deref().unwrap_or("defer");
                     format!("{note} until {}", due.as_millis() / 1000)

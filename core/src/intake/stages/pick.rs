@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     conversations::addresses::Addresses,
-    intake::arrival::{Arrival, Verdict},
+    intake::arrival::{Arrival, Verdict, end},
     model::{AskedQuestion, ConversationId, Directed, EventKind, InboundEvent, QuestionRecord, Quote},
     ports::StoreError,
     questions::{
@@ -46,11 +46,18 @@ pub(in crate::intake) async fn pick(
     backlog_question: &BacklogQuestion,
 ) -> Verdict {
     match arrival.event.kind {
-        EventKind::Choice { turn } if arrival.event.quoted.is_none() => {
-            if let Some(QuestionRecord { question, .. }) = questions.of(turn).await? {
+        EventKind::Choice { turn } => {
+            if let Some(record) = questions.of(turn).await? {
                 // A press may name any question, and quotes only one of its own conversation.
-                let is_here = arrival.conversation(addresses).await?.id == question.conversation;
-                arrival.event.quoted = is_here.then(|| quote(&question));
+                let is_here = arrival.conversation(addresses).await?.id == record.question.conversation;
+                let is_for_run = matches!(questions.asks(turn).await?, Some(Asks::Run(_)));
+                let choice = chosen(&record, &arrival.event);
+                if is_for_run && (choice.is_none() || !is_here) {
+                    return end(None);
+                }
+                let event = &mut arrival.event;
+                event.text = choice.filter(|_| is_for_run).unwrap_or_else(|| event.text.clone());
+                event.quoted = event.quoted.take().or_else(|| is_here.then(|| quote(&record.question)));
             }
         }
         EventKind::Message if may_pick(&arrival.event) => {
@@ -79,6 +86,17 @@ pub(in crate::intake) async fn pick(
         _ => {}
     }
     Ok(())
+}
+
+/// The choice of a question that a press is. `None`: the button is not that of the question, which may be a later one of its turn.
+fn chosen(record: &QuestionRecord, event: &InboundEvent) -> Option<String> {
+    let is_of_another = |message| !record.message_ids.is_empty() && !record.message_ids.contains(message);
+    if event.message_id.as_ref().is_some_and(is_of_another) {
+        return None;
+    }
+    // An old message may come without the words of its buttons.
+    let choices = &record.question.choices;
+    picked(&event.text, choices).and_then(|index| choices.get(index)).cloned()
 }
 
 /// The open questions from which a reply to a message may pick. A digest has letters, so a number in a reply to it means nothing.
@@ -137,6 +155,12 @@ fn has_words(record: &QuestionRecord, text: &str) -> bool {
     record.question.choices.iter().any(|choice| plain(choice) == text)
 }
 
+/// Whether a text begins as a command does. A path does not.
+fn is_command(text: &str) -> bool {
+    let name = text.strip_prefix('/').and_then(|rest| rest.split_whitespace().next());
+    name.is_some_and(|name| !name.contains(['/', '.']))
+}
+
 fn quote(question: &AskedQuestion) -> Quote {
     Quote::of_ours(&question.text)
 }
@@ -146,19 +170,22 @@ fn may_pick(event: &InboundEvent) -> bool {
     let text = event.text.trim();
     let is_persons = event.sender.kind.is_human();
     let is_plain = event.forwarded.is_none() && event.attachments.is_empty() && event.amends.is_none();
-    let is_text = !text.is_empty() && !text.starts_with('/');
+    let is_text = !text.is_empty() && !is_command(text);
     is_persons && is_plain && is_text && event.directed != Directed::Ambient
 }
 
-/// The answer that a message is to what a run waits for, in words of the person's own.
+/// The answer that a message is, in words of the person's own, to what a run waits for. A later question of an agent comes first.
 async fn words_to(
     open: &[QuestionRecord],
     event: &InboundEvent,
     questions: &OpenQuestions,
 ) -> Result<Option<InboundEvent>, StoreError> {
-    for record in open.iter().filter(|record| record.question.free_text && may_answer(record, event)) {
-        if matches!(questions.asks(record.question.turn).await?, Some(Asks::Run(_))) {
-            return Ok(Some(answer(&record.question, event.text.clone(), event)));
+    for record in open.iter().filter(|record| is_asked(record, event)) {
+        let question = &record.question;
+        match questions.asks(question.turn).await? {
+            Some(Asks::Run(_)) if question.free_text => return Ok(Some(answer(question, event.text.clone(), event))),
+            None if is_meant(record, event) => return Ok(None),
+            _ => {}
         }
     }
     Ok(None)
@@ -167,23 +194,27 @@ async fn words_to(
 /// The pick that a message is: from the question that it replies to, else from the latest one that its sender may pick from and
 /// has not passed over.
 fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundEvent> {
-    let QuestionRecord { question, .. } = open.iter().find(|record| may_answer(record, event))?;
+    let QuestionRecord { question, .. } =
+        open.iter().find(|record| is_asked(record, event) && is_meant(record, event))?;
     let choice = question.choices.get(picked(&event.text, &question.choices)?)?;
     Some(answer(question, choice.clone(), event))
 }
 
-/// Whether a message can be the answer to a question.
-fn may_answer(record: &QuestionRecord, event: &InboundEvent) -> bool {
+/// Whether a question was asked of the sender of a message, and before it.
+fn is_asked(record: &QuestionRecord, event: &InboundEvent) -> bool {
     let AskedQuestion { chooser, expires_at, asked_at, .. } = &record.question;
     let is_theirs = chooser.as_ref().is_none_or(|chooser| *chooser == event.sender.id);
     // What was sent before it was asked, and comes late, answers something else.
     let is_older = event.sent_at.is_some_and(|sent_at| sent_at + CLOCKS < *asked_at);
-    let is_meant = match replied_to(event) {
-        Some(message) => record.message_ids.contains(message),
-        // A number that is written much later, or after something else, means something else.
-        None => !record.is_overtaken && event.received_at < *asked_at + REMEMBERED,
-    };
-    record.is_shown && is_theirs && !is_older && is_meant && expires_at.is_none_or(|at| at > event.received_at)
+    let is_this = replied_to(event).is_none_or(|message| record.message_ids.contains(message));
+    record.is_shown && is_theirs && !is_older && is_this && expires_at.is_none_or(|at| at > event.received_at)
+}
+
+/// Whether a message that is no reply may mean a question: a number that is written much later, or after something else, means
+/// something else.
+fn is_meant(record: &QuestionRecord, event: &InboundEvent) -> bool {
+    let is_late = record.is_overtaken || event.received_at >= record.question.asked_at + REMEMBERED;
+    replied_to(event).is_some() || !is_late
 }
 
 /// A message as the answer to a question.

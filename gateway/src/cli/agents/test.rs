@@ -213,6 +213,7 @@ impl Watched<'_> {
             }
             RunEvent::Ends(answer) => {
                 let _ = answer.send(true);
+                Ok(())
             }
             RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => {
                 let _ = answer.send(Ok(()));

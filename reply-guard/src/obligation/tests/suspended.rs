@@ -43,6 +43,35 @@ fn its_deadline_stands_still() {
     assert_eq!(turn.on(reply("paid")), ["send 2 for d1: paid"]);
 }
 
+/// A question to the person takes the place of the deferral, and stays in the chat: also as a part, and where it was a draft.
+#[test]
+fn no_answer_takes_the_place_of_a_question() {
+    let asks = || {
+        let options = vec!["Red".to_owned(), "Blue".to_owned()];
+        let choices = Choices { options, free_text: false, expires: None };
+        Event::Suspended(ApprovalRequest::question("Which?", choices))
+    };
+    let until = WAIT;
+    let mut turn = Turn::running();
+    let asked = turn.on(asks());
+    assert_eq!(asked, [format!("ask approval of Which? until {until}"), "send 1: ask Which? Red|Blue".to_owned()]);
+    turn.on(Event::PartDelivered { claim: 1, messages: vec!["d1".to_owned()] });
+    turn.on(Event::Delivered { claim: 1, messages: vec!["d1".to_owned(), "d2".to_owned()] });
+    assert_eq!(turn.obligation.unfinished_messages().count(), 0);
+    assert_eq!(turn.on(Event::Decided), ["run continues"]);
+    turn.on(resumed(1));
+    assert_eq!(turn.on(reply("painted")), ["send 2: painted"]);
+
+    let mut drafting = Turn::running();
+    drafting.on(Event::Draft { text: "I".to_owned() });
+    drafting.on(Event::Delivered { claim: Draft::CLAIM, messages: vec!["m".to_owned()] });
+    assert_eq!(drafting.on(asks())[1], "send 1 for m: ask Which? Red|Blue");
+    drafting.on(Event::Delivered { claim: 1, messages: vec!["m".to_owned()] });
+    drafting.on(Event::Decided);
+    drafting.on(resumed(1));
+    assert_eq!(drafting.on(reply("painted")), ["send 2: painted"]);
+}
+
 /// What was to be stored of an earlier run comes late.
 #[test]
 fn only_its_own_permit_lets_its_time_go_on() {

@@ -128,7 +128,7 @@ impl QuestionStore for SqliteStore {
             select count(*) from (
                 select 1 from approvals as a indexed by approvals_waiting
                     cross join obligations as o on o.turn_id = a.turn_id
-                where a.state = 'waiting' and o.channel = ? and o.person = ? limit ?)";
+                where a.state = 'waiting' and a.choices is null and o.channel = ? and o.person = ? limit ?)";
         let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
         query.fetch_one(&self.readers).await.map_err(store_error)
     }

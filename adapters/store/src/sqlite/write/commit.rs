@@ -89,11 +89,12 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for delivery in &transition.deliveries {
         insert_delivery(transaction, delivery.record())?;
     }
-    for question in &transition.questions {
-        pick::ask(transaction, question)?;
-    }
+    // Before a turn asks another one.
     for question in &transition.closed_questions {
         pick::close_pointless(transaction, question)?;
+    }
+    for question in &transition.questions {
+        pick::ask(transaction, question)?;
     }
     for change in &transition.delivery_changes {
         change_delivery(transaction, change)?;
