@@ -42,7 +42,7 @@ pub(crate) const SOFT_DEADLINE: Duration = secs(20);
 pub(crate) const HARD_DEADLINE: Duration = secs(600);
 
 /// How many yields without progress mean that the gateway is idle.
-const QUIET: u32 = 40;
+const QUIET: u32 = 10;
 
 /// How much progress without passing time means that the gateway loops.
 const MAX_PROGRESS: u64 = 500_000;
