@@ -10,7 +10,18 @@ impl Gateway {
     /// # Panics
     /// If something is still owed after [`PATIENCE`](crate::PATIENCE).
     pub async fn until_settled(&self) {
-        eventually("nothing is owed", async || self.open_turns().is_empty().then_some(())).await;
+        eventually("nothing is owed", async || self.owes_nothing().await.then_some(())).await;
+    }
+
+    /// Asks the gateway first, if it can answer: to start the binary for each look costs ten times the CPU time.
+    async fn owes_nothing(&self) -> bool {
+        let list: Option<Value> = async {
+            let response = self.admin_request(reqwest::Method::GET, "turns?state=open", None).send().await.ok()?;
+            response.error_for_status().ok()?.json().await.ok()
+        }
+        .await;
+        let is_open = |list: Value| list["items"].as_array().is_some_and(|items| !items.is_empty());
+        !list.is_some_and(is_open) && self.open_turns().is_empty()
     }
 
     /// The id of the only turn of this gateway, in any state.
