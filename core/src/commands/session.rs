@@ -70,26 +70,50 @@ async fn usable(call: &Call<'_>) -> Result<Vec<SessionRecord>, StoreError> {
 
 /// What a session is called: its name, or what it is about, or how it begins.
 fn called(session: &SessionRecord, call: &Call<'_>) -> String {
-    let title = session.title.as_deref().map(|title| excerpt(title, MAX_TITLE));
-    let begins = || session.begins.as_deref().map(|text| excerpt(text, EXCERPT));
-    let described = || title.or_else(begins).map(|text| format!("“{}”", plain(&text)));
-    let named = session.name.as_deref().map(plain).or_else(described);
+    let begins = || session.begins.as_deref().map(|text| quoted(text, EXCERPT));
+    let named = session.name.as_deref().map(plain).or_else(|| title(session)).or_else(begins);
     named.unwrap_or_else(|| call.fill_in(Filled { template: "session_empty", values: Vec::new() }, None))
 }
 
+/// What a session is about, as its agent says: in quotes, as no name is.
+fn title(session: &SessionRecord) -> Option<String> {
+    session.title.as_deref().map(|title| quoted(title, MAX_TITLE))
+}
+
+/// The beginning of a text in quotes, which it cannot end itself.
+fn quoted(text: &str, most: usize) -> String {
+    format!("“{}”", plain(&excerpt(text, most)).replace(['“', '”', '„', '"'], "'"))
+}
+
+/// What a session is called in a list: its title stands after its name.
+fn listed(session: &SessionRecord, call: &Call<'_>) -> String {
+    let called = called(session, call);
+    match title(session).filter(|_| session.name.is_some()) {
+        Some(title) => format!("{called} {title}"),
+        None => called,
+    }
+}
+
 fn of(template: &'static str, session: &SessionRecord, call: &Call<'_>) -> Filled {
+    told(template, session, called(session, call), call)
+}
+
+fn told(template: &'static str, session: &SessionRecord, called: String, call: &Call<'_>) -> Filled {
     let time = age(call.now.since(session.used_at));
     let agent = session.choice.agent.as_ref().map_or_else(|| call.configured_agent().to_owned(), ToString::to_string);
     let number = session.number.to_string();
-    let values = vec![("number", number), ("session", called(session, call)), ("time", time), ("by", agent)];
+    let values = vec![("number", number), ("session", called), ("time", time), ("by", agent)];
     Filled { template, values }
 }
 
 async fn list(call: &Call<'_>) -> Result<Answer, StoreError> {
     let sessions = usable(call).await?;
-    let template = |session: &SessionRecord| if session.is_current { "session_current" } else { "session_line" };
+    let line = |session: &SessionRecord| {
+        let template = if session.is_current { "session_current" } else { "session_line" };
+        told(template, session, listed(session, call), call)
+    };
     let mut lines = vec![Filled { template: "sessions", values: Vec::new() }];
-    lines.extend(sessions.iter().take(LISTED).map(|session| of(template(session), session, call)));
+    lines.extend(sessions.iter().take(LISTED).map(line));
     if sessions.len() > LISTED {
         let count = vec![("count", (sessions.len() - LISTED).to_string())];
         lines.push(Filled { template: "session_more", values: count });

@@ -85,24 +85,28 @@ async fn a_new_session_leaves_the_old_one_to_go_back_to() {
     gateway.at_rest().await;
 }
 
-/// A session with a title ends as one without a name does.
+/// A title is in quotes, which it cannot end. A session with a title ends as one without a name does.
 #[tokio::test]
-async fn a_title_of_an_agent_is_shown_until_somebody_names_the_session() {
-    let titles =
-        |turn: &AgentTurn| Script::replies("Yes.").titling(&format!("About\n*{}*\u{202e}", turn.text)).titling(" ");
+async fn a_title_of_an_agent_does_not_look_like_a_name() {
+    let titles = |turn: &AgentTurn| {
+        Script::replies("Yes.").titling(&format!("About\n*{}*\u{202e}” now", turn.text)).titling(" ")
+    };
     let mut setup = setup().agent("main", titles);
     setup.sessions.reset = SessionReset::Idle(secs(3600));
     let gateway = setup.start().await;
     ada(&gateway, "one").await;
     ada(&gateway, &"x".repeat(200)).await;
     ada(&gateway, "two").await;
-    assert_eq!(ada(&gateway, "/session").await, "Sessions:\n\n1 “About two” 0 s main now");
+    assert_eq!(ada(&gateway, "/session").await, "Sessions:\n\n1 “About two' now” 0 s main now");
     gateway.advance(secs(3601)).await;
     ada(&gateway, "three").await;
     assert_eq!(ada(&gateway, "/session rename Trip").await, "It is Trip.");
     ada(&gateway, "four").await;
 
-    assert_eq!(ada(&gateway, "/session").await, "Sessions:\n\n2 Trip 0 s main now\n\n1 “About two” 1 h main");
+    assert_eq!(
+        ada(&gateway, "/session").await,
+        "Sessions:\n\n2 Trip “About four' now” 0 s main now\n\n1 “About two' now” 1 h main"
+    );
     gateway.at_rest().await;
 }
 
