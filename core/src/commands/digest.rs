@@ -9,7 +9,10 @@ use super::{
     command::{Answer, Call, Command, Filled, Words},
 };
 use crate::{
-    base::words::{age, excerpt, filled, plain, rfc3339},
+    base::{
+        verbatim::verbatim,
+        words::{age, excerpt, filled, plain, rfc3339},
+    },
     conversations::loops::LoopKind,
     events::{TurnEvents, subjects::subject_of},
     ledger::trigger::OperatorStep,
@@ -200,12 +203,11 @@ impl Item {
     }
 
     fn text(&self) -> String {
+        if let Some(approval) = &self.approval {
+            return verbatim(&excerpt(&approval.request.action, EXCERPT));
+        }
         let event = &self.turn.event;
-        let text = match (&self.approval, &self.question) {
-            (Some(approval), _) => approval.request.action.as_str(),
-            (None, Some(question)) => question.text.as_str(),
-            (None, None) => event.told(),
-        };
+        let text = self.question.as_ref().map_or_else(|| event.told(), |question| question.text.as_str());
         let of_file = || event.attachments.first().map_or("…", |file| file.name.as_str());
         plain(&excerpt(if text.trim().is_empty() { of_file() } else { text }, EXCERPT))
     }

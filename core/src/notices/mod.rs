@@ -4,7 +4,10 @@
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    base::words::{excerpt, filled, plain},
+    base::{
+        verbatim::verbatim,
+        words::{excerpt, filled, plain},
+    },
     model::{
         ApprovalId, AskedQuestion, ChannelId, ChatKind, ConversationRef, DirectChat, EventKind, InboundEvent, Language,
         Pairing, PersonId, Sender, SenderKind, Settings, TurnId,
@@ -118,7 +121,7 @@ pub(crate) fn expired(
 /// What somebody who was asked for an approval is told when it is not waited for any more.
 pub(crate) fn approval_dropped(question: &AskedQuestion, action: &str, settings: &Settings) -> String {
     let template = settings.templates.template(&question.address.channel, question.language, "approval_dropped");
-    filled(template, &[("action", plain(action))])
+    filled(template, &[("action", verbatim(action))])
 }
 
 pub(crate) fn question_expired(
@@ -129,4 +132,10 @@ pub(crate) fn question_expired(
 ) -> String {
     let template = settings.templates.template(channel, language, "question_expired");
     filled(template, &[("question", excerpt(question, EXCERPT))])
+}
+
+/// What somebody who was asked for an approval is told when it is too late.
+pub(crate) fn approval_expired(question: &AskedQuestion, action: &str, settings: &Settings) -> String {
+    let template = settings.templates.template(&question.address.channel, question.language, "question_expired");
+    filled(template, &[("question", verbatim(&excerpt(action, EXCERPT)))])
 }

@@ -13,7 +13,7 @@ use crate::{
         Approval, ApprovalChange, ApprovalFilter, ApprovalId, ApprovalState, AskedQuestion, ConversationId, EventKind,
         InboundEvent, PersonId, QuestionFilter, QuestionRecord, Settings, TurnId,
     },
-    notices::{approval_dropped, question_expired},
+    notices::{approval_dropped, approval_expired, question_expired},
     ports::{Origin, QuestionStore, StoreError},
 };
 
@@ -117,15 +117,15 @@ impl OpenQuestions {
         question: &AskedQuestion,
         settings: &Settings,
     ) -> Result<String, StoreError> {
-        let too_late = |text| question_expired(&question.address.channel, question.language, text, settings);
         Ok(match self.asks(question.turn).await? {
-            None | Some(Asks::AboutBacklog | Asks::Link(_) | Asks::Run(_)) => too_late(question.text.as_str()),
+            None | Some(Asks::AboutBacklog | Asks::Link(_) | Asks::Run(_)) => {
+                question_expired(&question.address.channel, question.language, &question.text, settings)
+            }
             Some(Asks::LetIn | Asks::Digest(_)) => String::new(),
             Some(Asks::Approve(approval, _)) => {
                 match self.store.approvals(ApprovalFilter::Is(approval), 1).await?.pop() {
-                    // Without what the agent says about it: if it is cut, it is no block of code any more.
-                    Some(Approval { state: ApprovalState::Waiting | ApprovalState::Expired, .. }) => {
-                        too_late(question.text.split("\n\n").next().unwrap_or_default())
+                    Some(Approval { state: ApprovalState::Waiting | ApprovalState::Expired, request, .. }) => {
+                        approval_expired(question, &request.action, settings)
                     }
                     Some(Approval { state: ApprovalState::Dropped, request, .. }) => {
                         approval_dropped(question, &request.action, settings)

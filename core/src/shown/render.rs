@@ -5,7 +5,10 @@ use std::panic::AssertUnwindSafe;
 use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
-    base::words::{excerpt, filled, plain},
+    base::{
+        verbatim::verbatim,
+        words::{excerpt, filled},
+    },
     model::{
         Action, AskedQuestion, Author, Capabilities, ChatKind, Class, Content, Delivery, DeliveryId, DeliveryRecord,
         DeliveryState, HistoryLine, Label, LineState, Question, Receipts, SenderKind, Settings, Shown, Speaker,
@@ -198,7 +201,7 @@ fn actions(
         }
         Body::Question { text, .. } => said(text, asked, capabilities),
         Body::Wait(action) => {
-            let text = filled(&say("approval_waits"), &[("action", plain(&excerpt(action, ACTION)))]);
+            let text = filled(&say("approval_waits"), &[("action", verbatim(&excerpt(action, ACTION)))]);
             Content { text, ..Content::default() }
         }
         Body::React(emoji) if capabilities.reactions == Support::No => {

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { discard, redirect, retry } from "./deadletters.js";
 import { operate, REASON } from "./dialog.js";
 import { badge, button, facts, link, make, prose, show, table, time } from "./dom.js";
-import { address, between, deliveryState, exactClock, excerpt, full, handler, number, person, plural, span, turnState, via } from "./format.js";
+import { address, between, deliveryState, exactClock, excerpt, full, handler, number, person, plural, revealed, span, turnState, via } from "./format.js";
 import { keepFresh } from "./live.js";
 import { buttons, empty, heading, part } from "./parts.js";
 
@@ -37,9 +37,9 @@ const waits = ({ why, deliveries: all }) => why ?? (all.some(({ state, attempts 
 const fallbackOf = ({ deliveries: all }) => all.some(({ state, via: rung, is_copy: isCopy }) => state === "delivered" && !isCopy && rung.includes(":"));
 
 function storyOf({ headline, owed, timeline, next }) {
-  const entry = ({ at, text }) => make("li", {}, make("time", { title: full(at), attributes: { datetime: at } }, exactClock(at)), make("p", {}, prose(text)));
+  const entry = ({ at, text }) => make("li", {}, make("time", { title: full(at), attributes: { datetime: at } }, exactClock(at)), make("p", {}, prose(revealed(text))));
   return [
-    make("p", { className: "lead" }, prose(headline)),
+    make("p", { className: "lead" }, prose(revealed(headline))),
     facts([["Owed", prose(owed)]]),
     make("ol", { className: "timeline", attributes: { "aria-label": "What happened, oldest first" } }, timeline.map(entry)),
     facts([["Next", prose(next)]]),
@@ -217,7 +217,7 @@ const details = (key, title, ...content) => make("details", { data: { key } }, m
 
 function notes({ remarks }) {
   if (!remarks.length) return null;
-  return card("Notes", make("ul", { className: "notes" }, remarks.map(({ at, kind, detail }) => make("li", {}, time(at, { isExact: true }), " ", make("strong", {}, kind.replaceAll("_", " ")), detail ? `: ${detail}` : ""))));
+  return card("Notes", make("ul", { className: "notes" }, remarks.map(({ at, kind, detail }) => make("li", {}, time(at, { isExact: true }), " ", make("strong", {}, kind.replaceAll("_", " ")), detail ? `: ${revealed(detail)}` : ""))));
 }
 
 const identifiers = (turn) =>
