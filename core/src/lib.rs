@@ -96,9 +96,10 @@ pub mod store {
             files::FileStore,
             housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
             list::{
-                AgentFigures, AuditFilter, AuditRecord, ConversationFilter, ConversationSummary, DeadLetter,
-                DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine, ListedDelivery, OperatorStore, Origin,
-                SearchFilter, SessionSummary, TokenStore, TurnFilter, TurnListState, TurnSummary,
+                AgentFigures, AgentSessionFilter, AgentSessionSummary, AuditFilter, AuditRecord, ConversationFilter,
+                ConversationSummary, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine,
+                ListedDelivery, OperatorStore, Origin, SearchFilter, SessionSummary, TokenStore, TurnFilter,
+                TurnListState, TurnSummary,
             },
             log::{LineStore, LogStore, SearchStore},
             outbox::OutboxStore,

@@ -3,9 +3,9 @@
 import { get } from "./api.js";
 import { operate } from "./dialog.js";
 import { badge, button, facts, link, make, show, table, time } from "./dom.js";
-import { agentState, channelState, number, span } from "./format.js";
+import { address, agentState, channelState, number, revealed, span } from "./format.js";
 import { keepFresh } from "./live.js";
-import { buttons, empty, heading, part } from "./parts.js";
+import { buttons, empty, heading, list, part } from "./parts.js";
 
 export function channels(view) {
   const all = part(view, {
@@ -19,9 +19,12 @@ export function channels(view) {
     render: ({ items }) => (items.length ? [make("p", { className: "quiet" }, "The figures are those of the last 24 hours."), agentTable(items)] : empty("No agent is configured.")),
   });
   agents.element.id = "agents";
-  show(view.main, heading("Channels and agents"), all.element, agents.element);
+  const chosen = view.params.get("sessions");
+  const sessions = chosen && sessionList(view, chosen);
+  show(view.main, heading("Channels and agents"), all.element, agents.element, sessions && sessions.element);
+  if (sessions) sessions.element.scrollIntoView();
   if (location.hash === "#agents") agents.element.scrollIntoView();
-  keepFresh(() => Promise.all([all.refresh(), agents.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
+  keepFresh(() => Promise.all([all.refresh(), agents.refresh(), sessions && sessions.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
 }
 
 const isWell = ({ live, sends }) => live && sends;
@@ -76,6 +79,26 @@ const budget = ({ tokens, estimated_tokens: estimated, tokens_per_day: most, cos
   return [most !== undefined && `${about}${number(tokens)} of ${number(most)} tokens`, mostCost && cost && `${about}${money(cost)} of ${money(mostCost)}`].filter(Boolean).join(", ");
 };
 
+/** A session's name, and in quotes what it is about, as its agent says. */
+const sessionName = ({ session_id: id, name, title }) => [name && [make("strong", {}, revealed(name)), " "], title && make("q", { dir: "auto" }, revealed(title)), make("span", { className: "words" }, make("code", {}, id))];
+
+/** The sessions that an agent remembers by itself. */
+const sessionList = (view, agent) =>
+  list(view, {
+    title: `Sessions of ${agent}`,
+    path: `agents/${encodeURIComponent(agent)}/sessions`,
+    columns: [
+      { name: "Session", className: "main-cell", cell: sessionName },
+      { name: "Whose", cell: ({ person }) => (person ? revealed(person) : "its conversation’s") },
+      { name: "Began in", cell: (session) => link(`/admin/conversations/${session.conversation_id}`, address(session)) },
+      { name: "Began", cell: ({ started_at: at }) => time(at) },
+      { name: "Last used", cell: ({ used_at: at }) => (at ? time(at) : "–") },
+      { name: "Id of the agent’s own", cell: ({ has_own_id: has }) => (has ? "Yes" : "No") },
+    ],
+    key: ({ session_id: id }) => id,
+    none: () => "The agent remembers no session by itself.",
+  });
+
 const agentTable = (agents) =>
   table(
     "Agents",
@@ -89,7 +112,7 @@ const agentTable = (agents) =>
       { name: "95 % within", cell: ({ runs, p95_ms: p95 }) => (runs ? span(p95) : "–") },
       { name: "Tokens read", cell: ({ input_tokens: tokens }) => number(tokens) },
       { name: "Tokens written", cell: ({ output_tokens: tokens }) => number(tokens) },
-      ...(agents.some(({ sessions }) => sessions) ? [{ name: "Sessions of its own", cell: ({ sessions }) => (sessions ? number(sessions) : "–") }] : []),
+      ...(agents.some(({ sessions }) => sessions) ? [{ name: "Sessions of its own", cell: ({ name, sessions }) => (sessions ? link(`/admin/channels?sessions=${encodeURIComponent(name)}`, number(sessions)) : "–") }] : []),
       ...(agents.some(({ cost }) => cost) ? [{ name: "Cost", cell: ({ cost }) => (cost ? money(cost) : "–") }] : []),
       ...(agents.some((agent) => agent.budget) ? [{ name: "Budget of today", cell: (agent) => (agent.budget ? budget(agent.budget) : "–") }] : []),
     ],

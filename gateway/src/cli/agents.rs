@@ -1,6 +1,7 @@
 //! `rejoinder agents`: which agents there are, what each of them is told, and a question to one of them.
 
 mod built;
+mod sessions;
 mod test;
 mod turn;
 
@@ -32,6 +33,9 @@ pub(super) enum AgentsCommand {
     /// Show the configuration of an agent without secrets, and what the gateway adds to its prompt in a direct chat
     #[command(after_help = "Example:\n  rejoinder agents show main")]
     Show(Show),
+    /// List the sessions that an agent of the running gateway remembers by itself, newest first
+    #[command(after_help = "Example:\n  rejoinder agents sessions main --limit 200")]
+    Sessions(sessions::Sessions),
     /// Ask an agent one question outside of all chats, and print what comes
     #[command(after_help = test::HELP)]
     Test(test::Test),
@@ -50,6 +54,7 @@ impl AgentsCommand {
         match self {
             Self::List(printing) => printing.print(&list(global).await?, lines),
             Self::Show(Show { name, printing }) => show(global, name, printing).await,
+            Self::Sessions(sessions) => sessions.perform(global).await,
             Self::Test(test) => test.perform(global).await,
         }
     }

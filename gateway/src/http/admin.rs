@@ -72,7 +72,7 @@ macro_rules! for_viewers {
     ($does:ident) => {
         $does! {
             overview::show conversations::list conversations::show deliveries::list
-            loops::list search::list channels::list agents::list pairings::list approvals::list people::list
+            loops::list search::list channels::list agents::list agents::sessions pairings::list approvals::list people::list
             schedules::list schedules::show errors::list events::follow session::show session::close
             session::link route::explain
         }

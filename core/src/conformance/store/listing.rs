@@ -15,11 +15,12 @@ use crate::{
         delivery::Class,
         event::InboundEvent,
         ids::{DeliveryId, TurnId},
+        session::SessionChange,
         stored_delivery::{DeliveryRecord, DeliveryState},
         view::TurnStatus,
     },
     ports::store::{
-        list::{DeadLetterFilter, TurnFilter, TurnListState},
+        list::{AgentSessionFilter, DeadLetterFilter, TurnFilter, TurnListState},
         record::{Backlog, BlockedScope, DeadTurn, Remark, Stuck},
         transition::{AttemptStart, Transition},
     },
@@ -60,6 +61,43 @@ pub async fn what_waits_for_an_agent_is_counted(subject: &mut impl Subject) {
 
     let [figures] = &*figures else { panic!("one agent: {figures:?}") };
     assert_eq!((&figures.agent, figures.waiting, figures.sessions), (&agent, 2, 1));
+}
+
+/// The sessions that an agent remembers are listed in pages, newest first, as far as the caller may see their conversations.
+pub async fn the_sessions_of_an_agent_are_listed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (agent, until) = (AgentName::from("main"), at(60));
+    let mut sessions = Vec::new();
+    for (key, own_session) in [("a", Some("s1")), ("b", None), ("c", None)] {
+        let turn = Turn::accept(&*store, said(&chat(key), key)).await;
+        let (session, own_session) = (turn.session, own_session.map(str::to_owned));
+        let kept = AgentSessionChange::Kept { agent: agent.clone(), session, own_session, removals: 0, until };
+        let title = SessionChange::Title { session, title: format!("about {key}") };
+        let along = Transition { agent_sessions: vec![kept], sessions: vec![title], ..Transition::default() };
+        done(&*store, along).await;
+        sessions.push(session);
+    }
+    let named = SessionChange::Rename { session: sessions[0], name: "home".to_owned() };
+    done(&*store, Transition { sessions: vec![named], ..Transition::default() }).await;
+    subject.reopen().await;
+    let store = subject.store();
+
+    let filter = AgentSessionFilter { agent: agent.clone(), channels: None, before: None, limit: 2 };
+    let list = async |filter| store.agent_sessions(&filter).await.expect("sessions are read");
+    let page = list(filter.clone()).await;
+    assert_eq!(page.iter().map(|it| it.session).collect::<Vec<_>>(), [sessions[2], sessions[1]]);
+    let [first] = &list(AgentSessionFilter { before: Some(sessions[1]), ..filter.clone() }).await[..] else {
+        panic!("one is left")
+    };
+    assert_eq!((first.session, &first.conversation, first.has_own_id), (sessions[0], &chat("a"), true));
+    assert_eq!((first.name.as_deref(), first.title.as_deref(), &first.person), (Some("home"), Some("about a"), &None));
+    let others = [
+        AgentSessionFilter { agent: "other".into(), ..filter.clone() },
+        AgentSessionFilter { channels: Some(vec![ChannelId::new("test", "other")]), ..filter },
+    ];
+    for filter in others {
+        assert!(list(filter).await.is_empty());
+    }
 }
 
 /// I2: a list is filtered by state, channel, conversation and time.

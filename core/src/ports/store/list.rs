@@ -36,6 +36,9 @@ store_trait! {
         /// The latest sessions of a conversation, newest first.
         read fn sessions(conversation: ConversationId, limit: u32) -> Vec<SessionSummary>;
 
+        /// The sessions that an agent remembers by itself and that were not deleted, newest first.
+        read fn agent_sessions(filter: &AgentSessionFilter) -> Vec<AgentSessionSummary>;
+
         /// How the runs of each agent ended that started at `since` or later: at most `limit` runs, the latest; and what waits for it now.
         read fn agent_figures(since: Timestamp, limit: u32) -> Vec<AgentFigures>;
 
@@ -201,6 +204,38 @@ pub struct SessionSummary {
     pub created_at: Timestamp,
     /// Whether new turns belong to it.
     pub is_current: bool,
+}
+
+/// Which sessions of an agent with a memory of its own are listed, newest first.
+#[derive(Clone, Debug)]
+pub struct AgentSessionFilter {
+    pub agent: AgentName,
+    /// Only sessions that began in conversations of these channels; `None` for all.
+    pub channels: Option<Vec<ChannelId>>,
+    /// Only sessions older than this one: the cursor for the next page.
+    pub before: Option<SessionId>,
+    /// The maximum number.
+    pub limit: u32,
+}
+
+/// A session that an agent remembers by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSessionSummary {
+    pub session: SessionId,
+    /// The name that somebody gave it.
+    pub name: Option<String>,
+    /// What it is about, as its agent says.
+    pub title: Option<String>,
+    /// The name of the person whose it is; `None` if it belongs to its conversation.
+    pub person: Option<String>,
+    pub conversation_id: ConversationId,
+    /// The current address of the conversation in which it began.
+    pub conversation: ConversationRef,
+    pub created_at: Timestamp,
+    /// When it was last used, to the minute; `None` if it was not yet.
+    pub used_at: Option<Timestamp>,
+    /// Whether the agent has given it an id of its own.
+    pub has_own_id: bool,
 }
 
 /// A filter for the list of dead letters, which is newest first.

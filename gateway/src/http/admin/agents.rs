@@ -1,11 +1,17 @@
-//! The list of agents, with how their runs ended.
+//! The list of agents, with how their runs ended, and the sessions of one with a memory of its own.
 
 use std::time::Duration;
 
-use rejoinder_core::{AgentHealth, Cost, MemberHealth, UsedBudget, store::AgentFigures};
+use rejoinder_core::{
+    AgentHealth, Cost, MemberHealth, UsedBudget,
+    store::{AgentFigures, AgentSessionFilter, AgentSessionSummary},
+};
 
 use super::prelude::*;
-use crate::{view::CostDetail, wiring::AgentInfo};
+use crate::{
+    view::{AddressItem, CostDetail},
+    wiring::AgentInfo,
+};
 
 /// The time within which runs are counted.
 const DAY: Duration = Duration::from_hours(24);
@@ -125,4 +131,61 @@ pub(super) async fn items(app: &App) -> Result<Vec<AgentItem>, ApiError> {
         AgentItem::of(agent, description, members, known, figures, budget)
     });
     Ok(items.collect())
+}
+
+page! {
+    /// A page of the sessions that an agent remembers by itself, newest first.
+    AgentSessionList of AgentSessionItem #[schema(format = "uuid")]
+}
+
+item! {
+    /// A session that an agent remembers by itself.
+    pub(crate) AgentSessionItem of (session: AgentSessionSummary) {
+        #[schema(format = "uuid")] session_id: String = session.session.to_string(),
+        /// The conversation in which it began.
+        #[serde(flatten)] address: AddressItem = AddressItem::of(&session.conversation, session.conversation_id),
+        /// The name that somebody gave it.
+        name: Option<String> = session.name,
+        /// What it is about, as its agent says.
+        title: Option<String> = session.title,
+        /// The name of the person whose it is; null if it belongs to its conversation.
+        person: Option<String> = session.person,
+        #[schema(format = DateTime)] started_at: String = rfc3339(session.created_at),
+        /// When it was last used, to the minute; null if it was not yet.
+        #[schema(format = DateTime)] used_at: Option<String> = session.used_at.map(rfc3339),
+        /// Whether the agent has an id of its own for it.
+        has_own_id: bool = session.has_own_id,
+    }
+}
+
+query! {
+    /// Where a page of sessions begins.
+    Sessions {
+        /// Only sessions older than the one with this id: the `next` of the previous page.
+        #[param(format = "uuid")] before: Option<String>,
+        /// The largest number of sessions; 50 by default.
+        #[param(minimum = 1, maximum = 200)] limit: Option<u32>,
+    }
+}
+
+/// Lists the sessions that an agent with a memory of its own remembers, newest first. A deleted one is left out at once, also if the
+/// agent was not told yet.
+#[utoipa::path(get, path = "/agents/{name}/sessions", operation_id = "list_agent_sessions",
+    params(("name" = String, Path, description = "The agent"), Sessions),
+    responses((status = 200, description = "A page of sessions", body = AgentSessionList)))]
+pub(super) async fn sessions(
+    State(app): Shared,
+    caller: Caller,
+    Query(Sessions { before, limit }): Query<Sessions>,
+    name: Segment,
+) -> Answer<AgentSessionList> {
+    const UNKNOWN: &str = "there is no agent with this name";
+    let name: String = parsed(name, UNKNOWN)?;
+    let agent = app.agents.iter().find(|agent| *agent.name == *name).ok_or(ApiError::NotFound(UNKNOWN))?;
+    let (before, limit) = (paging::id("before", "a session id", before)?, paging::limit(limit)?);
+    let filter =
+        AgentSessionFilter { agent: agent.name.clone(), channels: caller.channels(None), before, limit: limit + 1 };
+    let mut found = app.records.lists.agent_sessions(&filter).await?;
+    let next = paging::cut(&mut found, limit, |session| session.session.to_string());
+    Ok(Json(AgentSessionList { items: found.into_iter().map(AgentSessionItem::of).collect(), next }))
 }

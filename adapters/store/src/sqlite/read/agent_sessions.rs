@@ -3,12 +3,15 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentName, SessionId, SessionNotice, SessionNoticeChange, StoreError, Timestamp,
-    store::{AgentNotice, AgentSession, AgentSessionStore},
+    store::{AgentNotice, AgentSession, AgentSessionFilter, AgentSessionStore, AgentSessionSummary},
 };
-use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::columns::{Columns, all, one, record};
+use super::{
+    columns::{Columns, all, one, record},
+    names,
+};
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
 #[async_trait]
@@ -42,6 +45,36 @@ impl AgentSessionStore for SqliteStore {
             .map_err(store_error)?;
         Ok(next.map(Timestamp::from_millis))
     }
+}
+
+pub(super) async fn list(
+    pool: &SqlitePool,
+    filter: &AgentSessionFilter,
+) -> Result<Vec<AgentSessionSummary>, StoreError> {
+    let mut sql = QueryBuilder::<Sqlite>::new(
+        "select a.session_id, a.own_session is not null as has_own_id, s.name, s.title, s.created_at, s.used_at,
+            s.conversation_id, p.name as person, c.channel, c.chat, c.thread
+        from agent_sessions as a cross join sessions as s on s.id = a.session_id
+            cross join conversations as c on c.id = s.conversation_id
+            left join people as p on p.id = s.owner
+        where a.agent = ",
+    );
+    sql.push_bind(&*filter.agent);
+    if let Some(before) = filter.before {
+        sql.push(" and a.session_id < ").push_bind(before.as_uuid());
+    }
+    if let Some(channels) = filter.channels.as_deref() {
+        sql.push(" and c.channel in (select value from json_each(").push_bind(names(channels)).push("))");
+    }
+    sql.push(" order by a.session_id desc limit ").push_bind(filter.limit);
+    let summary = |row: &SqliteRow| {
+        let conversation = row.conversation()?;
+        Ok(record!(row => AgentSessionSummary {
+            session: session_id, name, title, person, conversation_id, created_at, used_at, has_own_id;
+            conversation,
+        }))
+    };
+    all(pool, sql.build(), summary).await
 }
 
 fn notice(row: &SqliteRow) -> Result<AgentNotice, StoreError> {

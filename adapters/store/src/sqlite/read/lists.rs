@@ -7,13 +7,15 @@ use rejoinder_core::{
     ConversationId, Cost, FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnId,
     TurnStatus, Via,
     store::{
-        AgentFigures, Backlog, ConversationFilter, ConversationSummary, DeadLetter, DeadLetterFilter, DeliveryFilter,
-        Dossier, ListedDelivery, OperatorStore, Origin, SessionSummary, Stuck, TurnFilter, TurnListState, TurnSummary,
+        AgentFigures, AgentSessionFilter, AgentSessionSummary, Backlog, ConversationFilter, ConversationSummary,
+        DeadLetter, DeadLetterFilter, DeliveryFilter, Dossier, ListedDelivery, OperatorStore, Origin, SessionSummary,
+        Stuck, TurnFilter, TurnListState, TurnSummary,
     },
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
+    agent_sessions,
     columns::{Columns, all, record},
     containing, conversations, dead_letters, deliveries, names, push_person, stuck,
     turns::{self, cost},
@@ -227,6 +229,10 @@ impl OperatorStore for SqliteStore {
             AgentFigures { agent: agent.into(), p50: quantile(50), p95: quantile(95), ..figures }
         });
         Ok(figures.collect())
+    }
+
+    async fn agent_sessions(&self, filter: &AgentSessionFilter) -> Result<Vec<AgentSessionSummary>, StoreError> {
+        agent_sessions::list(&self.operator, filter).await
     }
 
     async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
