@@ -190,7 +190,7 @@ pub use ports::{
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };
-pub use questions::request::{as_stored, shown_details};
+pub use questions::request::{as_stored, is_shortened};
 pub use schedules::Calendar;
 pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 

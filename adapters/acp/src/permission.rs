@@ -4,7 +4,7 @@
 //! "always", because that would also hold for other people's turns.
 
 use rejoinder_agents::asking::{Decisions, allows};
-use rejoinder_core::{AgentApproval, ApprovalRequest, shown_details};
+use rejoinder_core::{AgentApproval, ApprovalRequest};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -107,7 +107,7 @@ fn content(call: &ToolCall) -> Option<Value> {
 
 fn request(action: String, call: &ToolCall) -> ApprovalRequest {
     let parts = call.raw_input.iter().map(written).chain(content(call).map(|content| content.to_string()));
-    let details = shown_details(&parts.collect::<Vec<_>>().join("\n"));
+    let details = parts.collect::<Vec<_>>().join("\n");
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
     ApprovalRequest { action, details: (!details.is_empty()).then_some(details), kind, choices: None }

@@ -90,8 +90,12 @@ pub(super) async fn told_wish(approval: &Approval, call: &Call<'_>) -> Result<St
     if let Some(details) = &request.details {
         told.push(code_block(details));
         told.extend(left_out(details).map(|count| filled(call.say("approval_cut"), &[("count", count.to_string())])));
+    }
+    if approval.has_whole {
+        told.push(filled(call.say("approval_whole"), &[("id", approval.id.to_string())]));
+    } else if is_shortened(request) {
         // Also beside a count, which the agent may have written itself.
-        told.extend(is_shortened(request).then(|| call.say("approval_shortened").to_owned()));
+        told.push(call.say("approval_shortened").to_owned());
     }
     told.retain(|part| !part.is_empty());
     Ok(told.join("\n\n"))

@@ -67,6 +67,7 @@ macro_rules! store_conformance {
             a_question_to_a_person_is_in_no_list_of_approvals
             an_approval_is_given_to_one_run
             an_approval_knows_who_was_told
+            the_whole_of_a_request_is_kept_beside_it
             of_64_picks_at_once_one_answers
             only_who_was_asked_picks
             a_pick_of_nothing_is_a_turn

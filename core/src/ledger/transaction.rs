@@ -442,9 +442,15 @@ impl<'a> Transaction<'a> {
     fn ask_approval(&mut self, turn: &TurnRecord, request: ApprovalRequest, until: Option<Timestamp>) {
         let at_once = match self.trigger {
             Trigger::RunEnded { at_once, .. } => at_once.filter(|_| until.is_none()),
-            Trigger::Asked { at_once, .. } => Some(*at_once),
+            Trigger::Asked { at_once, .. } => *at_once,
             _ => None,
         };
+        let whole = match self.trigger {
+            Trigger::RunEnded { whole, .. } | Trigger::Asked { whole, .. } => whole.clone(),
+            _ => None,
+        };
+        // The middle of what is sealed is for the asker alone.
+        let whole = whole.filter(|_| turn.event.seal_to.is_none());
         let sender = &turn.event.sender;
         let asked = Approval {
             id: ApprovalId::new(self.now),
@@ -453,6 +459,7 @@ impl<'a> Transaction<'a> {
             agent: self.context.next_agent(turn),
             person: sender.name.clone().unwrap_or_else(|| sender.id.clone()),
             request,
+            has_whole: whole.is_some(),
             asked_at: self.now,
             expires_at: until,
             state: at_once.map_or(ApprovalState::Waiting, |it| ApprovalState::of_decision(it.approves())),
@@ -460,7 +467,7 @@ impl<'a> Transaction<'a> {
             decided_by: at_once.map(DecidedAtOnce::by),
             note: at_once.and_then(DecidedAtOnce::note),
             given_to: match self.trigger {
-                Trigger::Asked { at_once, run } => at_once.approves().then_some(*run),
+                Trigger::Asked { at_once: Some(at_once), run, .. } => at_once.approves().then_some(*run),
                 _ => None,
             },
             told: Vec::new(),
@@ -483,7 +490,7 @@ impl<'a> Transaction<'a> {
             self.transition.log.push(NewLogEntry { at, subject: subject.clone(), event });
             self.transition.operation = Some(audited(by, state, approval_id.to_string(), subject, at));
         }
-        self.transition.approvals.push(ApprovalChange::Asked(Box::new(asked)));
+        self.transition.approvals.push(ApprovalChange::Asked { approval: Box::new(asked), whole });
     }
 
     fn close_approval(&mut self, turn: &TurnRecord, state: ApprovalState) {

@@ -1,5 +1,7 @@
 //! The input of a decision, and what the caller must do after it.
 
+use rejoinder_guard::ApprovalRequest;
+
 use crate::{
     events::Run,
     model::{
@@ -22,11 +24,13 @@ pub(crate) enum Trigger {
         remark: Option<Remark>,
         /// What decides the approval that the run asks for.
         at_once: Option<DecidedAtOnce>,
+        /// The whole of what it asks for, if there is more of it than is decided on.
+        whole: Option<ApprovalRequest>,
         /// What the session is about, if the agent says so.
         title: Option<SessionChange>,
     },
-    /// A run asks for an approval and goes on: this decides it.
-    Asked { at_once: DecidedAtOnce, run: u32 },
+    /// A run asks for an approval and goes on after the decision, which may be there at once.
+    Asked { at_once: Option<DecidedAtOnce>, whole: Option<ApprovalRequest>, run: u32 },
     /// A command was executed.
     Command {
         end: RunEnd,

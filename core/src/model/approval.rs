@@ -50,7 +50,10 @@ pub struct Approval {
     pub agent: Arc<str>,
     /// The name of the turn's writer, or their id.
     pub person: String,
+    /// What it asked for, [as stored](crate::as_stored).
     pub request: ApprovalRequest,
+    /// Whether the request is kept whole beside that: see [`QuestionStore::whole_request`](crate::store::QuestionStore::whole_request).
+    pub has_whole: bool,
     pub asked_at: Timestamp,
     /// Until when it can be decided; `None` if a rule has decided it.
     pub expires_at: Option<Timestamp>,
@@ -77,7 +80,11 @@ impl Approval {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalChange {
     /// An agent asks for it, or has asked, and a rule has decided.
-    Asked(Box<Approval>),
+    Asked {
+        approval: Box<Approval>,
+        /// The whole of its request, if there is more of it and it is kept.
+        whole: Option<ApprovalRequest>,
+    },
     /// Somebody decided one that waits.
     Decided { id: ApprovalId, state: ApprovalState, at: Timestamp, by: String, note: Option<String> },
     /// The approvals that this agent has in a turn, and that no run was given, are given to run `run`.

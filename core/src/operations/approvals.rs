@@ -1,13 +1,16 @@
 //! Decides what agents want to do.
 
-use rejoinder_guard::{Event, Timestamp};
+use rejoinder_guard::{ApprovalRequest, Event, Timestamp};
 
 use super::{Operations, remark};
 use crate::{
     base::conflicts::decide_anew,
     events::{TurnEvents, subjects::subject_of},
     ledger::trigger::{DecidedApproval, Trigger},
-    model::{Approval, ApprovalChange, ApprovalFilter, ApprovalId, ApprovalState, LogEvent, NewLogEntry, TurnRecord},
+    model::{
+        Approval, ApprovalChange, ApprovalFilter, ApprovalId, ApprovalState, ChannelId, LogEvent, NewLogEntry,
+        TurnRecord,
+    },
     operator::{
         actor::{Actor, operation},
         error::OperationError,
@@ -44,6 +47,18 @@ impl Operations {
     /// The approvals that wait, or the latest of all.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, OperationError> {
         Ok(self.approvals.list(filter).await?)
+    }
+
+    /// An approval on a channel that the caller may see, and the whole of its request if there is more of it and it was kept.
+    pub async fn approval(
+        &self,
+        id: ApprovalId,
+        may_see: impl FnOnce(&ChannelId) -> bool,
+    ) -> Result<Option<(Approval, Option<ApprovalRequest>)>, OperationError> {
+        let found = self.approvals.get(id).await?.filter(|approval| may_see(&approval.channel));
+        let Some(approval) = found else { return Ok(None) };
+        let whole = self.approvals.whole(&approval).await?;
+        Ok(Some((approval, whole)))
     }
 
     /// The approvals that wait although nobody who is known may decide them.

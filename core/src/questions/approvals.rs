@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rejoinder_guard::ApprovalRequest;
 use tokio::sync::Notify;
 
 use crate::{
@@ -29,7 +30,7 @@ impl Approvals {
 
     /// Notes changes that were stored.
     pub(crate) fn note(&self, changes: &[ApprovalChange]) {
-        let asks = |change: &ApprovalChange| matches!(change, ApprovalChange::Asked(approval) if approval.state == ApprovalState::Waiting);
+        let asks = |change: &ApprovalChange| matches!(change, ApprovalChange::Asked { approval, .. } if approval.state == ApprovalState::Waiting);
         if changes.iter().any(asks) {
             self.asked.notify_one();
         }
@@ -47,6 +48,11 @@ impl Approvals {
     /// The first approvals that match `filter`.
     pub(crate) async fn list(&self, filter: ApprovalFilter) -> Result<Vec<Approval>, StoreError> {
         self.store.approvals(filter, PAGE).await
+    }
+
+    /// The whole of what was asked for, if there is more of it and it was kept.
+    pub(crate) async fn whole(&self, approval: &Approval) -> Result<Option<ApprovalRequest>, StoreError> {
+        if approval.has_whole { self.store.whole_request(approval.id).await } else { Ok(None) }
     }
 
     pub(crate) async fn get(&self, id: ApprovalId) -> Result<Option<Approval>, StoreError> {

@@ -52,18 +52,21 @@ fn digest_of(whole: &Value) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(whole.to_string())[..16])
 }
 
-/// A request as it is stored and shown: the action on one line, and all of bounded length. Where this changes the request, the action ends
-/// with a digest of the whole request, so that the stored form of two requests is the same only if the requests are.
+/// How many bytes are kept of the [whole] of a request.
+const MOST_WHOLE: usize = 64 << 10;
+
+/// A request as it is stored and shown: the action on one line, and all of bounded length: details have their beginning and their end.
+/// Where this changes the request, the action ends with a digest of the whole request, so that the stored form of two requests is the
+/// same only if the requests are.
 pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
     if let Some(choices) = &request.choices {
         return question_as_stored(request, choices);
     }
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>().trim_end().to_owned();
-    let optional = |text: Option<&str>, most| text.map(|text| short(text, most)).filter(|text| !text.is_empty());
     let stored = ApprovalRequest {
         action: excerpt(&request.action, MOST_ACTION),
-        details: optional(request.details.as_deref(), MOST_DETAILS),
-        kind: optional(request.kind.as_deref(), MOST_KIND),
+        details: request.details.as_deref().map(|text| shown_details(text.trim())).filter(|text| !text.is_empty()),
+        kind: request.kind.as_deref().map(|text| short(text, MOST_KIND)).filter(|text| !text.is_empty()),
         choices: None,
     };
     if stored == *request {
@@ -74,10 +77,16 @@ pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
     ApprovalRequest { action: format!("{} ({digest})", excerpt(action, MOST_BEFORE_DIGEST)), ..stored }
 }
 
+/// The request itself, if its [stored form](as_stored) is another one and it is not too large to be kept: for who decides on it.
+pub(crate) fn whole(request: &ApprovalRequest) -> Option<ApprovalRequest> {
+    let ApprovalRequest { action, details, kind, choices } = request;
+    let size = [Some(action), details.as_ref(), kind.as_ref()].into_iter().flatten().map(String::len).sum::<usize>();
+    (size <= MOST_WHOLE && choices.is_none() && as_stored(request) != *request).then(|| request.clone())
+}
+
 /// Details as an approver reads them: of a long text the beginning, the end, and how much is missing between them. At most as many
 /// characters as are stored.
-#[must_use]
-pub fn shown_details(text: &str) -> String {
+fn shown_details(text: &str) -> String {
     let length = text.chars().count();
     if length <= MOST_DETAILS {
         return text.to_owned();
@@ -98,7 +107,8 @@ pub(crate) fn left_out(details: &str) -> Option<usize> {
 
 /// Whether more was asked for than is [stored](as_stored): the action ends with a digest of it. An agent that writes one itself is
 /// taken at its word.
-pub(crate) fn is_shortened(request: &ApprovalRequest) -> bool {
+#[must_use]
+pub fn is_shortened(request: &ApprovalRequest) -> bool {
     let digest = request.action.rsplit_once(" (").and_then(|(_, digest)| digest.strip_suffix(')'));
     let is_of_digest = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     digest.is_some_and(|digest| digest.len() == DIGEST && digest.chars().all(is_of_digest))
@@ -114,12 +124,20 @@ mod tests {
         ApprovalRequest { action: action.to_owned(), details: details.map(str::to_owned), kind: None, choices: None }
     }
 
+    /// Details that differ where they are cut.
+    fn middle(differs: &str) -> String {
+        let side = "x".repeat(3000);
+        format!("{side}{differs}{side}")
+    }
+
     /// What was approved for one must not be approved for the other.
     #[rstest]
     #[case::lines(request("rm a\nb", None), request("rm a b", None))]
     #[case::length(request(&"x".repeat(301), None), request(&"x".repeat(302), None))]
     #[case::details(request("rm a", Some(&"x".repeat(2001))), request("rm a", Some(&"x".repeat(2000))))]
     #[case::blanks(request("rm  a", None), request("rm a", None))]
+    #[case::middle(request("rm a", Some(&middle("1"))), request("rm a", Some(&middle("2"))))]
+    #[case::shown(request("rm a", Some(&middle("1"))), request("rm a", Some(&shown_details(&middle("1")))))]
     fn two_requests_are_stored_differently(#[case] one: ApprovalRequest, #[case] other: ApprovalRequest) {
         assert_ne!(as_stored(&one), as_stored(&other));
     }
@@ -211,6 +229,15 @@ mod tests {
     fn a_short_request_is_stored_as_it_is() {
         let short = request("pay the rent", Some("to Grace"));
 
-        assert_eq!(as_stored(&short), short);
+        assert_eq!((as_stored(&short), whole(&short)), (short, None));
+    }
+
+    #[rstest]
+    #[case::details(request("pay", Some(&"x".repeat(MOST_WHOLE - 3))), true)]
+    #[case::too_long(request("pay", Some(&"x".repeat(MOST_WHOLE - 2))), false)]
+    #[case::action(request(&"x".repeat(301), None), true)]
+    fn the_whole_of_a_request_is_kept_up_to_a_size(#[case] request: ApprovalRequest, #[case] is_kept: bool) {
+        assert_eq!(whole(&request), is_kept.then(|| request.clone()));
+        assert_eq!(whole(&as_stored(&request)), None);
     }
 }

@@ -66,7 +66,10 @@ use crate::{
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
     ports::{AgentError, RunEnd, RunEvent, RunEvents, SendResult, SharedClock, StoreError},
-    questions::{approvals::MOST_WAITING, request::as_stored},
+    questions::{
+        approvals::MOST_WAITING,
+        request::{as_stored, whole},
+    },
     schedules::Calendar,
     shown::visibility,
 };
@@ -180,12 +183,13 @@ impl Worker {
                 | RunResult::GatewayStopped => {}
             }
         }
-        let mut at_once = None;
+        let (mut at_once, mut whole) = (None, None);
         let (end, detail, event) = match result {
             RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
-                let outcome = bounded(outcome);
+                let (outcome, all) = bounded(outcome);
+                whole = all;
                 let (end, detail) = describe(&outcome);
                 if left.is_none() {
                     at_once = self.decided_at_once(&outcome, turn, run).await;
@@ -244,7 +248,7 @@ impl Worker {
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
         let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
-        let trigger = Trigger::RunEnded { end: run_end, remark, at_once, title };
+        let trigger = Trigger::RunEnded { end: run_end, remark, at_once, whole, title };
         match event {
             Some(event) => self.ledger.decide_until_stored(turn, event, trigger).await.is_some(),
             // The guard decided on the turn when the run was stopped.
@@ -597,18 +601,19 @@ fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>)
 }
 
 /// An outcome whose request for an approval is short enough to be decided in a chat, whose note is one, and whose files are the
-/// agent's.
-fn bounded(outcome: Outcome) -> Outcome {
+/// agent's. With it: the whole of the request, if there is more of it.
+fn bounded(outcome: Outcome) -> (Outcome, Option<ApprovalRequest>) {
     let short = |text: &str, most| text.trim().chars().take(most).collect::<String>();
-    match outcome {
-        Outcome::Approval(request) => Outcome::Approval(as_stored(&request)),
+    let outcome = match outcome {
+        Outcome::Approval(request) => return (Outcome::Approval(as_stored(&request)), whole(&request)),
         Outcome::Defer { note, due } => Outcome::Defer { note: note.map(|note| short(&note, MOST_NOTE)), due },
         Outcome::Reply(mut reply) => {
             drop_references(&mut reply.attachments);
             Outcome::Reply(reply)
         }
         outcome => outcome,
-    }
+    };
+    (outcome, None)
 }
 
 /// The `end` and the `detail` of an outcome, as a run's record holds them.

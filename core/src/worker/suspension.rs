@@ -19,7 +19,7 @@ use crate::{
     ledger::trigger::Trigger,
     model::{AgentApproval, ApprovalState, TurnRecord},
     ports::StoreError,
-    questions::request::as_stored,
+    questions::request::{as_stored, whole},
 };
 
 /// Why a question to a person is not asked.
@@ -34,16 +34,17 @@ impl Worker {
         request: ApprovalRequest,
         answer: Answer,
     ) -> Option<Question> {
-        let request = as_stored(&request);
+        let (request, whole) = (as_stored(&request), whole(&request));
         if request.choices.is_some() && !may_be_asked(&turn.event) {
             let _ = answer.send(Err(NOBODY_TO_ASK.to_owned()));
             return None;
         }
         let at_once = self.decided_at_once(&Outcome::Approval(request.clone()), turn, run).await;
-        let (event, trigger) = match at_once {
-            Some(at_once) => (Event::SuspendedByRule(request.clone()), Trigger::Asked { at_once, run: run.number }),
-            None => (Event::Suspended(request.clone()), Trigger::Event),
+        let event = match at_once {
+            Some(_) => Event::SuspendedByRule(request.clone()),
+            None => Event::Suspended(request.clone()),
         };
+        let trigger = Trigger::Asked { at_once, whole, run: run.number };
         let decided = self.ledger.decide_until_stored(turn, event, trigger).await;
         let is_asked = decided.is_some_and(|decided| decided.asked);
         let told = match at_once {

@@ -6,7 +6,6 @@ use rejoinder_core::{
     Quote, Resend, SeedPerson, Sender, TurnId,
     conformance::scripted::{Script, ScriptEnd, capabilities},
     explain::explain,
-    shown_details,
     store::{Approval, ApprovalFilter, AuditFilter, Handler},
 };
 use rstest::rstest;
@@ -134,6 +133,7 @@ async fn a_turn_waits_until_an_approver_says_yes() {
 )]
 #[case::acp("run a | b", "{}", "acp.execute", "`run a | b`", "A permission.\n\n```\n{}\n```")]
 #[case::own("pay", "**now**", "bank.pay", "pay", "It says:\n\n```\n**now**\n```")]
+#[case::turned("pay \u{202e}now", "{}", "acp.execute", "`pay \\u{202e}now`", "A permission.\n\n```\n{}\n```")]
 #[tokio::test]
 async fn an_approver_reads_a_request_as_it_is(
     #[case] action: &'static str,
@@ -149,24 +149,40 @@ async fn an_approver_reads_a_request_as_it_is(
 
     let told = format!("main wants {shown} for ada (test.main): pay\n\n{rest}");
     assert_eq!(gateway.visible(&chat("grace"))[1..], [told]);
+    assert_eq!(gateway.visible(&chat("ada")), [format!("Waits for a yes: {shown}")]);
     gateway.advance(secs(WEEK + 10)).await;
-    let expired = format!("Nobody answered: main wants {shown} for ada (test.main): pay");
+    let expired = format!("Nobody answered: {shown}");
     assert_eq!(gateway.visible(&chat("grace")).last(), Some(&expired));
     gateway.at_rest().await;
 }
 
+/// What is missing in the message is kept for approvers, unless it is too long.
 #[rstest]
-#[case::cut(shown_details(&"x".repeat(5_000)), "3100 are missing.")]
-#[case::stored("x".repeat(5_000), "Some may be missing.")]
+#[case::kept(5_000, "3100 are missing.\n\nAll of {id}.", true)]
+#[case::too_long(70_000, "68100 are missing.\n\nSome may be missing.", false)]
 #[tokio::test]
-async fn an_approver_reads_that_a_request_is_not_shown_whole(#[case] details: String, #[case] note: &str) {
-    let gateway =
-        known(setup().agent("main", move |turn| asks(turn, "pay", details.clone(), "bank.pay")), &["grace"]).await;
+async fn an_approver_reads_that_a_request_is_not_shown_whole(
+    #[case] length: usize,
+    #[case] note: &str,
+    #[case] is_kept: bool,
+) {
+    let details = "x".repeat(length);
+    let asking = {
+        let details = details.clone();
+        move |turn: &AgentTurn| asks(turn, "pay", details.clone(), "bank.pay")
+    };
+    let gateway = known(setup().agent("main", asking), &["grace"]).await;
 
     gateway.receives(says("ada", "pay")).await;
 
     let told = gateway.visible(&chat("grace"));
-    assert!(told[1].ends_with(&format!("\n```\n\n{note}")), "{told:?}");
+    let id = approvals(&gateway).await[0].id;
+    assert!(told[1].ends_with(&format!("\n```\n\n{}", note.replace("{id}", &id.to_string()))), "{told:?}");
+    let operations = gateway.engine().operations();
+    let (approval, whole) = operations.approval(id, |_| true).await.expect("it is read").expect("it is there");
+    assert_eq!(whole.and_then(|whole| whole.details), is_kept.then_some(details));
+    assert!(approval.request.details.is_some_and(|details| details.chars().count() <= 2_000));
+    assert!(operations.approval(id, |_| false).await.expect("it is read").is_none());
     gateway.receives(says("grace", "Do not")).await;
     gateway.at_rest().await;
 }
@@ -298,7 +314,7 @@ async fn what_nobody_decides_counts_as_a_no() {
         gateway.advance(secs(10)).await;
 
         assert_eq!(gateway.visible(&chat("ada")), ["expired None None"]);
-        assert_eq!(gateway.visible(&chat("grace"))[2..], [format!("Nobody answered: {WISH}")]);
+        assert_eq!(gateway.visible(&chat("grace"))[2..], ["Nobody answered: pay the rent"]);
         assert_eq!(audit(&gateway).await, [by("gateway", "expire_action")]);
         gateway.receives(says("grace", "Do it")).await;
         assert_eq!(audit(&gateway).await.len(), 1);

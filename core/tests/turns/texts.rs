@@ -101,7 +101,7 @@ const OF_DIGESTS: [(&str, &str); 18] = [
 pub(crate) const GIVEN_UP: &str = "No answer comes.";
 
 /// What is told about approvals.
-const OF_APPROVALS: [(&str, &str); 21] = [
+const OF_APPROVALS: [(&str, &str); 22] = [
     ("status_question", "Your answer for {time}: {text}"),
     ("status_approval", "Approval for {time}: {text}"),
     ("given_up", GIVEN_UP),
@@ -112,6 +112,7 @@ const OF_APPROVALS: [(&str, &str); 21] = [
     ("approval_own", "It says:"),
     ("approval_cut", "{count} are missing."),
     ("approval_shortened", "Some may be missing."),
+    ("approval_whole", "All of {id}."),
     ("approval_approve", "Do it"),
     ("approval_decline", "Do not"),
     ("approval_approved", "Yes to {action}."),

@@ -21,12 +21,34 @@ export function approvals(view) {
     load: () => get("approvals", { state: "all" }, view.signal),
     render({ items }) {
       const found = items.filter(({ state }) => state !== "waiting").slice(0, SHOWN);
-      return found.length ? decidedTable(found) : empty("Nothing was decided yet.");
+      return found.length ? decidedTable(view, found) : empty("Nothing was decided yet.");
     },
   });
   const refresh = () => Promise.all([waiting.refresh(), decided.refresh()]);
   show(view.main, heading("Approvals"), waiting.element, decided.element);
   keepFresh(refresh, { signal: view.signal, topics: ["approval.", "operator."], every: 15_000 });
+}
+
+const block = (label, text) => make("pre", { tabIndex: 0, attributes: { role: "region", "aria-label": label } }, revealed(text));
+
+/** The whole of what the agent asks, read when it is opened: lists do not have it. */
+function whole(view, { id, is_shortened: isShortened, has_whole: isKept }) {
+  if (!isShortened || !view.mayChange) return null;
+  if (!isKept) return make("p", { className: "quiet" }, "The agent asks with more than that. It is not kept: it was too long, or it is sealed.");
+  const body = make("div", { data: { own: "" } });
+  const fold = make("details", { data: { key: `whole ${id}` } }, make("summary", {}, "All of it"), body);
+  async function fill() {
+    show(body, make("p", { className: "loading" }, "Loading…"));
+    try {
+      const { whole: found } = await get(`approvals/${encodeURIComponent(id)}`, {}, view.signal);
+      show(body, found ? [block("The whole action", found.action), found.details && block("The whole of what it is about", found.details)] : make("p", { className: "quiet" }, "It is not kept any more."));
+    } catch (problem) {
+      if (view.signal.aborted || problem.isSignedOut) return;
+      show(body, make("p", { className: "failure" }, `${problem.message} `, button("Try again", fill, "quiet-button")));
+    }
+  }
+  fold.addEventListener("toggle", () => fold.open && !body.querySelector("pre") && fill());
+  return fold;
 }
 
 function card(view, approval, refresh) {
@@ -36,11 +58,12 @@ function card(view, approval, refresh) {
     "article",
     { className: "card", data: { key: id } },
     make("h3", { dir: "auto" }, revealed(action)),
-    details && make("pre", { tabIndex: 0, attributes: { role: "region", "aria-label": "What it is about" } }, revealed(details)),
+    details && block("What it is about", details),
+    whole(view, approval),
     facts([
       ["Agent", agent],
       ["Kind", kind && make("code", {}, revealed(kind))],
-      ["For", `${person} on ${channel}`],
+      ["For", `${revealed(person)} on ${channel}`],
       ["Asked", time(approval.asked_at)],
       ["Expires", approval.expires_at && time(approval.expires_at)],
       ["Turn", link(`/admin/turns/${turn}`, "What was said")],
@@ -54,7 +77,7 @@ const NOTE = { name: "note", label: "Note", hint: "The agent is told it, and it 
 const decide = ({ id, agent, action, person }, approves) =>
   operate({
     title: approves ? "Approve this?" : "Decline this?",
-    text: `${agent} wants to do this for ${person}: ${revealed(action)}`,
+    text: `${agent} wants to do this for ${revealed(person)}: ${revealed(action)}`,
     action: approves ? "Approve" : "Decline",
     isDanger: !approves,
     path: `approvals/${encodeURIComponent(id)}/${approves ? "approve" : "decline"}`,
@@ -66,16 +89,16 @@ const TONES = { approved: "good", declined: "bad", expired: "warn", dropped: "qu
 
 const WHY = { expired: "Nobody decided in time.", dropped: "The turn ended before." };
 
-const decidedTable = (items) =>
+const decidedTable = (view, items) =>
   table(
     "Decided",
     [
-      { name: "Action", className: "main-cell", cell: ({ action, turn_id: turn }) => link(`/admin/turns/${turn}`, revealed(action)) },
+      { name: "Action", className: "main-cell", cell: (approval) => [link(`/admin/turns/${approval.turn_id}`, revealed(approval.action)), whole(view, approval)] },
       { name: "Decision", cell: ({ state, note }) => [badge([capital(state), TONES[state] ?? "quiet"]), (note ?? WHY[state]) && make("span", { className: "why" }, note ?? WHY[state])] },
       { name: "By", cell: ({ decided_by: by }) => by ?? "–" },
       { name: "When", cell: ({ decided_at: at, asked_at: asked }) => time(at ?? asked) },
       { name: "Agent", cell: ({ agent }) => agent },
-      { name: "For", cell: ({ person, channel }) => `${person} on ${channel}` },
+      { name: "For", cell: ({ person, channel }) => `${revealed(person)} on ${channel}` },
     ],
     items,
     ({ id }) => id,

@@ -7,7 +7,7 @@ use super::{
     global::Global,
     listing::{table, text},
     options::Printing,
-    running::RunningGateway,
+    running::{RunningGateway, path_part},
 };
 use crate::console::{failure::Failure, output};
 
@@ -15,6 +15,9 @@ use crate::console::{failure::Failure, output};
 pub(super) enum ApprovalsCommand {
     /// List what agents ask approval for
     List(List),
+    /// Show one, with the whole of what the agent asks
+    #[command(after_help = "Example:\n  rejoinder approvals show 0190a1b2-…")]
+    Show(Show),
     /// Approve it: the agent runs again, and is told so
     #[command(after_help = APPROVE_HELP)]
     Approve(Decide),
@@ -36,6 +39,14 @@ pub(super) struct List {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The approval's id
+    id: String,
+    #[command(flatten)]
+    printing: Printing,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Decide {
     /// The approval's id
     id: String,
@@ -51,6 +62,10 @@ impl ApprovalsCommand {
             Self::List(List { all, printing }) => {
                 let path = if *all { "approvals?state=all" } else { "approvals" };
                 return printing.print_from(&gateway, path, lines).await;
+            }
+            Self::Show(Show { id, printing }) => {
+                let path = format!("approvals/{}", path_part(id));
+                return printing.print_from(&gateway, &path, shown).await;
             }
             Self::Approve(it) => (it, "approve", "Approved: the agent runs again."),
             Self::Decline(it) => (it, "decline", "Declined: the agent runs again, and is told so."),
@@ -72,6 +87,35 @@ fn lines(approvals: &Value) -> String {
     table(approvals, ("No agent asks for approval.", hint), heads, row)
 }
 
+fn shown(approval: &Value) -> String {
+    let whole = if approval["whole"].is_object() { &approval["whole"] } else { approval };
+    let state = match (text(&approval["state"]), text(&approval["decided_by"])) {
+        (state, by) if by.is_empty() => state,
+        (state, by) => format!("{state} by {by}"),
+    };
+    let facts = [
+        ("Agent", text(&approval["agent"])),
+        ("For", format!("{} ({})", text(&approval["person"]), text(&approval["channel"]))),
+        ("Turn", text(&approval["turn_id"])),
+        ("Kind", text(&whole["kind"])),
+        ("State", state),
+        ("Until", text(&approval["expires_at"])),
+        ("Note", text(&approval["note"])),
+    ];
+    let facts = facts.iter().filter(|(_, value)| !value.is_empty());
+    let facts: Vec<_> = facts.map(|(name, value)| format!("{name}: {}", output::excerpt(value, 200))).collect();
+    // Set in, so that no line of it looks like one of the gateway's.
+    let said = |part: &str, title: &str| {
+        let lines: Vec<_> = text(&whole[part]).lines().map(|line| format!("  {line}")).collect();
+        (!lines.is_empty()).then(|| format!("{title}:\n{}", lines.join("\n")))
+    };
+    let is_cut = approval["is_shortened"] == true && !approval["whole"].is_object();
+    let cut =
+        is_cut.then(|| "The agent asked with more than that: it was too long to be kept, or it is sealed.".to_owned());
+    let parts = [Some(facts.join("\n")), said("action", "Action"), said("details", "Details"), cut];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,5 +134,30 @@ mod tests {
              To decide: rejoinder approvals approve ID, or decline ID"
         );
         assert_eq!(lines(&json!({ "items": [] })), "No agent asks for approval.");
+    }
+
+    #[test]
+    fn one_is_shown_whole_or_it_is_said_that_it_is_not() {
+        let mut approval = json!({
+            "id": "7", "state": "approved", "agent": "main", "person": "Ada", "channel": "telegram.main", "turn_id": "8",
+            "action": "Send (abc)", "details": "cut", "kind": null, "expires_at": null, "note": null, "decided_by": "Bob",
+            "is_shortened": true, "whole": { "action": "Send", "details": "all\nState: declined", "kind": "mail.send" },
+        });
+        let facts = "Agent: main\nFor: Ada (telegram.main)\nTurn: 8\n";
+        assert_eq!(
+            shown(&approval),
+            format!(
+                "{facts}Kind: mail.send\nState: approved by Bob\n\nAction:\n  Send\n\nDetails:\n  all\n  State: declined"
+            )
+        );
+
+        approval["whole"] = Value::Null;
+        assert_eq!(
+            shown(&approval),
+            format!(
+                "{facts}State: approved by Bob\n\nAction:\n  Send (abc)\n\nDetails:\n  cut\n\n\
+                The agent asked with more than that: it was too long to be kept, or it is sealed."
+            )
+        );
     }
 }

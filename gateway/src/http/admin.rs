@@ -86,7 +86,7 @@ macro_rules! for_operators {
             turns::cancel turns::retry turns::hold turns::resume messages::send deliveries::try_now
             schedules::add schedules::remove schedules::run schedules::pause schedules::resume
             channels::pause channels::resume channels::try_now
-            pairings::approve pairings::decline approvals::approve approvals::decline people::revoke
+            pairings::approve pairings::decline approvals::show approvals::approve approvals::decline people::revoke
             errors::acknowledge errors::mute errors::unmute
             dead_letters::retry dead_letters::redirect dead_letters::discard dead_letters::retry_all dead_letters::discard_all
         }

@@ -9,7 +9,9 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    drop table whole_requests;
     drop table reactions;
+    alter table approvals drop column choices;
     alter table sessions drop column title;
     alter table runs drop column holder;
     drop table file_uses;

@@ -6,7 +6,7 @@ mod tests;
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentTurn, ApprovalRequest, RunEvents, shown_details};
+use rejoinder_core::{AgentTurn, ApprovalRequest, RunEvents};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -181,5 +181,5 @@ fn request(tool: &str, kind: &str, arguments: &Map<String, Value>) -> ApprovalRe
     let written = serde_json::to_string_pretty(arguments).expect("JSON serialises to JSON");
     let digest = hex::encode(&Sha256::digest(&written)[..16]);
     let action = format!("Call {tool} ({digest})");
-    ApprovalRequest { action, details: Some(shown_details(&written)), kind: Some(kind.to_owned()), choices: None }
+    ApprovalRequest { action, details: Some(written), kind: Some(kind.to_owned()), choices: None }
 }

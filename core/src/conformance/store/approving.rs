@@ -37,9 +37,22 @@ fn approval(turn: TurnId, action: &str, seconds: u64) -> Approval {
         decided_at: None,
         decided_by: None,
         note: None,
+        has_whole: false,
         given_to: None,
         told: Vec::new(),
     }
+}
+
+fn asking(asked: &Approval) -> ApprovalChange {
+    ApprovalChange::Asked { approval: Box::new(asked.clone()), whole: None }
+}
+
+/// A turn's agent asks with more than is decided on.
+pub(super) fn asking_with_more(turn: TurnId) -> (Approval, ApprovalRequest, ApprovalChange) {
+    let asked = Approval { has_whole: true, ..approval(turn, "pay", 1) };
+    let whole = ApprovalRequest { details: Some("x".repeat(10_000)), ..asked.request.clone() };
+    let change = ApprovalChange::Asked { approval: Box::new(asked.clone()), whole: Some(whole.clone()) };
+    (asked, whole, change)
 }
 
 fn changing(change: ApprovalChange) -> Transition {
@@ -76,8 +89,8 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let (first, second) = (approval(turn.id, "pay", 1), approval(turn.id, "pay again", 2));
-    done(&*store, changing(ApprovalChange::Asked(Box::new(first.clone())))).await;
-    done(&*store, changing(ApprovalChange::Asked(Box::new(second.clone())))).await;
+    done(&*store, changing(asking(&first))).await;
+    done(&*store, changing(asking(&second))).await;
     subject.reopen().await;
     let store = subject.store();
     assert_eq!(read(&*store, ApprovalFilter::Waiting).await, [first.clone(), second.clone()]);
@@ -107,13 +120,31 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     assert_eq!(store.approvals_for(&turn.address.channel, &sender, 10).await.expect("approvals are counted"), 0);
 }
 
+/// The whole of a request is read by itself. That it goes with its turn, the checks of removing rows see.
+pub async fn the_whole_of_a_request_is_kept_beside_it(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let (asked, whole, change) = asking_with_more(turn.id);
+    let short = approval(turn.id, "pay again", 2);
+    for change in [change, asking(&short)] {
+        done(&*store, changing(change)).await;
+    }
+    subject.reopen().await;
+    let store = subject.store();
+
+    let wholes = [asked.id, short.id].map(|id| store.whole_request(id));
+    assert_eq!(read(&*store, ApprovalFilter::Latest).await, [short, asked]);
+    let [first, second] = wholes;
+    assert_eq!([first.await.expect("it is read"), second.await.expect("it is read")], [Some(whole), None]);
+}
+
 /// An approval is given to one run, of the agent that asked for it.
 pub async fn an_approval_is_given_to_one_run(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let (yes, no) = (approval(turn.id, "pay", 1), approval(turn.id, "pay more", 2));
     for (asked, state) in [(&yes, ApprovalState::Approved), (&no, ApprovalState::Declined)] {
-        done(&*store, changing(ApprovalChange::Asked(Box::new(asked.clone())))).await;
+        done(&*store, changing(asking(&asked))).await;
         let (id, by) = (asked.id, "Grace".to_owned());
         done(&*store, changing(ApprovalChange::Decided { id, state, at: at(3), by, note: None })).await;
     }
@@ -134,7 +165,7 @@ pub async fn an_approval_is_given_to_one_run(subject: &mut impl Subject) {
 
     let last = approval(turn.id, "pay at once", 4);
     let last = Approval { state: ApprovalState::Approved, given_to: Some(3), ..last };
-    done(&*store, changing(ApprovalChange::Asked(Box::new(last)))).await;
+    done(&*store, changing(asking(&last))).await;
     commit(&*store, back(4)).await;
     assert_eq!(given().await, [Some(3), None, Some(3)], "another run has it");
     done(&*store, back(3)).await;
@@ -146,7 +177,7 @@ pub async fn an_approval_knows_who_was_told(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let asked = approval(turn.id, "pay", 1);
-    done(&*store, changing(ApprovalChange::Asked(Box::new(asked.clone())))).await;
+    done(&*store, changing(asking(&asked))).await;
     let person = PersonId::new(START);
     for _ in 0..2 {
         let event = said(&chat("grace"), "a notice");

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use rejoinder_guard::{Event, Reply};
 
 use super::{
+    approving::asking_with_more,
     reacting::reacts,
     subject::Subject,
     turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, new_session, new_turn, said},
@@ -104,6 +105,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     let delivery = turn.answer(&*store, "x").await;
     let (number, handler) = (1, main());
     let bytes = b"a file".to_vec();
+    let (approval, _, asked) = asking_with_more(turn.id);
     let file = NewFile { file: StoredFile::of(&bytes), bytes: Some(bytes.into()) };
     let along = Transition {
         files: vec![TurnFile { turn: turn.id, file }],
@@ -111,6 +113,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
         runs_started: vec![RunStart { turn: turn.id, number, handler, node: gone(), at: at(1) }],
         transcript: vec![line(&turn, Speaker::Person), line(&turn, Speaker::Agent)],
         questions: vec![turn.question()],
+        approvals: vec![asked],
         remarks: vec![Remark { turn: turn.id, at: at(2), kind: "recovered".to_owned(), detail: String::new() }],
         ..Transition::default()
     };
@@ -149,6 +152,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
 
     assert!(!is_there(&*store, &turn).await && is_there(&*store, &other).await);
     assert!(store.dossier(turn.id).await.expect("dossiers are read").is_none());
+    assert_eq!(store.whole_request(approval.id).await.expect("it is read"), None);
     assert!(store.view(turn.id).await.expect("views are read").is_none());
     assert!(store.transcript(turn.session, 10).await.expect("transcripts are read").is_empty());
     remove_all(&*store, &ended(), 10).await;

@@ -1,11 +1,13 @@
 //! What agents ask approval for: the list, and the operator's yes or no.
 
 use rejoinder_core::{
-    ApprovalId,
+    ApprovalId, ApprovalRequest, is_shortened,
     store::{Approval, ApprovalFilter},
 };
 
 use super::prelude::*;
+
+const UNKNOWN: &str = "there is no approval with this id";
 
 /// Approvals.
 #[derive(Debug, Serialize, ToSchema)]
@@ -19,6 +21,8 @@ pub(crate) struct ApprovalList {
 item! {
     /// Something that an agent asks approval for.
     pub(crate) ApprovalItem of (approval: Approval) {
+        let is_shortened = is_shortened(&approval.request);
+    } with {
         id: String = approval.id.to_string(),
         /// The turn that waits for it.
         turn_id: String = approval.turn.to_string(),
@@ -28,12 +32,16 @@ item! {
         agent: String = approval.agent.to_string(),
         /// For whom: the name of who wrote, which they chose themselves, or their id.
         person: String = approval.person,
-        /// What it wants to do.
+        /// What it wants to do: one line, of 300 characters at most.
         action: String = approval.request.action,
-        /// What it says about that.
+        /// What it says about that. Of more than 2,000 characters the middle is missing.
         details: Option<String> = approval.request.details,
         /// The kind of action, as the agent names it.
         #[schema(example = "email.send")] kind: Option<String> = approval.request.kind,
+        /// Whether the agent asked with more than that.
+        is_shortened: bool = is_shortened,
+        /// Whether the whole of it is kept: see `GET /admin/api/approvals/{id}`.
+        has_whole: bool = approval.has_whole,
         #[schema(format = DateTime)] asked_at: String = rfc3339(approval.asked_at),
         /// Until when it can be decided; null if a rule has decided it.
         #[schema(format = DateTime)] expires_at: Option<String> = approval.expires_at.map(rfc3339),
@@ -45,6 +53,24 @@ item! {
         decided_by: Option<String> = approval.decided_by,
         /// What they told the agent about it.
         note: Option<String> = approval.note,
+    }
+}
+
+item! {
+    /// An approval, with the whole of what the agent asks.
+    ApprovalDetail of (approval: Approval, whole: Option<ApprovalRequest>) {} with {
+        #[serde(flatten)] item: ApprovalItem = ApprovalItem::of(approval),
+        /// What the agent asks as it asked it, up to 64 KiB; null if the rest says it all, if it was longer, or if the turn is sealed.
+        whole: Option<WholeRequest> = whole.map(WholeRequest::of),
+    }
+}
+
+item! {
+    /// A request for an approval, as the agent made it.
+    WholeRequest of (request: ApprovalRequest) {
+        action: String = request.action,
+        details: Option<String> = request.details,
+        kind: Option<String> = request.kind,
     }
 }
 
@@ -82,6 +108,17 @@ pub(super) async fn list(
     Ok(Json(ApprovalList { items: approvals.into_iter().map(ApprovalItem::of).collect(), next: None }))
 }
 
+/// Shows something that an agent asks approval for, with the whole of it. Needs the role `operator`, as a decision does.
+#[utoipa::path(get, path = "/approvals/{id}", operation_id = "get_approval",
+    params(("id" = String, Path, description = "The approval's id")),
+    responses((status = 200, description = "The approval", body = ApprovalDetail)))]
+pub(super) async fn show(State(app): Shared, caller: Caller, id: Segment) -> Answer<ApprovalDetail> {
+    let id: ApprovalId = parsed(id, UNKNOWN)?;
+    let found = app.engine.operations().approval(id, |channel| caller.may_see(channel)).await?;
+    let (approval, whole) = found.ok_or(ApiError::NotFound(UNKNOWN))?;
+    Ok(Json(ApprovalDetail::of(approval, whole)))
+}
+
 body! {
     /// The body of a decision.
     #[derive(Default)]
@@ -108,7 +145,7 @@ pub(super) async fn decline(app: Shared, id: Segment, operation: Operation<Note>
 }
 
 async fn decide(State(app): Shared, id: Segment, operation: Operation<Note>, approves: bool) -> Empty {
-    let id: ApprovalId = parsed(id, "there is no approval with this id")?;
+    let id: ApprovalId = parsed(id, UNKNOWN)?;
     let actor = operation.actor(operation.body.note.as_deref(), StatusCode::NO_CONTENT, &())?;
     app.engine.operations().decide(id, approves, actor).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -52,6 +52,7 @@ const TABLES: [&str; 29] = [
     "sessions",
     "transcript",
     "turns",
+    "whole_requests",
 ];
 
 /// A query of ended turns that are past their time. ?1: the time for settled turns, ?2: for dead letters.

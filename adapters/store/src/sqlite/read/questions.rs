@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ApprovalRequest, ChannelId, StoreError, Timestamp,
+    ApprovalId, ApprovalRequest, ChannelId, StoreError, Timestamp,
     store::{Approval, ApprovalFilter, AskedQuestion, QuestionFilter, QuestionRecord, QuestionStore},
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::columns::{Columns, readable, record};
+use super::columns::{Columns, one, readable, record};
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
 /// `select` of questions `q`, with the current address of their conversations.
@@ -48,7 +48,8 @@ macro_rules! select_approvals {
     ($rest:literal) => {
         concat!(
             "select a.*, (
-                select json_group_array(hex(n.person_id)) from approval_notices as n where n.approval_id = a.id) as told
+                select json_group_array(hex(n.person_id)) from approval_notices as n where n.approval_id = a.id) as told,
+                exists (select 1 from whole_requests as w where w.approval_id = a.id) as has_whole
             from approvals as a ",
             $rest
         )
@@ -123,6 +124,11 @@ impl QuestionStore for SqliteStore {
         Ok(readable(&rows, "turn_id", approval))
     }
 
+    async fn whole_request(&self, approval: ApprovalId) -> Result<Option<ApprovalRequest>, StoreError> {
+        let sql = "select action, details, kind, null as choices from whole_requests where approval_id = ?";
+        one(&self.readers, sqlx::query(sql).bind(approval.as_uuid()), request).await
+    }
+
     async fn approvals_for(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
         let sql = "
             select count(*) from (
@@ -134,9 +140,13 @@ impl QuestionStore for SqliteStore {
     }
 }
 
+fn request(row: &SqliteRow) -> Result<ApprovalRequest, StoreError> {
+    Ok(record!(row => ApprovalRequest { action, details, kind, choices }))
+}
+
 fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {
     Ok(record!(row => Approval {
-        id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, given_to, told;
-        request: record!(row => ApprovalRequest { action, details, kind, choices }),
+        id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, given_to, told, has_whole;
+        request: request(row)?,
     }))
 }

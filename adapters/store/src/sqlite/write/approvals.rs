@@ -1,7 +1,7 @@
 //! Approvals: the requests, the people that are told, and the decisions.
 
 use rejoinder_core::{
-    ApprovalState, EventKind, StoreError, Timestamp,
+    ApprovalRequest, ApprovalState, EventKind, StoreError, Timestamp,
     store::{Approval, ApprovalChange, NewEvent},
 };
 use rusqlite::params;
@@ -10,7 +10,7 @@ use super::rows::{self, Transaction, insert_into, json};
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> Result<(), StoreError> {
     match change {
-        ApprovalChange::Asked(approval) => ask(transaction, approval),
+        ApprovalChange::Asked { approval, whole } => ask(transaction, approval, whole.as_ref()),
         // One that does not wait any more is an error: the caller reads it again, and decides anew.
         ApprovalChange::Decided { id, state, at, by, note } => {
             let values = params![id.as_uuid(), state.as_str(), at.as_millis(), by, note];
@@ -32,7 +32,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
     }
 }
 
-fn ask(transaction: &Transaction<'_>, approval: &Approval) -> Result<(), StoreError> {
+fn ask(transaction: &Transaction<'_>, approval: &Approval, whole: Option<&ApprovalRequest>) -> Result<(), StoreError> {
     insert_into!(
         transaction,
         approvals {
@@ -53,7 +53,9 @@ fn ask(transaction: &Transaction<'_>, approval: &Approval) -> Result<(), StoreEr
             note: approval.note,
             given_to: approval.given_to,
         }
-    )
+    )?;
+    let Some(ApprovalRequest { action, details, kind }) = whole else { return Ok(()) };
+    insert_into!(transaction, whole_requests { approval_id: approval.id.as_uuid(), action, details, kind })
 }
 
 /// Notes who is told of an approval by the turn that an event has opened.

@@ -194,6 +194,7 @@ const DELETE_TURN: [&str; 22] = [
     "delete from file_uses where turn_id = ?",
     "delete from questions where turn_id = ?",
     "delete from approval_notices where turn_id = ?1 or approval_id in (select id from approvals where turn_id = ?1)",
+    "delete from whole_requests where approval_id in (select id from approvals where turn_id = ?)",
     "delete from approvals where turn_id = ?",
     "delete from runs where turn_id = ?",
     "delete from remarks where turn_id = ?",
