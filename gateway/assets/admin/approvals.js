@@ -95,7 +95,7 @@ const decidedTable = (view, items) =>
     [
       { name: "Action", className: "main-cell", cell: (approval) => [link(`/admin/turns/${approval.turn_id}`, revealed(approval.action)), whole(view, approval)] },
       { name: "Decision", cell: ({ state, note }) => [badge([capital(state), TONES[state] ?? "quiet"]), (note ?? WHY[state]) && make("span", { className: "why" }, note ?? WHY[state])] },
-      { name: "By", cell: ({ decided_by: by }) => by ?? "–" },
+      { name: "By", className: "who", cell: ({ decided_by: by }) => by ?? "–" },
       { name: "When", cell: ({ decided_at: at, asked_at: asked }) => time(at ?? asked) },
       { name: "Agent", cell: ({ agent }) => agent },
       { name: "For", cell: ({ person, channel }) => `${revealed(person)} on ${channel}` },

@@ -2,12 +2,14 @@
 
 import { get } from "./api.js";
 import { operate } from "./dialog.js";
-import { badge, button, facts, link, make, show, table, time } from "./dom.js";
-import { address, agentState, channelState, number, revealed, span } from "./format.js";
+import { badge, button, facts, link, make, show, time } from "./dom.js";
+import { address, agentState, channelState, number, plural, revealed, span } from "./format.js";
 import { keepFresh } from "./live.js";
 import { buttons, empty, heading, list, part } from "./parts.js";
 
 export function channels(view) {
+  const agent = view.params.get("sessions");
+  if (agent) return sessionsOf(view, agent);
   const all = part(view, {
     title: "Channels",
     load: () => get("channels", {}, view.signal),
@@ -16,15 +18,12 @@ export function channels(view) {
   const agents = part(view, {
     title: "Agents",
     load: () => get("agents", {}, view.signal),
-    render: ({ items }) => (items.length ? [make("p", { className: "quiet" }, "The figures are those of the last 24 hours."), agentTable(items)] : empty("No agent is configured.")),
+    render: ({ items }) => (items.length ? [make("p", { className: "quiet" }, "The figures are those of the last 24 hours."), make("div", { className: "cards" }, items.map(agentCard))] : empty("No agent is configured.")),
   });
   agents.element.id = "agents";
-  const chosen = view.params.get("sessions");
-  const sessions = chosen && sessionList(view, chosen);
-  show(view.main, heading("Channels and agents"), all.element, agents.element, sessions && sessions.element);
-  if (sessions) sessions.element.scrollIntoView();
+  show(view.main, heading("Channels and agents"), all.element, agents.element);
   if (location.hash === "#agents") agents.element.scrollIntoView();
-  keepFresh(() => Promise.all([all.refresh(), agents.refresh(), sessions && sessions.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
+  keepFresh(() => Promise.all([all.refresh(), agents.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
 }
 
 const isWell = ({ live, sends }) => live && sends;
@@ -83,39 +82,44 @@ const budget = ({ tokens, estimated_tokens: estimated, tokens_per_day: most, cos
 const sessionName = ({ session_id: id, name, title }) => [name && [make("strong", {}, revealed(name)), " "], title && make("q", { dir: "auto" }, revealed(title)), make("span", { className: "words" }, make("code", {}, id))];
 
 /** The sessions that an agent remembers by itself. */
-const sessionList = (view, agent) =>
-  list(view, {
-    title: `Sessions of ${agent}`,
+function sessionsOf(view, agent) {
+  const all = list(view, {
+    title: "Newest first",
     path: `agents/${encodeURIComponent(agent)}/sessions`,
     columns: [
       { name: "Session", className: "main-cell", cell: sessionName },
-      { name: "Whose", cell: ({ person }) => (person ? revealed(person) : "its conversation’s") },
+      { name: "Whose", className: "who", cell: ({ person }) => (person ? revealed(person) : "The conversation’s") },
       { name: "Began in", cell: (session) => link(`/admin/conversations/${session.conversation_id}`, address(session)) },
       { name: "Began", cell: ({ started_at: at }) => time(at) },
       { name: "Last used", cell: ({ used_at: at }) => (at ? time(at) : "–") },
-      { name: "Id of the agent’s own", cell: ({ has_own_id: has }) => (has ? "Yes" : "No") },
+      { name: "Own id", cell: ({ has_own_id: has }) => (has ? "Yes" : "No") },
     ],
     key: ({ session_id: id }) => id,
     none: () => "The agent remembers no session by itself.",
   });
+  show(view.main, make("p", { className: "back" }, link("/admin/channels#agents", "All channels and agents")), heading(`Sessions of ${agent}`), all.element);
+  keepFresh(all.refresh, { signal: view.signal, topics: ["agent.", "turn.settled"], pause: 3_000, every: 15_000 });
+}
 
-const agentTable = (agents) =>
-  table(
-    "Agents",
-    [
-      { name: "Agent", className: "main-cell", cell: ({ name, is_default: isDefault, description, members }) => [link(`/admin/turns?agent=${encodeURIComponent(name)}`, make("strong", {}, name)), make("span", { className: "words" }, `${description}${isDefault ? ". The default" : ""}`), members?.length > 0 && make("ul", {}, ...members.map(member))] },
-      { name: "State", cell: (agent) => [badge(agentState(agent)), make("span", { className: "why" }, agent.error, agent.failing_since && [" First ", time(agent.failing_since)])] },
-      { name: "Runs now", cell: ({ running }) => number(running) },
-      { name: "Turns that wait", cell: ({ waiting }) => number(waiting) },
-      { name: "Runs that failed", cell: share },
-      { name: "Half within", cell: ({ runs, p50_ms: p50 }) => (runs ? span(p50) : "–") },
-      { name: "95 % within", cell: ({ runs, p95_ms: p95 }) => (runs ? span(p95) : "–") },
-      { name: "Tokens read", cell: ({ input_tokens: tokens }) => number(tokens) },
-      { name: "Tokens written", cell: ({ output_tokens: tokens }) => number(tokens) },
-      ...(agents.some(({ sessions }) => sessions) ? [{ name: "Sessions of its own", cell: ({ name, sessions }) => (sessions ? link(`/admin/channels?sessions=${encodeURIComponent(name)}`, number(sessions)) : "–") }] : []),
-      ...(agents.some(({ cost }) => cost) ? [{ name: "Cost", cell: ({ cost }) => (cost ? money(cost) : "–") }] : []),
-      ...(agents.some((agent) => agent.budget) ? [{ name: "Budget of today", cell: (agent) => (agent.budget ? budget(agent.budget) : "–") }] : []),
-    ],
-    agents,
-    ({ name }) => name,
+/** What an agent did, and what it cost; of the last 24 hours. */
+const figures = (agent) => [
+  ["Now", [agent.running > 0 && plural(agent.running, "run"), agent.waiting > 0 && `${plural(agent.waiting, "turn")} waiting`].filter(Boolean).join(", ") || "–"],
+  ["Runs that failed", share(agent)],
+  ["A run takes", agent.runs > 0 && `${span(agent.p50_ms)} for half, ${span(agent.p95_ms)} for 95 %`],
+  ["Tokens", `${number(agent.input_tokens)} read, ${number(agent.output_tokens)} written`],
+  ["Cost", agent.cost && money(agent.cost)],
+  ["Budget of today", agent.budget && budget(agent.budget)],
+  ["Sessions of its own", agent.sessions > 0 && link(`/admin/channels?sessions=${encodeURIComponent(agent.name)}`, number(agent.sessions))],
+];
+
+const agentCard = (agent) =>
+  make(
+    "article",
+    { className: "card", data: { key: agent.name } },
+    make("h3", {}, agent.name, " ", badge(agentState(agent))),
+    make("p", { className: "quiet" }, `${agent.description}${agent.is_default ? ". The default" : ""}`),
+    agent.error && make("p", { className: "problem" }, agent.error, agent.failing_since && [" First ", time(agent.failing_since), "."]),
+    facts(figures(agent)),
+    agent.members?.length > 0 && [make("h4", {}, "Members"), make("ul", { className: "members" }, ...agent.members.map(member))],
+    make("p", { className: "links" }, link(`/admin/turns?agent=${encodeURIComponent(agent.name)}`, "Turns")),
   );
