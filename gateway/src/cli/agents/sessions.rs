@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(super) struct Sessions {
+pub(in crate::cli) struct Sessions {
     /// The agent, as in [agents.main]
     name: String,
     /// The largest number of sessions

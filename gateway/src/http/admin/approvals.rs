@@ -58,7 +58,7 @@ item! {
 
 item! {
     /// An approval, with the whole of what the agent asks.
-    ApprovalDetail of (approval: Approval, whole: Option<ApprovalRequest>) {} with {
+    pub(crate) ApprovalDetail of (approval: Approval, whole: Option<ApprovalRequest>) {} with {
         #[serde(flatten)] item: ApprovalItem = ApprovalItem::of(approval),
         /// What the agent asks as it asked it, up to 64 KiB; null if the rest says it all, if it was longer, or if the turn is sealed.
         whole: Option<WholeRequest> = whole.map(WholeRequest::of),
@@ -67,7 +67,7 @@ item! {
 
 item! {
     /// A request for an approval, as the agent made it.
-    WholeRequest of (request: ApprovalRequest) {
+    pub(crate) WholeRequest of (request: ApprovalRequest) {
         action: String = request.action,
         details: Option<String> = request.details,
         kind: Option<String> = request.kind,
