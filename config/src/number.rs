@@ -11,27 +11,50 @@ use serde::{
     de::{Error, Unexpected, Visitor},
 };
 
+/// Reads a whole number with `number`, or text with `text`. If that returns `None`, the error is "must be {expected}".
+pub fn number_or_text<'de, D, T>(
+    deserializer: D,
+    expected: impl fmt::Display,
+    number: impl FnOnce(i64) -> Option<T>,
+    text: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    struct Either<N, T> {
+        expected: String,
+        number: N,
+        text: T,
+    }
+    impl<V, N: FnOnce(i64) -> Option<V>, T: FnOnce(&str) -> Option<V>> Visitor<'_> for Either<N, T> {
+        type Value = V;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(&self.expected)
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<V, E> {
+            (self.number)(number).ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &&*self.expected))
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
+            (self.text)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &&*self.expected))
+        }
+    }
+    deserializer.deserialize_any(Either { expected: expected.to_string(), number, text })
+}
+
+fn within<const MIN: u32, const MAX: u32>(number: i64) -> Option<u32> {
+    u32::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number))
+}
+
 /// Reads a whole number from `MIN` to `MAX`.
 pub fn between<'de, D, const MIN: u32, const MAX: u32>(deserializer: D) -> Result<u32, D::Error>
 where
     D: Deserializer<'de>,
 {
-    struct Between<const MIN: u32, const MAX: u32>;
-    impl<const MIN: u32, const MAX: u32> Visitor<'_> for Between<MIN, MAX> {
-        type Value = u32;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "a whole number from {MIN} to {MAX}")
-        }
-
-        fn visit_i64<E: Error>(self, number: i64) -> Result<u32, E> {
-            u32::try_from(number)
-                .ok()
-                .filter(|number| (MIN..=MAX).contains(number))
-                .ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
-        }
-    }
-    deserializer.deserialize_any(Between::<MIN, MAX>)
+    let expected = format_args!("a whole number from {MIN} to {MAX}");
+    number_or_text(deserializer, expected, within::<MIN, MAX>, |_| None)
 }
 
 /// As [`between`], but `"off"` is `None`.
@@ -39,24 +62,9 @@ pub(crate) fn between_or_off<'de, D, const MIN: u32, const MAX: u32>(deserialize
 where
     D: Deserializer<'de>,
 {
-    struct BetweenOrOff<const MIN: u32, const MAX: u32>;
-    impl<const MIN: u32, const MAX: u32> Visitor<'_> for BetweenOrOff<MIN, MAX> {
-        type Value = Option<u32>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "a whole number from {MIN} to {MAX}, or \"off\"")
-        }
-
-        fn visit_i64<E: Error>(self, written: i64) -> Result<Option<u32>, E> {
-            let number = u32::try_from(written).ok().filter(|number| (MIN..=MAX).contains(number));
-            number.map(Some).ok_or_else(|| E::invalid_value(Unexpected::Signed(written), &self))
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<Option<u32>, E> {
-            if text == "off" { Ok(None) } else { Err(E::invalid_value(Unexpected::Str(text), &self)) }
-        }
-    }
-    deserializer.deserialize_any(BetweenOrOff::<MIN, MAX>)
+    let expected = format_args!("a whole number from {MIN} to {MAX}, or \"off\"");
+    let number = |number| within::<MIN, MAX>(number).map(Some);
+    number_or_text(deserializer, expected, number, |text| (text == "off").then_some(None))
 }
 
 /// Writes a number; `None` is `"off"`.

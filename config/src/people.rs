@@ -4,15 +4,12 @@
 //! names to the check.
 //! The people whom the operator names, on all channels together, are [`Persons`](crate::Persons).
 
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
 use rejoinder_core::{Access, DirectPolicy, GroupPolicy};
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{Error, Unexpected, Visitor},
-};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::check::Checks;
+use crate::{check::Checks, number::number_or_text};
 
 /// People and groups, by the platform's id or unique name. `*` is everyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -44,26 +41,8 @@ struct Entry(String);
 
 impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct IdOrName;
-        impl Visitor<'_> for IdOrName {
-            type Value = Entry;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an id or a name")
-            }
-
-            fn visit_i64<E: Error>(self, id: i64) -> Result<Entry, E> {
-                Ok(Entry(id.to_string()))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Entry, E> {
-                match text.trim() {
-                    "" => Err(E::invalid_value(Unexpected::Str(""), &self)),
-                    text => Ok(Entry(text.to_owned())),
-                }
-            }
-        }
-        deserializer.deserialize_any(IdOrName)
+        let text = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        number_or_text(deserializer, "an id or a name", |id| Some(id.to_string()), text).map(Self)
     }
 }
 

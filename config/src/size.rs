@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{Error, Unexpected, Visitor},
-};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::number::number_or_text;
 
 /// A size from 1 KiB to 64 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,26 +73,8 @@ impl Serialize for Size {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Size;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a size from \"1 KiB\" to \"64 MiB\"")
-            }
-
-            fn visit_i64<E: Error>(self, bytes: i64) -> Result<Size, E> {
-                u64::try_from(bytes)
-                    .ok()
-                    .and_then(Size::within)
-                    .ok_or_else(|| E::invalid_value(Unexpected::Signed(bytes), &self))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
-                Size::parse(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_any(Bytes)
+        let number = |bytes| u64::try_from(bytes).ok().and_then(Self::within);
+        number_or_text(deserializer, "a size from \"1 KiB\" to \"64 MiB\"", number, Self::parse)
     }
 }
 

@@ -1,17 +1,15 @@
 //! `[channels.discord.<name>]`: a Discord application and its bot, as the operator configured them.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use rejoinder_config::{
     Account, ChannelKeys, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR},
+    number::number_or_text,
     text,
 };
 use rejoinder_core::{GroupPolicy, Rate};
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{Error, Unexpected, Visitor},
-};
+use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
 /// Discord's own REST server.
@@ -132,25 +130,9 @@ struct Server(String);
 
 impl<'de> Deserialize<'de> for Server {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Id;
-        impl Visitor<'_> for Id {
-            type Value = Server;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a server's id such as \"197038439483310086\"")
-            }
-
-            fn visit_i64<E: Error>(self, id: i64) -> Result<Server, E> {
-                let text = id.to_string();
-                if is_id(&text) { Ok(Server(text)) } else { Err(E::invalid_value(Unexpected::Signed(id), &self)) }
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Server, E> {
-                let id = text.trim();
-                if is_id(id) { Ok(Server(id.to_owned())) } else { Err(E::invalid_value(Unexpected::Str(text), &self)) }
-            }
-        }
-        deserializer.deserialize_any(Id)
+        let id = |text: &str| Some(text.trim().to_owned()).filter(|id| is_id(id));
+        let number = |number: i64| id(&number.to_string());
+        number_or_text(deserializer, "a server's id such as \"197038439483310086\"", number, id).map(Self)
     }
 }
 
