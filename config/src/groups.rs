@@ -8,6 +8,7 @@ use rejoinder_core::{
     AgentName, ChannelId, ChatKind, Condition, ConversationRef, GroupPolicy, Language, PolicyChange, QueueMode, Rule,
 };
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::{
     Guard, IdFormat,
@@ -23,24 +24,21 @@ use crate::{
 pub struct Groups(BTreeMap<String, Group>);
 
 /// What differs in a group.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_field_names, reason = "the fields are the keys of the configuration")]
 pub struct Group {
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
+    #[serde(deserialize_with = "text::filled_option")]
     agent: Option<String>,
     /// Which messages are given to the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     group_policy: Option<GroupPolicy>,
     /// The language of people who have not chosen one.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::language_option")]
+    #[serde(deserialize_with = "text::language_option")]
     language: Option<Language>,
     /// What happens to a message that comes while a turn runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueMode>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     soft_deadline: Option<SoftDeadline>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     hard_deadline: Option<HardDeadline>,
     #[serde(skip_serializing_if = "Rungs::is_empty")]
     ladder: Rungs,

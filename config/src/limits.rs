@@ -7,6 +7,7 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected, Visitor},
 };
+use serde_with::skip_serializing_none;
 
 use crate::{
     agents::Agent,
@@ -193,18 +194,14 @@ impl Serialize for Money {
 }
 
 /// Limits; those that are not set are as elsewhere.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SomeLimits {
-    #[serde(skip_serializing_if = "Option::is_none")]
     turns_per_minute: Option<Limit<100_000>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     waiting_turns: Option<Limit<100_000>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     turns_per_day: Option<Limit<1_000_000>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tokens_per_day: Option<Limit<MOST_TOKENS>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cost_per_day: Option<Money>,
 }
 

@@ -7,6 +7,7 @@ use rejoinder_core::{
     WordsTo,
 };
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::{
     alerts::Zone,
@@ -20,29 +21,22 @@ use crate::{
 #[serde(transparent)]
 pub struct Schedules(BTreeMap<String, Schedule>);
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Schedule {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<Time>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     every: Option<Every>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     cron: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     time_zone: Option<Zone>,
     to: Written<Target>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     prompt: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
+    #[serde(default, deserialize_with = "text::filled_option")]
     agent: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     quiet: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     words_to: Option<WordsTo>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<PromptSession>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     digest: bool,

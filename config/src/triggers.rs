@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::{AgentName, ChatKind, Condition, ConversationTrigger, PromptSession, Words, WordsTo};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::{
     check::{Checks, Section},
@@ -22,6 +23,7 @@ const MOST_MESSAGES: u32 = 500;
 #[serde(transparent)]
 pub struct Triggers(BTreeMap<String, Trigger>);
 
+#[skip_serializing_none]
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Trigger {
@@ -31,21 +33,17 @@ struct Trigger {
     conversation: OneOrMore<Address>,
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     chat: OneOrMore<ChatKind>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     after_messages: Option<Messages>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     idle: Option<Pause>,
     #[serde(default)]
     cooldown: Pause,
     #[serde(deserialize_with = "text::filled")]
     prompt: String,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::filled_option")]
+    #[serde(default, deserialize_with = "text::filled_option")]
     agent: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     quiet: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     words_to: Option<WordsTo>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<PromptSession>,
 }
 

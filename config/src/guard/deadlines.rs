@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_core::ChatKind;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::scope::{check_scope, scopes};
 use crate::{
@@ -17,26 +18,22 @@ use crate::{
 pub struct ScopedDeadlines(BTreeMap<String, OfScope>);
 
 /// The deadlines of one scope.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct OfScope {
-    #[serde(skip_serializing_if = "Option::is_none")]
     soft_deadline: Option<SoftDeadline>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     hard_deadline: Option<HardDeadline>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     direct: Option<Deadlines>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<Deadlines>,
 }
 
 /// Deadlines. What is `None` is as in the next wider scope.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Deadlines {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub soft_deadline: Option<SoftDeadline>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hard_deadline: Option<HardDeadline>,
 }
 
