@@ -12,6 +12,12 @@ pub(crate) fn toml_text(text: &str) -> Result<String, Failure> {
     Ok(serde_json::to_string(text).context("cannot write this text")?)
 }
 
+/// A TOML list of quoted strings.
+pub(crate) fn toml_list(texts: &[impl AsRef<str>]) -> Result<String, Failure> {
+    let quoted = texts.iter().map(|text| toml_text(text.as_ref())).collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("[{}]", quoted.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use async_trait::async_trait;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use futures_util::future::BoxFuture;
@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use url::Url;
 
 use super::{
-    check::{CheckResult, Decision, decide},
+    check::{Decision, ask_people, decide, is_set, unless_rejected},
     platform::{Account, CheckError, Setup},
 };
 use crate::{
@@ -25,9 +25,8 @@ use crate::{
         ask::Ask,
         command::command_line,
         failure::Failure,
-        output::printable,
         secret::{SecretLocation, SecretRead, is_empty, variable},
-        toml::toml_text,
+        toml::{toml_list, toml_text},
     },
 };
 
@@ -192,17 +191,11 @@ impl<'a> BotOptions<'a> {
             return Err(Failure::Usage(format!("{wrong:?} {}", self.platform.invalid_person_text())));
         }
         let checked = match found {
-            SecretRead::Secret(_) if self.no_check => CheckResult::Unchecked("--no-check was given".to_owned()),
+            SecretRead::Secret(_) if self.no_check => Err(CheckError::Unchecked("--no-check was given".to_owned())),
             SecretRead::Secret(token) => self.check(&token).await?,
-            SecretRead::Missing(why) => CheckResult::Unchecked(why),
+            SecretRead::Missing(why) => Err(CheckError::Unchecked(why)),
         };
-        let profile = match checked {
-            CheckResult::Valid(profile) => Ok(profile),
-            CheckResult::Unchecked(why) => Err(why),
-            CheckResult::Rejected(why) => {
-                return Err(anyhow!("the {platform} bot's token cannot be used: {why}").into());
-            }
-        };
+        let profile = unless_rejected(checked, &format!("the {platform} bot's token cannot be used"))?;
         Ok(Some(self.connected_bot(token, self.allow.clone(), profile)))
     }
 
@@ -224,7 +217,9 @@ impl<'a> BotOptions<'a> {
         if let Ok(profile) = &profile {
             terminal.say(&format!("This is {}.", profile.introduction))?;
         }
-        let allow = self.ask_people(terminal)?;
+        let question = "Who may write to it? Ids or usernames, separated by spaces (empty: nobody yet; the bot gives you a code to be let in with):";
+        let wrong = self.platform.invalid_person_text();
+        let allow = ask_people(terminal, question, &self.platform.id_format, &wrong)?;
         Ok(Some(self.connected_bot(token, allow, profile)))
     }
 
@@ -237,15 +232,11 @@ impl<'a> BotOptions<'a> {
         ConnectedBot { platform: self.platform, token, api_url: self.api_url.clone(), allow, profile }
     }
 
-    async fn check(&self, token: &SecretString) -> Result<CheckResult<Profile>, Failure> {
+    async fn check(&self, token: &SecretString) -> Result<Result<Profile, CheckError>, Failure> {
         let usual = || self.platform.api_url.parse().expect("a constant address");
         let api_url = self.api_url.clone().unwrap_or_else(usual);
         let http = client::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
-        Ok(match (self.platform.fetch_profile)(&http, &api_url, token).await {
-            Ok(profile) => CheckResult::Valid(profile),
-            Err(CheckError::Rejected(why)) => CheckResult::Rejected(why),
-            Err(CheckError::Unreachable(why)) => CheckResult::Unchecked(why),
-        })
+        Ok((self.platform.fetch_profile)(&http, &api_url, token).await)
     }
 
     /// `None` if the operator wants no bot.
@@ -276,26 +267,6 @@ impl<'a> BotOptions<'a> {
         let location = SecretLocation::Typed(token.clone(), data_dir.join(self.platform.token_file()));
         Ok(Some((token, location)))
     }
-
-    fn ask_people(&self, terminal: &mut dyn Ask) -> Result<Vec<String>, Failure> {
-        loop {
-            let question = "Who may write to it? Ids or usernames, separated by spaces (empty: nobody yet; the bot gives you a code to be let in with):";
-            let answer = terminal.line_or_nothing(question)?;
-            let people: Vec<String> =
-                answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            match people.iter().find(|entry| !self.platform.id_format.may_be_person(entry)) {
-                None => return Ok(people),
-                Some(wrong) => {
-                    terminal.say(&format!("{} {}.", printable(wrong), self.platform.invalid_person_text()))?;
-                }
-            }
-        }
-    }
-}
-
-/// Whether an option of `init` itself is set.
-fn is_set(matches: &ArgMatches, option: &str) -> bool {
-    matches.try_get_one(option).ok().flatten().copied().unwrap_or(false)
 }
 
 impl ConnectedBot<'_> {
@@ -312,13 +283,10 @@ impl ConnectedBot<'_> {
         if let Some(api_url) = &self.api_url {
             let _ = writeln!(text, "api_url = {}", toml_text(api_url.as_str())?);
         }
-        let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
-        let _ = writeln!(
-            text,
-            "# Who may write to it, by id or username. It gives others a code to be let in with: docs/people.md.\n\
-             allow_from = [{}]\n",
-            people.join(", ")
+        text.push_str(
+            "# Who may write to it, by id or username. It gives others a code to be let in with: docs/people.md.\n",
         );
+        let _ = writeln!(text, "allow_from = {}\n", toml_list(&self.allow)?);
         Ok(text)
     }
 

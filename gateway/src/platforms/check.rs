@@ -1,15 +1,15 @@
 //! What to do with a token or a password that `rejoinder init` has checked.
 
-use crate::console::{ask::Ask, failure::Failure, output::capital};
+use anyhow::anyhow;
+use clap::ArgMatches;
+use rejoinder_config::IdFormat;
 
-/// The result of checking a token or a password.
-pub(super) enum CheckResult<T> {
-    /// The account that it belongs to.
-    Valid(T),
-    /// It could not be checked. Holds the reason.
-    Unchecked(String),
-    Rejected(String),
-}
+use super::platform::CheckError;
+use crate::console::{
+    ask::Ask,
+    failure::Failure,
+    output::{capital, printable},
+};
 
 /// What happens to a token or a password that was checked.
 pub(super) enum Decision<T> {
@@ -26,16 +26,16 @@ pub(super) async fn decide<T>(
     terminal: &mut dyn Ask,
     platform: &str,
     what: &str,
-    check: impl AsyncFn() -> Result<CheckResult<T>, Failure>,
+    check: impl AsyncFn() -> Result<Result<T, CheckError>, Failure>,
 ) -> Result<Decision<T>, Failure> {
     loop {
         let why = match check().await? {
-            CheckResult::Valid(account) => return Ok(Decision::Write(Ok(account))),
-            CheckResult::Rejected(why) => {
+            Ok(account) => return Ok(Decision::Write(Ok(account))),
+            Err(CheckError::Rejected(why)) => {
                 terminal.say(&format!("{}. Nothing was written yet.", capital(&why)))?;
                 return Ok(Decision::Change);
             }
-            CheckResult::Unchecked(why) => why,
+            Err(CheckError::Unchecked(why)) => why,
         };
         let options = [
             "try again".to_owned(),
@@ -50,4 +50,35 @@ pub(super) async fn decide<T>(
             _ => return Ok(Decision::Skip),
         }
     }
+}
+
+/// The account that was checked, or why it was not. `refused` begins the error of one that was rejected.
+pub(super) fn unless_rejected<T>(checked: Result<T, CheckError>, refused: &str) -> Result<Result<T, String>, Failure> {
+    match checked {
+        Ok(account) => Ok(Ok(account)),
+        Err(CheckError::Unchecked(why)) => Ok(Err(why)),
+        Err(CheckError::Rejected(why)) => Err(anyhow!("{refused}: {why}").into()),
+    }
+}
+
+/// Asks for people until all of them have the platform's format. `wrong` follows an entry that has not.
+pub(super) fn ask_people(
+    terminal: &mut dyn Ask,
+    question: &str,
+    format: &IdFormat,
+    wrong: &str,
+) -> Result<Vec<String>, Failure> {
+    loop {
+        let answer = terminal.line_or_nothing(question)?;
+        let people = answer.split([' ', ',']).filter(|entry| !entry.is_empty());
+        match people.clone().find(|entry| !format.may_be_person(entry)) {
+            None => return Ok(people.map(str::to_owned).collect()),
+            Some(entry) => terminal.say(&format!("{} {wrong}.", printable(entry)))?,
+        }
+    }
+}
+
+/// Whether an option of `init` itself is set.
+pub(super) fn is_set(matches: &ArgMatches, option: &str) -> bool {
+    matches.try_get_one(option).ok().flatten().copied().unwrap_or(false)
 }

@@ -100,10 +100,10 @@ async fn fetch_profile(http: &Client, api_url: &Url, token: &SecretString) -> Re
     use rejoinder_discord::CheckError as Refusal;
     let request = rejoinder_discord::check(http, api_url, token);
     let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
-        return Err(CheckError::Unreachable("Discord cannot be reached: it does not answer".to_owned()));
+        return Err(CheckError::Unchecked("Discord cannot be reached: it does not answer".to_owned()));
     };
     checked.map_err(|error| match error {
-        Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
+        Refusal::Unreachable(_) => CheckError::Unchecked(error.to_string()),
         Refusal::Malformed | Refusal::Unknown => CheckError::Rejected(error.to_string()),
     })
 }
@@ -148,7 +148,7 @@ async fn check_bot(channel: ChannelId, bot: &DiscordSection, http: &Client) -> V
             let advice = "Get a new token in the developer portal (\"Bot\", \"Reset Token\"), set it, and restart.";
             vec![Finding::wrong(about, why).with_advice(advice)]
         }
-        Err(CheckError::Unreachable(why)) => {
+        Err(CheckError::Unchecked(why)) => {
             let advice = format!("Check this machine's network and channels.{about}.api_url.");
             vec![Finding::wrong(about, why).with_advice(advice)]
         }

@@ -104,7 +104,7 @@ async fn check_account(name: &str, account: &MatrixSection, context: CheckContex
             let advice = "See \"When something is wrong\" in docs/matrix.md.";
             return vec![Finding::wrong(about, why).with_advice(advice)];
         }
-        Err(CheckError::Unreachable(why)) => {
+        Err(CheckError::Unchecked(why)) => {
             let advice = format!("Check this machine's network and channels.{about}.homeserver.");
             return vec![Finding::wrong(about, why).with_advice(advice)];
         }

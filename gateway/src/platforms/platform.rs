@@ -69,7 +69,6 @@ pub(crate) struct Built {
 /// Builds the routes once the channels have started.
 pub(crate) type Routes = Box<dyn FnOnce(&RouteMaterials) -> Router + Send>;
 
-/// What routes are built with.
 pub(crate) struct RouteMaterials {
     pub(crate) intakes: Intakes,
     pub(crate) callers: Callers,
@@ -110,7 +109,6 @@ pub(crate) trait Setup: Sync {
     /// Its command-line options. Their ids are their long names, which begin with the platform's key.
     fn options(&self) -> Vec<Arg>;
 
-    /// An example of a command line.
     fn example(&self) -> &'static str;
 
     /// The account that the command line names, if any.
@@ -141,9 +139,9 @@ pub(crate) enum CheckError {
     /// The platform rejects the token or the password.
     #[error("{0}")]
     Rejected(String),
-    /// The platform does not respond.
+    /// It could not be checked, for example because the platform does not respond.
     #[error("{0}")]
-    Unreachable(String),
+    Unchecked(String),
 }
 
 /// What `rejoinder doctor` checks.

@@ -111,10 +111,10 @@ async fn with_timeout<T>(
 ) -> Result<T, CheckError> {
     use rejoinder_telegram::CheckError as Refusal;
     let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
-        return Err(CheckError::Unreachable("Telegram cannot be reached: it does not answer".to_owned()));
+        return Err(CheckError::Unchecked("Telegram cannot be reached: it does not answer".to_owned()));
     };
     checked.map_err(|error| match error {
-        Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
+        Refusal::Unreachable(_) => CheckError::Unchecked(error.to_string()),
         Refusal::Malformed | Refusal::Unknown => CheckError::Rejected(error.to_string()),
     })
 }
@@ -146,7 +146,7 @@ async fn check_bot(channel: ChannelId, bot: &TelegramSection, context: CheckCont
             let advice = "Get the token from BotFather with /token, set it, and restart.";
             return vec![Finding::wrong(about, why).with_advice(advice)];
         }
-        Err(CheckError::Unreachable(why)) => {
+        Err(CheckError::Unchecked(why)) => {
             let advice = format!("Check this machine's network and channels.{about}.api_url.");
             return vec![Finding::wrong(about, why).with_advice(advice)];
         }

@@ -6,7 +6,7 @@ use rejoinder_agents::is_executable;
 
 use crate::{
     agents,
-    console::{failure::Failure, toml::toml_text},
+    console::{failure::Failure, toml::toml_list},
 };
 
 /// The kind of agent that runs such a program.
@@ -15,7 +15,6 @@ const KIND: &str = "acp";
 /// A program, and what it needs to speak the protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Program {
-    /// Its name for people.
     pub(super) name: &'static str,
     /// The file that shows that it is installed.
     file: &'static str,
@@ -45,7 +44,6 @@ static PROGRAMS: &[Program] = &[
     Program { name: "goose", file: "goose", command: &["goose", "acp"], adapter: None },
 ];
 
-/// A program that is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FoundProgram {
     pub(super) program: &'static Program,
@@ -68,8 +66,7 @@ impl FoundProgram {
 impl Program {
     /// The section of the agent, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
-        let command = self.command.iter().map(|word| toml_text(word)).collect::<Result<Vec<_>, _>>()?;
-        Ok(format!("[agents.main]\nkind = \"{KIND}\"\ncommand = [{}]\n", command.join(", ")))
+        Ok(format!("[agents.main]\nkind = \"{KIND}\"\ncommand = {}\n", toml_list(self.command)?))
     }
 }
 

@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use async_trait::async_trait;
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches as _};
 use rejoinder_matrix::{AccountProfile, ID_FORMAT, Login, MatrixSection};
 use url::Url;
 
@@ -19,10 +19,10 @@ use crate::{
         failure::Failure,
         output::printable,
         secret::{SecretLocation, SecretRead, is_empty},
-        toml::toml_text,
+        toml::{toml_list, toml_text},
     },
     platforms::{
-        check::{CheckResult, Decision, decide},
+        check::{Decision, ask_people, decide, is_set, unless_rejected},
         platform::{Account, CheckError, Setup},
     },
 };
@@ -32,35 +32,7 @@ pub(super) struct Accounts;
 #[async_trait(?Send)]
 impl Setup for Accounts {
     fn options(&self) -> Vec<Arg> {
-        let option = |name: &'static str, value: &'static str, help: &'static str| {
-            Arg::new(name).long(name).value_name(value).help(help)
-        };
-        let of_user = |name, value, help| option(name, value, help).requires(USER);
-        let file = |name, help| of_user(name, "FILE", help).value_parser(value_parser!(PathBuf));
-        vec![
-            option(USER, "ID", "Full user id of a Matrix account, such as @agent:example.org"),
-            of_user(HOMESERVER, "URL", "URL of the account's homeserver, if its server does not announce it")
-                .value_parser(value_parser!(Url)),
-            of_user(PASSWORD_ENV, "NAME", "Environment variable that holds the account's password")
-                .conflicts_with_all([PASSWORD_FILE, TOKEN_ENV, TOKEN_FILE]),
-            file(PASSWORD_FILE, "File that holds the account's password")
-                .conflicts_with_all([TOKEN_ENV, TOKEN_FILE]),
-            of_user(
-                TOKEN_ENV,
-                "NAME",
-                "Environment variable that holds an access token instead of the password; nothing else may use its device",
-            )
-            .conflicts_with(TOKEN_FILE),
-            file(TOKEN_FILE, "File that holds the access token"),
-            of_user(
-                RECOVERY_KEY_ENV,
-                "NAME",
-                "Environment variable that holds the account's recovery key or passphrase",
-            )
-            .conflicts_with(RECOVERY_KEY_FILE),
-            file(RECOVERY_KEY_FILE, "File that holds the account's recovery key or passphrase"),
-            of_user(ALLOW, "ID", "User id of a person who may write to it; can be repeated").action(ArgAction::Append),
-        ]
+        AccountOptions::augment_args(Command::new("matrix")).get_arguments().cloned().collect()
     }
 
     fn example(&self) -> &'static str {
@@ -81,28 +53,56 @@ impl Setup for Accounts {
     }
 }
 
-const USER: &str = "matrix-user";
-const HOMESERVER: &str = "matrix-homeserver";
-const PASSWORD_ENV: &str = "matrix-password-env";
-const PASSWORD_FILE: &str = "matrix-password-file";
-const TOKEN_ENV: &str = "matrix-token-env";
-const TOKEN_FILE: &str = "matrix-token-file";
-const RECOVERY_KEY_ENV: &str = "matrix-recovery-key-env";
-const RECOVERY_KEY_FILE: &str = "matrix-recovery-key-file";
-const ALLOW: &str = "matrix-allow";
-
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Args)]
 pub(super) struct AccountOptions {
+    /// Full user id of a Matrix account, such as @agent:example.org
+    #[arg(id = "matrix-user", long = "matrix-user", value_name = "ID")]
     pub(super) user: Option<String>,
+    /// URL of the account's homeserver, if its server does not announce it
+    #[arg(id = "matrix-homeserver", long = "matrix-homeserver", value_name = "URL", requires = "matrix-user")]
     pub(super) homeserver: Option<Url>,
+    /// Environment variable that holds the account's password
+    #[arg(id = "matrix-password-env", long = "matrix-password-env", value_name = "NAME", requires = "matrix-user",
+        conflicts_with_all = ["matrix-password-file", "matrix-token-env", "matrix-token-file"])]
     pub(super) password_env: Option<String>,
+    /// File that holds the account's password
+    #[arg(id = "matrix-password-file", long = "matrix-password-file", value_name = "FILE", requires = "matrix-user",
+        conflicts_with_all = ["matrix-token-env", "matrix-token-file"])]
     pub(super) password_file: Option<PathBuf>,
+    /// Environment variable that holds an access token instead of the password; nothing else may use its device
+    #[arg(
+        id = "matrix-token-env",
+        long = "matrix-token-env",
+        value_name = "NAME",
+        requires = "matrix-user",
+        conflicts_with = "matrix-token-file"
+    )]
     pub(super) token_env: Option<String>,
+    /// File that holds the access token
+    #[arg(id = "matrix-token-file", long = "matrix-token-file", value_name = "FILE", requires = "matrix-user")]
     pub(super) token_file: Option<PathBuf>,
+    /// Environment variable that holds the account's recovery key or passphrase
+    #[arg(
+        id = "matrix-recovery-key-env",
+        long = "matrix-recovery-key-env",
+        value_name = "NAME",
+        requires = "matrix-user",
+        conflicts_with = "matrix-recovery-key-file"
+    )]
     pub(super) recovery_key_env: Option<String>,
+    /// File that holds the account's recovery key or passphrase
+    #[arg(
+        id = "matrix-recovery-key-file",
+        long = "matrix-recovery-key-file",
+        value_name = "FILE",
+        requires = "matrix-user"
+    )]
     pub(super) recovery_key_file: Option<PathBuf>,
+    /// User id of a person who may write to it; can be repeated
+    #[arg(id = "matrix-allow", long = "matrix-allow", value_name = "ID", requires = "matrix-user")]
     pub(super) allow: Vec<String>,
     /// Whether the homeserver is not asked about the account.
+    #[arg(skip)]
     pub(super) no_check: bool,
 }
 
@@ -138,20 +138,8 @@ pub(super) struct ConnectedAccount {
 
 impl AccountOptions {
     fn of(matches: &ArgMatches) -> Self {
-        let text = |name| matches.get_one::<String>(name).cloned();
-        let path = |name| matches.get_one::<PathBuf>(name).cloned();
-        Self {
-            user: text(USER),
-            homeserver: matches.get_one(HOMESERVER).cloned(),
-            password_env: text(PASSWORD_ENV),
-            password_file: path(PASSWORD_FILE),
-            token_env: text(TOKEN_ENV),
-            token_file: path(TOKEN_FILE),
-            recovery_key_env: text(RECOVERY_KEY_ENV),
-            recovery_key_file: path(RECOVERY_KEY_FILE),
-            allow: matches.get_many(ALLOW).into_iter().flatten().cloned().collect(),
-            no_check: matches.try_get_one("no_check").ok().flatten().copied().unwrap_or(false),
-        }
+        let options = Self::from_arg_matches(matches).expect("the command has these options");
+        Self { no_check: is_set(matches, "no_check"), ..options }
     }
 
     /// The account that the command line names, if any.
@@ -180,15 +168,11 @@ impl AccountOptions {
             None => homeserver_of(user).await?,
         };
         let checked = if self.no_check {
-            CheckResult::Unchecked("--no-check was given".to_owned())
+            Err(CheckError::Unchecked("--no-check was given".to_owned()))
         } else {
             check_credential(&homeserver, user, &credential).await?
         };
-        let account = match checked {
-            CheckResult::Valid(account) => Ok(account),
-            CheckResult::Unchecked(why) => Err(why),
-            CheckResult::Rejected(why) => return Err(anyhow!("the Matrix account cannot be used: {why}").into()),
-        };
+        let account = unless_rejected(checked, "the Matrix account cannot be used")?;
         let (user, allow) = (user.clone(), self.allow.clone());
         Ok(Some(ConnectedAccount { homeserver, user, credential, recovery_key, allow, account }))
     }
@@ -221,7 +205,8 @@ impl AccountOptions {
         let key = terminal.secret_or_nothing(question)?;
         let recovery_key =
             (!is_empty(&key)).then(|| SecretLocation::Typed(key, data_dir.join("matrix-main-recovery-key")));
-        let allow = ask_people(terminal)?;
+        let question = "Who may write to it and invite it? User ids, separated by spaces (empty: nobody yet):";
+        let allow = ask_people(terminal, question, &ID_FORMAT, IS_NO_USER)?;
         Ok(Some(ConnectedAccount { homeserver, user, credential, recovery_key, allow, account }))
     }
 }
@@ -274,19 +259,6 @@ fn ask_credential(terminal: &mut dyn Ask, data_dir: &Path) -> Result<Option<Cred
     Ok((!is_empty(&token)).then(|| typed(token, true)))
 }
 
-fn ask_people(terminal: &mut dyn Ask) -> Result<Vec<String>, Failure> {
-    loop {
-        let question = "Who may write to it and invite it? User ids, separated by spaces (empty: nobody yet):";
-        let answer = terminal.line_or_nothing(question)?;
-        let people: Vec<String> =
-            answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-        match people.iter().find(|entry| !ID_FORMAT.may_be_person(entry)) {
-            None => return Ok(people),
-            Some(wrong) => terminal.say(&format!("{} {IS_NO_USER}.", printable(wrong)))?,
-        }
-    }
-}
-
 /// The homeserver of an account: the one that its server announces, else the server itself.
 async fn homeserver_of(user: &str) -> Result<Url, Failure> {
     let server = user.split_once(':').map_or(user, |(_, server)| server);
@@ -301,20 +273,19 @@ async fn check_credential(
     homeserver: &Url,
     user: &str,
     credential: &Credential,
-) -> Result<CheckResult<AccountProfile>, Failure> {
+) -> Result<Result<AccountProfile, CheckError>, Failure> {
     let secret = match credential.location.read(credential.name())? {
         SecretRead::Secret(secret) => secret,
-        SecretRead::Missing(why) => return Ok(CheckResult::Unchecked(why)),
+        SecretRead::Missing(why) => return Ok(Err(CheckError::Unchecked(why))),
     };
     let login = if credential.is_token { Login::AccessToken(secret) } else { Login::Password(secret) };
     let http = client::http_client().context("cannot ask the homeserver")?;
     Ok(match fetch_profile(&http, homeserver, user, &login).await {
         Ok(account) if account.user != user => {
-            CheckResult::Rejected(format!("the {} belongs to {}", credential.name(), printable(&account.user)))
+            let owner = printable(&account.user);
+            Err(CheckError::Rejected(format!("the {} belongs to {owner}", credential.name())))
         }
-        Ok(account) => CheckResult::Valid(account),
-        Err(CheckError::Rejected(why)) => CheckResult::Rejected(why),
-        Err(CheckError::Unreachable(why)) => CheckResult::Unchecked(why),
+        checked => checked,
     })
 }
 
@@ -337,13 +308,10 @@ impl ConnectedAccount {
         if let Some(key) = &self.recovery_key {
             let _ = writeln!(text, "recovery_key = {}", key.reference()?);
         }
-        let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
-        let _ = writeln!(
-            text,
-            "# Who may write to it and invite it, by user id; \"*:example.org\" means everyone on a server.\n\
-             allow_from = [{}]\n",
-            people.join(", ")
+        text.push_str(
+            "# Who may write to it and invite it, by user id; \"*:example.org\" means everyone on a server.\n",
         );
+        let _ = writeln!(text, "allow_from = {}\n", toml_list(&self.allow)?);
         Ok(text)
     }
 

@@ -8,7 +8,6 @@ use url::Url;
 
 use crate::{console::output::printable, platforms::platform::CheckError};
 
-/// How long checking an account may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Asks a homeserver whether it accepts an account. Leaves no device behind.
@@ -35,10 +34,10 @@ pub(super) async fn with_timeout<T>(
 ) -> Result<T, CheckError> {
     use rejoinder_matrix::CheckError as Refusal;
     let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
-        return Err(CheckError::Unreachable("the homeserver cannot be reached: it does not answer".to_owned()));
+        return Err(CheckError::Unchecked("the homeserver cannot be reached: it does not answer".to_owned()));
     };
     checked.map_err(|error| match error {
-        Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
+        Refusal::Unreachable(_) => CheckError::Unchecked(error.to_string()),
         Refusal::Refused(_) | Refusal::Lost(_) => CheckError::Rejected(error.to_string()),
     })
 }
