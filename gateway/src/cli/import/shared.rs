@@ -8,6 +8,7 @@ use super::{
     draft::{Block, Draft},
     notes::Notes,
 };
+use crate::console::secret::SecretLocation;
 
 /// What the files of another gateway are read with.
 pub(super) struct Surroundings {
@@ -67,4 +68,32 @@ pub(super) fn queue(mode: &str) -> Option<Block> {
     block.set("mode", mode);
     block.set("group_mode", mode);
     Some(block)
+}
+
+/// The keys of a Matrix account. Those that are not written there are left open, and the section is switched off.
+pub(super) fn matrix_account(
+    block: &mut Block,
+    (homeserver, user): (Option<String>, Option<String>),
+    (password, token): (Option<SecretLocation>, Option<SecretLocation>),
+) {
+    let mut set = |key, value: Option<String>, example, missing| match value {
+        Some(value) => block.set(key, value),
+        None => {
+            block.leave_open(key, example);
+            block.turn_off(missing);
+        }
+    };
+    set("homeserver", homeserver, "\"https://matrix.example.org\"", "the homeserver is not written there");
+    set("user", user, "\"@agent:example.org\"", "the account's user id is not written there");
+    match (password, token) {
+        (Some(password), _) => block.set_secret("password", password),
+        (None, Some(token)) => {
+            block.remark("The access token must be of a device that nothing else uses; with a password the gateway makes its own.");
+            block.set_secret("access_token", token);
+        }
+        (None, None) => {
+            block.leave_open("password", "{ env = \"MATRIX_PASSWORD\" }");
+            block.turn_off("neither a password nor an access token is written there");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::{
         access::{Access, Direct, Group, Senders},
         draft::{Block, Draft},
         notes::Notes,
-        shared::{flag, words},
+        shared::{self, flag, words},
         table::Table,
     },
     platforms,
@@ -87,29 +87,7 @@ fn matrix_account(platform: &mut PlatformSettings<'_, '_>, block: &mut Block) ->
     if homeserver.is_none() && password.is_none() && token.is_none() {
         return false;
     }
-    if let Some(homeserver) = homeserver {
-        block.set("homeserver", homeserver);
-    } else {
-        block.leave_open("homeserver", "\"https://matrix.example.org\"");
-        block.turn_off("the homeserver is not written there");
-    }
-    if let Some(user) = user {
-        block.set("user", user);
-    } else {
-        block.leave_open("user", "\"@agent:example.org\"");
-        block.turn_off("the account's user id is not written there");
-    }
-    match (password, token) {
-        (Some(password), _) => block.set_secret("password", password),
-        (None, Some(token)) => {
-            block.remark("The access token must be of a device that nothing else uses; with a password the gateway makes its own.");
-            block.set_secret("access_token", token);
-        }
-        (None, None) => {
-            block.leave_open("password", "{ env = \"MATRIX_PASSWORD\" }");
-            block.turn_off("neither a password nor an access token is written there");
-        }
-    }
+    shared::matrix_account(block, (homeserver, user), (password, token));
     if let Some(key) = platform.secret("RECOVERY_KEY", "recovery_key", "recovery-key") {
         block.set_secret("recovery_key", key);
     }

@@ -11,6 +11,7 @@ use crate::{
         access::{Access, Direct, Group, Senders},
         draft::{Block, Draft, Names, account_name},
         notes::Notes,
+        shared::matrix_account,
         table::Table,
     },
     console::secret::SecretLocation,
@@ -191,32 +192,11 @@ impl Account<'_> {
 
     fn matrix(&mut self, block: &mut Block) -> Found {
         self.common(block);
-        if let Some(homeserver) = self.table.text("homeserver") {
-            block.set("homeserver", homeserver);
-        } else {
-            block.leave_open("homeserver", "\"https://matrix.example.org\"");
-            block.turn_off("the homeserver is not written there");
-        }
-        if let Some(user) = self.table.text("userId") {
-            block.set("user", user);
-        } else {
-            block.leave_open("user", "\"@agent:example.org\"");
-            block.turn_off("the account's user id is not written there");
-        }
+        let (homeserver, user) = (self.table.text("homeserver"), self.table.text("userId"));
         // Rejoinder needs a device of its own, which the password makes.
-        let password = self.secret("password", "password");
-        let token = self.secret("accessToken", "access-token");
-        match (password, token) {
-            (Some(Ok(password)), _) => block.set_secret("password", password),
-            (_, Some(Ok(token))) => {
-                block.remark("The access token must be of a device that nothing else uses; with a password the gateway makes its own.");
-                block.set_secret("access_token", token);
-            }
-            _ => {
-                block.leave_open("password", "{ env = \"MATRIX_PASSWORD\" }");
-                block.turn_off("neither a password nor an access token is written there");
-            }
-        }
+        let password = self.secret("password", "password").and_then(Result::ok);
+        let token = self.secret("accessToken", "access-token").and_then(Result::ok);
+        matrix_account(block, (homeserver, user), (password, token));
         if let Some(name) = self.table.text("deviceName") {
             block.set("device_name", name);
         }
