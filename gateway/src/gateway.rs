@@ -63,13 +63,6 @@ impl Setup {
         Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new(), reload: None }
     }
 
-    /// Replaces the clock.
-    #[must_use]
-    pub fn with_clock(mut self, clock: SharedClock) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Lets operators have the configuration read again.
     #[must_use]
     pub(crate) fn with_reload(mut self, reload: Reload) -> Self {
@@ -430,7 +423,6 @@ impl Gateway {
     }
 }
 
-/// What the channels' routes are built with.
 fn route_materials(engine: &Engine, tokens: &Arc<StoredTokens>, configured: Option<Tokens>) -> RouteMaterials {
     let (engine, tokens) = (engine.clone(), Arc::clone(tokens));
     RouteMaterials {
