@@ -172,10 +172,8 @@ impl Sending<'_> {
         };
         let mut payload = SetMessageReaction::new(self.address.chat.clone(), id);
         payload.reaction = Some(emoji.map(to_reaction).transpose()?.into_iter().collect());
-        match self.telegram.api.call::<_, bool>(&payload).await {
-            Ok(_) => Ok(Receipt::of(message)),
-            Err(error) => Err(self.classify(error, Repeat::Idempotent)),
-        }
+        let reacted = self.telegram.api.call::<_, bool>(&payload).await;
+        reacted.map(|_| Receipt::of(message)).map_err(|error| self.classify(error, Repeat::Idempotent))
     }
 
     async fn draft(&self, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
@@ -216,10 +214,10 @@ impl Sending<'_> {
         self.check_not_limited()?;
         let mut payload = SendChatAction::new(self.address.chat.clone(), ChatAction::Typing);
         payload.message_thread_id = self.address.thread;
-        match self.telegram.api.ask::<bool>("sendChatAction", &payload, EPHEMERAL_TIMEOUT).await {
-            Ok(_) => Ok(Receipt::of(self.delivery.id().to_string())),
-            Err(error) => Err(self.classify(error, Repeat::Idempotent)),
-        }
+        let shown = self.telegram.api.ask::<bool>("sendChatAction", &payload, EPHEMERAL_TIMEOUT).await;
+        shown
+            .map(|_| Receipt::of(self.delivery.id().to_string()))
+            .map_err(|error| self.classify(error, Repeat::Idempotent))
     }
 
     async fn delete(&self, message: &str) -> Result<Receipt, DeliveryError> {
