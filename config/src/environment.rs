@@ -67,7 +67,6 @@ pub(crate) struct ResolveContext<'a> {
     pub(crate) config_dir: &'a Path,
     /// Collects the files that secrets were read from.
     pub(crate) secret_files: RefCell<BTreeSet<PathBuf>>,
-    /// Collects the secrets.
     pub(crate) secrets: RefCell<Vec<SecretString>>,
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// One step into a table or a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum KeyStep {
     Name(String),

@@ -236,7 +236,6 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// The task that stores lines.
 pub(crate) struct LineWriter {
     stop: DropGuard,
     task: JoinHandle<()>,

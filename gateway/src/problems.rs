@@ -175,7 +175,6 @@ impl Problem {
         }
     }
 
-    /// The whole sentence.
     fn sentence(&self, now: Timestamp, zone: &TimeZone) -> String {
         let first = if self.count.is_some_and(|count| count > 1) { ", the first" } else { "" };
         let word = if matches!(self.kind, "undeliverable" | "undelivered" | "undelivered_alerts" | "error") {

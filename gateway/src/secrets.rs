@@ -68,7 +68,6 @@ fn read_token(path: &Path) -> io::Result<Option<SecretString>> {
     Ok((!token.is_empty()).then(|| SecretString::from(token)))
 }
 
-/// A random token.
 pub(crate) fn new_token() -> io::Result<SecretString> {
     let mut bytes = [0; BYTES];
     rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;

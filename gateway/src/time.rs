@@ -63,7 +63,6 @@ fn on(date: Date, time: Time, zone: &TimeZone) -> Option<Timestamp> {
     Some(Timestamp::from_millis(at.as_millisecond()))
 }
 
-/// A time in a zone.
 pub(crate) fn zoned(at: Timestamp, zone: &TimeZone) -> Zoned {
     jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or_default().to_zoned(zone.clone())
 }

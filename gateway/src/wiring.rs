@@ -156,7 +156,6 @@ pub(crate) fn remarks_on_settings(config: &Config) -> Vec<String> {
     of_server.chain(of_agents).chain(of_platforms).collect()
 }
 
-/// How long rows are kept.
 pub(crate) const fn lifetimes(retention: Retention, log: Log) -> Lifetimes {
     let Retention { turns, dead_letters, payloads } = retention;
     Lifetimes { turns, dead_letters, payloads, lines: Some(log.keep) }
@@ -322,7 +321,6 @@ fn access(common: &Common) -> Option<Access> {
     Some(Access { groups, ..common.people.as_ref()?.access() })
 }
 
-/// The limits of people who are known.
 fn special_limits(config: &Config) -> SpecialLimits {
     let roles = [PersonRole::Guest, PersonRole::Member, PersonRole::Owner];
     let roles = roles.into_iter().map(|role| (role, config.limits.of_role(role))).collect();

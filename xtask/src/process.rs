@@ -76,12 +76,10 @@ pub(crate) fn require(program: &str, how_to_get: &str) -> Result<()> {
     Ok(())
 }
 
-/// The error of a program that failed.
 pub(crate) fn failed(command: &Command, status: ExitStatus) -> Error {
     anyhow!("`{}` failed ({status})", line(command))
 }
 
-/// The error of a program that did not start.
 pub(crate) fn not_started(command: &Command, error: std::io::Error) -> Error {
     Error::new(error).context(format!("`{}` did not start", name(command)))
 }

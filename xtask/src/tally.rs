@@ -46,7 +46,6 @@ impl Tally {
         self.failed += u64::from(std::mem::take(&mut self.is_binary_running));
     }
 
-    /// How many tests ran.
     pub(crate) const fn test_count(&self) -> u64 {
         self.passed + self.failed
     }

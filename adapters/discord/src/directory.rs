@@ -25,7 +25,6 @@ mod kind {
     pub(super) const WITHOUT_MESSAGES: [u64; 4] = [4, 14, 15, 16];
 }
 
-/// What is known about a channel or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChannelInfo {
     kind: u64,

@@ -33,7 +33,6 @@ struct DirectChat {
     id: Snowflake,
 }
 
-/// A delivery that is performed.
 struct Sending<'a> {
     discord: &'a Discord,
     delivery: &'a Delivery,

@@ -19,7 +19,6 @@ const MAX_TEXT: usize = 20_000;
 /// Stands at the end of a text that is too long.
 const CUT: &str = "…";
 
-/// Makes the text of events.
 #[derive(Debug)]
 pub(crate) struct EventTemplate {
     environment: Option<Environment<'static>>,

@@ -48,7 +48,6 @@ const TEST_WITHIN: Duration = Duration::from_secs(10);
 /// The pause after an alert that nobody got.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
-/// Tells people of problems.
 pub(crate) struct Alerter {
     settings: Alerts,
     sources: Sources,
@@ -244,7 +243,6 @@ impl Alerter {
         futures_util::future::join_all(tries).await
     }
 
-    /// Sends a test to everybody.
     pub(crate) async fn test(&self) -> Vec<Told> {
         let text = "This is a test of the alerts. Nothing is wrong.".to_owned();
         let alert = self.sender.alert("test", Data { text, ..Data::default() });

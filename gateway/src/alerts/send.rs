@@ -53,7 +53,6 @@ pub(super) fn signer(secret: &Secret) -> Result<Webhook> {
     signer.map_err(|_| anyhow!("alerts.secret is no key of Standard Webhooks"))
 }
 
-/// Sends alerts.
 pub(super) struct Sender {
     engine: Engine,
     clock: SharedClock,

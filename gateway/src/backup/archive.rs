@@ -26,7 +26,6 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// The largest manifest, in bytes.
 const MAX_MANIFEST: u64 = 16 << 20;
 
-/// The entry of the database.
 pub(super) const DATABASE: &str = "database";
 
 /// What the files of a running gateway are that another one must not find: where it listens, which configuration it has, locks,
@@ -70,7 +69,6 @@ pub(super) struct Entry {
 }
 
 impl Manifest {
-    /// The number of files.
     pub(crate) fn count(&self) -> usize {
         self.files.len()
     }

@@ -157,7 +157,6 @@ async fn run_checks(config: &Config, data_dir: &Path, fixer: Fixer, report: &mut
     Ok(())
 }
 
-/// The checks that do not need a valid configuration.
 async fn run_checks_without_config(
     global: &Global,
     data_dir: &Path,

@@ -75,7 +75,6 @@ impl Database {
         Ok(store.url.path(&global.data_dir()?))
     }
 
-    /// Opens it for reading.
     pub(super) async fn open(&self, global: &Global) -> Result<Box<dyn Store>, Failure> {
         Ok(Box::new(SqliteStore::open_read_only(self.path(global)?).await.map_err(anyhow::Error::new)?))
     }

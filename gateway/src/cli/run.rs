@@ -37,7 +37,6 @@ use crate::{
 /// How long printing the banner may delay the start.
 const BANNER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs the gateway until a signal stops it.
 pub(super) fn run(global: &Global) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;

@@ -12,7 +12,6 @@ use super::{failure::Failure, output};
 
 /// Someone to ask: the terminal, or a script in tests.
 pub(crate) trait Ask {
-    /// Prints a text.
     fn say(&mut self, text: &str) -> Result<(), Failure>;
 
     /// Asks for a line, which may be empty. The answer is trimmed.
@@ -39,7 +38,6 @@ pub(crate) trait Ask {
     }
 }
 
-/// Standard input and output.
 pub(crate) struct Terminal;
 
 impl Ask for Terminal {

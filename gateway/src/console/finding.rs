@@ -23,7 +23,6 @@ impl Verdict {
     }
 }
 
-/// One result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,

@@ -11,7 +11,6 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{failure::Failure, toml::toml_text};
 use crate::secrets;
 
-/// Where a secret is stored.
 #[derive(Debug)]
 pub(crate) enum SecretLocation {
     Variable(String),

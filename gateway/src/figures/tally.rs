@@ -43,13 +43,11 @@ pub(crate) struct Tally {
     pub(crate) owed: u64,
     /// Turns that were settled, by signal.
     pub(crate) settled: BTreeMap<String, u64>,
-    /// Turns that were deferred.
     pub(crate) deferred: u64,
     /// Those of them that were answered.
     pub(crate) paid: u64,
     /// Turns that the ladder answered, by cause and rung.
     pub(crate) fallbacks: BTreeMap<(String, String), u64>,
-    /// Turns that became dead letters.
     pub(crate) undeliverable: u64,
     /// How long people waited for the first signal, in milliseconds.
     waits: Histogram<u64>,

@@ -7,7 +7,6 @@ use rejoinder_core::{
     store::{LineStore, LogStore, OperatorStore, OutboxStore, PeopleStore, SearchStore, TokenStore},
 };
 
-/// What is stored.
 #[derive(Clone)]
 pub(crate) struct Records {
     pub(crate) lists: Arc<dyn OperatorStore>,

@@ -52,7 +52,6 @@ const MAX_BUFFER: usize = 64 * 1024;
 /// The pause after a failed accept, for example when all file descriptors are in use.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The open connections.
 pub(crate) struct Connections {
     tasks: TaskTracker,
     closing: CancellationToken,

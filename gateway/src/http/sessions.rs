@@ -29,7 +29,6 @@ use crate::{
     secrets,
 };
 
-/// The name of the cookie.
 pub(super) const COOKIE: &str = "rejoinder_session";
 
 /// How long a session lasts.

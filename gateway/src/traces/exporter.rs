@@ -27,7 +27,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The length of an answer that says nothing, as some collectors write it.
 const EMPTY: usize = 2;
 
-/// Sends spans to a collector.
 pub(crate) struct Exporter {
     endpoint: String,
     otlp: OtlpExporter,

@@ -35,7 +35,6 @@ struct Spans<'a> {
 }
 
 impl Spans<'_> {
-    /// The whole turn.
     fn turn(&self) -> SpanData {
         let turn = &self.dossier.turn;
         let mut attributes = vec![

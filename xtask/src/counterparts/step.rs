@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-/// The result of a step.
 pub(super) enum StepResult {
-    /// It was installed already.
     Present,
-    /// The step installed it.
     Installed,
 }
 

@@ -39,7 +39,6 @@ pub(crate) struct Shard<'a> {
     pub(crate) receiver: Receiver<'a>,
     pub(crate) stored: Arc<StoredSeq>,
     pub(crate) queues: Queues,
-    /// The session to resume.
     pub(crate) session: Option<Session>,
     /// Discord denied the intent `MESSAGE_CONTENT`, so it is not requested again.
     pub(crate) is_content_denied: bool,

@@ -29,7 +29,6 @@ const LONG_TEXT: &str = "message.txt";
 /// A message to send or to edit.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// In Discord's Markdown.
     pub(super) text: String,
     /// The text, also if it is too long for a message.
     pub(super) whole_text: String,

@@ -73,7 +73,6 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Writes them into the section of a channel.
     pub(super) fn write(mut self, format: &IdFormat, block: &mut Block, notes: &mut Notes) {
         let people = std::mem::take(&mut self.people);
         let people = self.valid(people, format, notes);

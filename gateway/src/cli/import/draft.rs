@@ -18,7 +18,6 @@ pub(super) struct Draft {
     accounts: BTreeMap<(String, String), String>,
 }
 
-/// One section.
 pub(super) struct Block {
     /// Its names: `["channels", "telegram", "main"]`.
     key: Vec<String>,

@@ -87,7 +87,6 @@ impl Cohort {
     }
 }
 
-/// What is printed.
 #[derive(Debug, Serialize)]
 struct Report {
     since: String,

@@ -21,7 +21,6 @@ use crate::{
 pub(super) struct Settings<'a> {
     variables: &'a Variables,
     surroundings: &'a Surroundings,
-    /// The variables that were asked for.
     used: RefCell<BTreeSet<String>>,
 }
 
@@ -36,7 +35,6 @@ impl<'a> Settings<'a> {
         self.variables.get(name).map(|value| value.expose_secret().to_owned())
     }
 
-    /// Whether a variable is set.
     pub(super) fn has(&self, name: &str) -> bool {
         self.variables.get(name).is_some()
     }
@@ -69,7 +67,6 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// The settings of one platform.
 pub(super) struct PlatformSettings<'a, 'b> {
     pub(super) name: &'static str,
     pub(super) root: &'a mut Table,

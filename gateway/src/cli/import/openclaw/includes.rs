@@ -21,7 +21,6 @@ const MAX_FILES: usize = 50;
 pub(super) struct Includes {
     /// Real path of the folder of the first file.
     root: PathBuf,
-    /// How many files were read.
     files: usize,
 }
 

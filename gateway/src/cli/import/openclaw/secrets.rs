@@ -17,7 +17,6 @@ pub(super) struct Secrets<'a> {
     pub(super) variables: &'a Variables,
     /// `secrets.providers`.
     pub(super) providers: &'a Map<String, Value>,
-    /// The folder of the configuration.
     pub(super) folder: &'a Path,
     pub(super) home: &'a Path,
     pub(super) data_dir: &'a Path,
