@@ -305,7 +305,11 @@ async fn a_call_that_waits_for_a_decision_leaves_its_place() {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "request_approval", "arguments": {"action": "pay the rent"}}});
     let counted = Arc::new(Counted::default());
-    let request = run.request().extension(Place::of(Arc::clone(&counted))).body(body.to_string().into()).unwrap();
+    let request = run
+        .request()
+        .extension(Place::of(Arc::clone(&counted)))
+        .body(axum::body::Body::from(body.to_string()))
+        .unwrap();
     let calling = tokio::spawn(run.router.clone().oneshot(request));
     run.asked.notified().await;
 

@@ -207,6 +207,7 @@ fn delivery(signal: &Signal, now: Timestamp) -> DeliveryRecord {
         Body::Say(name) => format!("Text of {name}."),
         Body::Ask(name) => format!("Question {name}?"),
         Body::Wait(action) => format!("Waits: {action}."),
+        Body::Question { text, .. } => text.clone(),
         Body::Defer { note, .. } => note.clone().unwrap_or_else(|| "Still working on this.".to_owned()),
         Body::React(emoji) => emoji.clone(),
     };

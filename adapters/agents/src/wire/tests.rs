@@ -303,6 +303,7 @@ async fn what_is_sent_is_the_answer() {
     action: "Send it".into(),
     details: None,
     kind: Some("email.send".into()),
+    choices: None,
 }))]
 #[tokio::test]
 async fn an_object_ends_the_run(#[case] object: Value, #[case] outcome: Outcome) {

@@ -71,7 +71,7 @@ pub async fn a_question_to_a_person_is_in_no_list_of_approvals(subject: &mut imp
     let request = ApprovalRequest::question("Which colour?", Choices { options, free_text: true, expires: None });
     let [pays, asks] = [approval(turn.id, "pay", 1), Approval { request, ..approval(turn.id, "", 2) }];
     for asked in [&pays, &asks] {
-        done(&*store, changing(ApprovalChange::Asked(Box::new(asked.clone())))).await;
+        done(&*store, changing(ApprovalChange::Asked { approval: Box::new(asked.clone()), whole: None })).await;
     }
     subject.reopen().await;
 

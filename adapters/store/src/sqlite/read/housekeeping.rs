@@ -22,7 +22,7 @@ use crate::sqlite::{
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
-const TABLES: [&str; 29] = [
+const TABLES: [&str; 30] = [
     "agent_notices",
     "agent_sessions",
     "asides",

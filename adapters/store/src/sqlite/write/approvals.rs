@@ -54,7 +54,7 @@ fn ask(transaction: &Transaction<'_>, approval: &Approval, whole: Option<&Approv
             given_to: approval.given_to,
         }
     )?;
-    let Some(ApprovalRequest { action, details, kind }) = whole else { return Ok(()) };
+    let Some(ApprovalRequest { action, details, kind, .. }) = whole else { return Ok(()) };
     insert_into!(transaction, whole_requests { approval_id: approval.id.as_uuid(), action, details, kind })
 }
 

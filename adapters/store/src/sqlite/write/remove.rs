@@ -178,7 +178,7 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 22] = [
+const DELETE_TURN: [&str; 23] = [
     "delete from guesses where who = (select channel || '/' || person from obligations where turn_id = ?)",
     "update errors set fields = '{}' where muted = 1 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from errors where muted = 0 and last_line in (select id from log_lines where turn_id = ?)",
