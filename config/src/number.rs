@@ -38,7 +38,8 @@ where
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<V, E> {
-            (self.text)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &&*self.expected))
+            let shown = if text.trim().is_empty() { "" } else { text };
+            (self.text)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(shown), &&*self.expected))
         }
     }
     deserializer.deserialize_any(Either { expected: expected.to_string(), number, text })
