@@ -41,6 +41,8 @@ pub struct QuestionRecord {
     pub is_overtaken: bool,
     /// The platform's ids of the messages that ask it.
     pub message_ids: Vec<String>,
+    /// Those of the turn's other messages, such as an earlier question.
+    pub other_message_ids: Vec<String>,
 }
 
 /// Which questions are read.

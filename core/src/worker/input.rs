@@ -380,6 +380,9 @@ impl Inputs {
     }
 }
 
+/// Why a question to a person is not asked.
+pub(super) const NOBODY_TO_ASK: &str = "there is no person here who can be asked";
+
 /// Whether the person who wrote can be asked something while a run waits: not the caller of a hook, who waits for this answer, nor
 /// where everything is sealed.
 pub(super) fn may_be_asked(event: &InboundEvent) -> bool {

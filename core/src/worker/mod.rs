@@ -42,13 +42,12 @@ use self::{
     agents::{Agents, Running},
     budgets::{Bill, Budgets, Spent, left_out},
     estimate::Estimate,
-    input::{Inputs, PrepareError, PreparedRun, may_be_asked, unread},
+    input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember, remember_until},
     question::Question,
     record::{Recorder, Share},
     result::RunResult,
     search::Searches,
-    suspension::NOBODY_TO_ASK,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle},

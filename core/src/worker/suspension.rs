@@ -10,7 +10,7 @@ use super::{
     Worker,
     budgets::Spent,
     grace::GRACE,
-    input::may_be_asked,
+    input::{NOBODY_TO_ASK, may_be_asked},
     question::{Answer, Question},
 };
 use crate::{
@@ -21,9 +21,6 @@ use crate::{
     ports::StoreError,
     questions::request::{as_stored, whole},
 };
-
-/// Why a question to a person is not asked.
-pub(super) const NOBODY_TO_ASK: &str = "there is no person here who can be asked";
 
 impl Worker {
     /// Has the approvers asked, or the person. Returns what the run waits for; `None` if it was answered at once.

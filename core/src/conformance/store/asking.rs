@@ -125,8 +125,13 @@ pub async fn a_question_is_open_until_it_is_picked_from(subject: &mut impl Subje
     let asked = AskedQuestion { chooser: Some("ann".to_owned()), free_text: false, ..question.question() };
     let delivery = question.answer(&*store, "Well?").await;
     done(&*store, Transition { questions: vec![asked.clone()], ..Transition::default() }).await;
-    let record =
-        |is_shown, message_ids| QuestionRecord { question: asked.clone(), is_overtaken: false, is_shown, message_ids };
+    let record = |is_shown, message_ids| QuestionRecord {
+        question: asked.clone(),
+        is_overtaken: false,
+        is_shown,
+        message_ids,
+        other_message_ids: Vec::new(),
+    };
     assert_eq!(open_in(&*store, &question).await, [record(false, Vec::new())]);
     question.settle(&*store, delivery).await;
     drop(store);

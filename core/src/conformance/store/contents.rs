@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     subject::Subject,
-    turn::{START, Turn, at, chat, done, said},
+    turn::{NEVER, Turn, at, chat, done, said},
 };
 use crate::{
     model::{
@@ -20,9 +20,6 @@ use crate::{
         transition::{RunEnd, Transition},
     },
 };
-
-/// Nothing is past its time.
-const NEVER: Cutoffs = Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
 
 fn content(settings: &str, message: &str) -> RunContent {
     let call = ToolUse {

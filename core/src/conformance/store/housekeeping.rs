@@ -8,7 +8,7 @@ use super::{
     approving::asking_with_more,
     reacting::reacts,
     subject::Subject,
-    turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, new_session, new_turn, said},
+    turn::{NEVER, START, Turn, accept_one, at, chat, deliveries, done, gone, main, new_session, new_turn, said},
 };
 use crate::{
     model::{
@@ -31,10 +31,6 @@ use crate::{
         transition::{AttemptEnd, AttemptStart, DeliveryChange, RunEnd, RunStart, TranscriptLine, Transition},
     },
 };
-
-/// Nothing is past its time.
-pub(super) const NEVER: Cutoffs =
-    Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
 
 /// The end of turns and dead letters is past its time.
 fn ended() -> Cutoffs {

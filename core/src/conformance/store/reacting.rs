@@ -1,9 +1,8 @@
 //! Checks of people's reactions to the answers of agents, and of what became of an agent's turn before another one.
 
 use super::{
-    housekeeping::NEVER,
     subject::Subject,
-    turn::{Turn, accept_one, at, chat, done, new_turn, said},
+    turn::{NEVER, Turn, accept_one, at, chat, done, new_turn, said},
 };
 use crate::{
     model::{

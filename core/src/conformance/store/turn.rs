@@ -19,12 +19,17 @@ use crate::{
     ports::store::{
         Store,
         accept::{NewEvent, NewTurn, Stored},
+        housekeeping::Cutoffs,
         transition::{Commit, NewDelivery, RunStart, Transition, TurnChange},
     },
 };
 
 /// The start time of every check.
 pub(super) const START: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+
+/// Nothing is past its time.
+pub(super) const NEVER: Cutoffs =
+    Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
 
 /// `seconds` after [`START`].
 pub(super) fn at(seconds: u64) -> Timestamp {

@@ -25,7 +25,9 @@ macro_rules! select_questions {
                 where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
                     and (d.state in ('sending', 'delivered') or d.state = 'pending' and d.attempts > 0)) as is_shown, (
                 select json_group_array(m.value) from deliveries as d cross join json_each(d.message_ids) as m
-                where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0) as message_ids ",
+                where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0) as message_ids, (
+                select json_group_array(m.value) from deliveries as d cross join json_each(d.message_ids) as m
+                where d.turn_id = q.turn_id and d.claim <> q.claim and d.is_copy = 0) as other_message_ids ",
             $rest
         )
     };
@@ -38,7 +40,7 @@ fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
         address: row.conversation()?,
     });
     Ok(record!(row => QuestionRecord {
-        is_shown, is_overtaken, message_ids;
+        is_shown, is_overtaken, message_ids, other_message_ids;
         question,
     }))
 }
