@@ -112,11 +112,12 @@ impl Obligation {
     }
 
     /// The person sees a part of the deferral in flight: an answer is owed, and takes the place of these messages.
-    pub(super) fn deferral_begun(&mut self, messages: Vec<String>, context: &EventContext<'_>) {
+    pub(super) fn deferral_begun(&mut self, mut messages: Vec<String>, context: &EventContext<'_>) {
         let claim = self.in_flight();
         let due = claim.and_then(|claim| claim.due).unwrap_or(context.now);
-        let asks = claim.is_some_and(|claim| claim.asks);
-        let messages = if asks { self.question_shown(messages) } else { messages };
+        if claim.is_some_and(|claim| claim.asks) {
+            self.question_shown(&mut messages);
+        }
         let shown = self.shown_deferrals();
         let debt = self.debt.get_or_insert(Debt { due, messages: Vec::new(), shown });
         // It may be an edit of an earlier deferral.
@@ -124,11 +125,11 @@ impl Obligation {
         debt.messages.extend(new);
     }
 
-    /// The person sees a question in these messages, which stays in the chat: the answer takes the place of no message. Returns the
-    /// messages of the deferral that it is.
-    pub(super) fn question_shown(&mut self, messages: Vec<String>) -> Vec<String> {
-        messages.iter().for_each(|message| self.message_gone(message));
-        Vec::new()
+    /// The person sees a question in these messages, which stays in the chat: the answer takes the place of no message.
+    pub(super) fn question_shown(&mut self, messages: &mut Vec<String>) {
+        for message in messages.drain(..) {
+            self.message_gone(&message);
+        }
     }
 
     /// The rest of the deferral cannot be delivered. The person has read that an answer comes.

@@ -52,14 +52,16 @@ impl Obligation {
         }
     }
 
-    pub(super) fn delivered(&mut self, claim: u32, messages: Vec<String>, context: &mut EventContext<'_>) {
+    pub(super) fn delivered(&mut self, claim: u32, mut messages: Vec<String>, context: &mut EventContext<'_>) {
         if self.numbered(claim).is_none() {
             self.cancelled_deferral_shown(claim, messages, context);
             return self.late_delivered(claim);
         }
         let Some(claim) = self.reopen() else { return };
         if claim.is_deferral() {
-            let messages = if claim.asks { self.question_shown(messages) } else { messages };
+            if claim.asks {
+                self.question_shown(&mut messages);
+            }
             self.deferral_shown(claim.due.unwrap_or(context.now), messages);
             if let Some(pending) = claim.pending {
                 self.proceed(pending, context);
