@@ -8,11 +8,11 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use rejoinder_core::{Timestamp, TurnId};
+use rejoinder_core::{DeliveryId, Timestamp, TurnId};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::{
     api::{Api, Body},
@@ -51,6 +51,9 @@ pub(crate) struct InteractionRecord {
     pub(crate) at: Timestamp,
     /// The turn that it opened.
     pub(crate) turn: Option<TurnId>,
+    /// The delivery that replaced the "thinking" notice of a command.
+    #[serde(default)]
+    pub(crate) answered_by: Option<DeliveryId>,
 }
 
 impl fmt::Debug for InteractionRecord {
@@ -73,6 +76,11 @@ impl InteractionRecord {
     fn is_valid(&self, now: Timestamp) -> bool {
         now.since(self.at) < TOKEN_LIFETIME
     }
+
+    /// Whether a delivery may replace the "thinking" notice: no other one has. The same one may do so again.
+    pub(crate) fn has_notice_for(&self, delivery: DeliveryId) -> bool {
+        self.is_command && self.answered_by.is_none_or(|by| by == delivery)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,13 +97,17 @@ struct Entry {
 }
 
 #[derive(Default)]
-pub(crate) struct Interactions(Mutex<HashMap<Snowflake, Entry>>);
+pub(crate) struct Interactions {
+    entries: Mutex<HashMap<Snowflake, Entry>>,
+    /// An interaction was answered, which is not stored yet.
+    answered: Notify,
+}
 
 impl Interactions {
     /// Loads what an earlier run stored. Returns the interactions that may still need their acknowledgement.
     pub(crate) fn load(&self, stored: &str, now: Timestamp) -> Vec<Arc<InteractionRecord>> {
         let records: Vec<InteractionRecord> = serde_json::from_str(stored).unwrap_or_default();
-        let mut entries = self.0.lock();
+        let mut entries = self.entries.lock();
         let mut waiting = Vec::new();
         for record in records.into_iter().filter(|record| record.is_valid(now)) {
             let may_wait = now.since(record.at) < ACKNOWLEDGE_TIMEOUT;
@@ -111,7 +123,7 @@ impl Interactions {
 
     /// Adds an interaction, before it is stored.
     pub(crate) fn note(&self, record: InteractionRecord, now: Timestamp) -> Arc<InteractionRecord> {
-        let mut entries = self.0.lock();
+        let mut entries = self.entries.lock();
         entries.retain(|_, entry| entry.record.is_valid(now));
         let record = Arc::new(record);
         let entry = entries.entry(record.id).or_insert_with(|| Entry {
@@ -122,14 +134,27 @@ impl Interactions {
     }
 
     pub(crate) fn set_turn(&self, id: Snowflake, turn: TurnId) {
-        if let Some(entry) = self.0.lock().get_mut(&id) {
-            entry.record = Arc::new(InteractionRecord { turn: Some(turn), ..InteractionRecord::clone(&entry.record) });
+        if let Some(entry) = self.entries.lock().get_mut(&id) {
+            Arc::make_mut(&mut entry.record).turn = Some(turn);
         }
+    }
+
+    /// Notes that a delivery replaced the "thinking" notice of a command.
+    pub(crate) fn set_answered(&self, id: Snowflake, by: DeliveryId) {
+        if let Some(entry) = self.entries.lock().get_mut(&id) {
+            Arc::make_mut(&mut entry.record).answered_by = Some(by);
+        }
+        self.answered.notify_one();
+    }
+
+    /// Returns when an interaction was answered since this was called last.
+    pub(crate) async fn until_answered(&self) {
+        self.answered.notified().await;
     }
 
     /// The latest valid ones as JSON, for the cursor.
     pub(crate) fn to_text(&self, now: Timestamp) -> String {
-        let entries = self.0.lock();
+        let entries = self.entries.lock();
         let mut records: Vec<Arc<InteractionRecord>> =
             entries.values().map(|entry| Arc::clone(&entry.record)).collect();
         drop(entries);
@@ -142,7 +167,8 @@ impl Interactions {
 
     /// The interaction that opened a turn, if it can still be answered.
     pub(crate) async fn of_turn(&self, turn: TurnId, now: Timestamp) -> Option<Arc<InteractionRecord>> {
-        let id = self.0.lock().values().find(|entry| entry.record.turn == Some(turn)).map(|entry| entry.record.id)?;
+        let id =
+            self.entries.lock().values().find(|entry| entry.record.turn == Some(turn)).map(|entry| entry.record.id)?;
         self.valid(id, now).await
     }
 
@@ -157,14 +183,14 @@ impl Interactions {
             let record = &entry.record;
             record.is_private && record.user == user && record.chat.to_string() == chat
         };
-        let id = self.0.lock().values().filter(of_the_user).map(|entry| entry.record.id).max()?;
+        let id = self.entries.lock().values().filter(of_the_user).map(|entry| entry.record.id).max()?;
         self.valid(id, now).await
     }
 
     /// The interaction with this id, if it can still be answered. Waits until its acknowledgement has succeeded or failed.
     pub(crate) async fn valid(&self, id: Snowflake, now: Timestamp) -> Option<Arc<InteractionRecord>> {
         let (record, mut acknowledged) = {
-            let entries = self.0.lock();
+            let entries = self.entries.lock();
             let entry = entries.get(&id).filter(|entry| entry.record.is_valid(now))?;
             (Arc::clone(&entry.record), entry.acknowledged.subscribe())
         };
@@ -180,7 +206,7 @@ impl Interactions {
     }
 
     fn set_acknowledged(&self, id: Snowflake, state: Acknowledged) {
-        if let Some(entry) = self.0.lock().get(&id) {
+        if let Some(entry) = self.entries.lock().get(&id) {
             entry.acknowledged.send_replace(state);
         }
     }
@@ -247,7 +273,36 @@ mod tests {
             is_command: true,
             at: Timestamp::from_millis(at),
             turn: None,
+            answered_by: None,
         }
+    }
+
+    #[test]
+    fn a_notice_is_replaced_by_one_delivery_over_a_restart() {
+        let now = Timestamp::from_millis(0);
+        let (before, after) = (Interactions::default(), Interactions::default());
+        let [first, next] = [1, 2].map(|at| DeliveryId::new(Timestamp::from_millis(at)));
+        let id = before.note(record(1, 0), now).id;
+
+        before.set_answered(id, first);
+        let stored = before.to_text(now);
+
+        let restored = after.load(&stored, now).pop().expect("it is valid");
+        assert!(restored.has_notice_for(first), "an attempt is repeated");
+        assert!(!restored.has_notice_for(next));
+    }
+
+    #[test]
+    fn a_record_that_an_earlier_version_stored_has_its_notice() {
+        let now = Timestamp::from_millis(0);
+        let interactions = Interactions::default();
+        interactions.note(record(1, 0), now);
+        let stored = interactions.to_text(now).replace(",\"answered_by\":null", "");
+        assert!(!stored.contains("answered_by"));
+
+        let restored = Interactions::default().load(&stored, now).pop().expect("it is read");
+
+        assert!(restored.has_notice_for(DeliveryId::new(now)));
     }
 
     #[tokio::test]

@@ -1,8 +1,9 @@
 //! Performs a delivery with REST calls.
 //!
 //! A channel message carries a nonce derived from the delivery's id. Within two minutes, Discord shows it once however
-//! often it is sent. After that, the channel is read back before it is sent again. The first answer to a command replaces
-//! the "thinking" notice, which is idempotent.
+//! often it is sent. After that, the channel is read back before it is sent again. The first message to a command replaces
+//! the "thinking" notice, which is idempotent. Further ones, such as the answer after a question in the middle of a run, are
+//! messages of their own.
 
 mod address;
 mod files;
@@ -89,14 +90,28 @@ impl Sending<'_> {
             return self.send_privately(outgoing, user, reply_to).await;
         }
         if let Some(interaction) = reply_to.and_then(interaction_in) {
-            if let Some(record) = self.valid_interaction(interaction).await
-                && let Some(sent) = self.answer(&record, outgoing).await?
-            {
-                return Ok(self.note_sent(&sent, outgoing));
-            }
-            return self.send_in(outgoing, None).await;
+            return self.send_to_command(outgoing, interaction).await;
         }
         self.send_in(outgoing, reply_to.and_then(Snowflake::parse)).await
+    }
+
+    /// Sends in the place of the "thinking" notice of a command, else in its channel, else, if that is closed to us, by the token.
+    async fn send_to_command(&self, outgoing: &Outgoing, interaction: Snowflake) -> Result<Receipt, ApiError> {
+        let record = self.valid_interaction(interaction).await;
+        let Some(record) = record else { return self.send_in(outgoing, None).await };
+        if record.has_notice_for(self.delivery.id())
+            && let Some(sent) = self.answer(&record, outgoing).await?
+        {
+            return Ok(self.note_sent(&sent, outgoing));
+        }
+        // A message in the channel has a nonce, and a further one by the token has none.
+        match self.send_in(outgoing, None).await {
+            Err(error) if error.refusal().is_some_and(Refusal::is_about_channel) => {
+                let sent = self.follow_up(&record, outgoing).await?.ok_or(error)?;
+                Ok(self.note_sent(&sent, outgoing))
+            }
+            result => result,
+        }
     }
 
     /// Sends a private answer: by an interaction's token, or in the person's direct chat if no token is valid.
@@ -108,7 +123,7 @@ impl Sending<'_> {
     ) -> Result<Receipt, ApiError> {
         if let Some(record) = self.record_for(user, reply_to).await {
             let is_first = self.delivery.part().0 == 1 && reply_to.and_then(interaction_in) == Some(record.id);
-            let sent = if record.is_command && is_first {
+            let sent = if is_first && record.has_notice_for(self.delivery.id()) {
                 self.answer(&record, outgoing).await?
             } else {
                 self.follow_up(&record, outgoing).await?
@@ -144,7 +159,11 @@ impl Sending<'_> {
     /// Replaces the "thinking" notice of a command with the answer. `None` if the token is no longer valid.
     async fn answer(&self, record: &InteractionRecord, outgoing: &Outgoing) -> Result<Option<SentMessage>, ApiError> {
         let path = record.message("@original");
-        self.call_by_token(record, Method::PATCH, &path, outgoing.body(outgoing.edit_payload())).await
+        let sent = self.call_by_token(record, Method::PATCH, &path, outgoing.body(outgoing.edit_payload())).await?;
+        if sent.is_some() {
+            self.discord.interactions.set_answered(record.id, self.delivery.id());
+        }
+        Ok(sent)
     }
 
     async fn follow_up(

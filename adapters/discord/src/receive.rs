@@ -390,10 +390,26 @@ pub(crate) struct InteractionStorer<'a> {
 impl InteractionStorer<'_> {
     /// Stores the interactions of the queue, until the run ends or the queue is closed.
     pub(crate) async fn run(self, mut queue: mpsc::UnboundedReceiver<Urgent>) -> Result<(), ShuttingDown> {
-        while let Some(urgent) = self.receiver.until_shutdown(queue.recv()).await? {
-            self.handle(urgent).await?;
+        loop {
+            let next = async {
+                tokio::select! {
+                    biased;
+                    urgent = queue.recv() => Some(urgent),
+                    () = self.discord.interactions.until_answered() => None,
+                }
+            };
+            match self.receiver.until_shutdown(next).await? {
+                Some(Some(urgent)) => self.handle(urgent).await?,
+                Some(None) => return Ok(()),
+                None => self.store_interactions().await?,
+            }
         }
-        Ok(())
+    }
+
+    /// Stores which interactions were answered, so that no message replaces the answer after a restart.
+    async fn store_interactions(&self) -> Result<(), ShuttingDown> {
+        let stored = self.discord.interactions.to_text(self.discord.clock.now());
+        self.receiver.move_cursor(interactions::CURSOR, &stored).await
     }
 
     /// Stores an interaction with its token, and acknowledges it.

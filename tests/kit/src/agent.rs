@@ -15,6 +15,7 @@ use rejoinder_core::{
 /// | `begin` | streams the rest, waits at the gate, and answers with the rest and "and that is all." |
 /// | `wait` | the same without streaming |
 /// | `ask` | asks "Which?", with the words of the rest as choices |
+/// | `choose` | asks the same in the middle of its run, and answers "It is chosen." |
 /// | `send` | sends a file; the rest is its media type and its URL |
 ///
 /// It repeats any other text.
@@ -23,11 +24,16 @@ pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::new(clock, move |turn| {
         let (verb, rest) = turn.text.split_once(' ').unwrap_or((&turn.text, ""));
+        let words = || rest.split_whitespace().collect::<Vec<_>>();
         let whole = || Script::replies(&format!("{rest} and that is all."));
         match verb {
             "say" => Script::replies(rest),
             "react" => Script::reacts(rest),
-            "ask" => Script::asks("Which?", &rest.split_whitespace().collect::<Vec<_>>()),
+            "ask" => Script::asks("Which?", &words()),
+            "choose" if turn.answers.is_empty() => {
+                Script::replies("It is chosen.").asking_person("Which?", &words(), false)
+            }
+            "choose" => Script::replies("It is chosen."),
             "stay" => Script::is_silent("told to"),
             "begin" => whole().streaming(rest).waiting(&gate),
             "wait" => whole().waiting(&gate),

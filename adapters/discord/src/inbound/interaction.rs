@@ -54,6 +54,7 @@ impl Reader<'_> {
             is_command: interaction.kind == kind::COMMAND,
             at: self.now,
             turn: None,
+            answered_by: None,
         };
         Some(ReadEvent { event, message: None, interaction: Some(record), is_hidden: false })
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rejoinder_core::ChannelAdapter;
 use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction, Scope};
+use rstest::rstest;
 use serde_json::json;
 
 use crate::support::{Gateway, options};
@@ -96,6 +97,45 @@ async fn an_emoji_as_the_answer_to_a_command_is_said() {
     ada.slash(&ada.direct().await, "ask", json!({"question": "react 👍"})).await;
 
     assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["👍"]);
+    gateway.stop().await;
+}
+
+/// The run goes on after the press, and its answer is a message of its own. So it is after a restart.
+#[rstest]
+#[case::seen_by_all(false, false)]
+#[case::seen_by_one(true, false)]
+#[case::over_a_restart(false, true)]
+#[tokio::test]
+async fn a_question_in_the_middle_of_a_run_stays_above_the_answer(
+    #[case] is_private: bool,
+    #[case] is_restarted: bool,
+) {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let mut gateway = Gateway::connected(&server).await;
+    let ours = async || {
+        let seen = ada.sees(&general).await;
+        seen.into_iter().filter(|message| message.ours && !message.loading).collect::<Vec<_>>()
+    };
+
+    ada.slash(&general, "ask", json!({"question": "choose red blue", "private": is_private})).await;
+    let question = server.until("the question", async || ours().await.pop()).await;
+    if is_restarted {
+        gateway = gateway.shut_down().await.restart(&server).await;
+        gateway.until_live().await;
+    }
+    ada.clicks(&question, "red").await;
+
+    let seen = server.until("the answer", async || {
+        Some(ours().await).filter(|seen| seen.iter().any(|message| message.content == "It is chosen."))
+    });
+    let seen = seen.await;
+    assert_eq!(seen[0].id, question.id, "{seen:?}");
+    assert!(seen[0].content.starts_with("Which?"), "{seen:?}");
+    assert_eq!(seen.last().map(|message| message.content.as_str()), Some("It is chosen."));
+    let private_to = is_private.then(|| ada.id());
+    assert!(seen.iter().all(|message| message.ephemeral_to.as_deref() == private_to), "{seen:?}");
     gateway.stop().await;
 }
 
