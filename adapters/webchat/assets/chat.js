@@ -89,7 +89,7 @@ const hear = {
       adopt(id, turn_id);
     }
     // A pick that opened a turn was the first one.
-    if (entry?.turn_id && turn_id) conversation.putPick(entry.turn_id, entry.text);
+    if (entry?.turn_id && turn_id) conversation.putPick(entry.turn_id, entry.text, entry.asked);
     outbox.accepted(id);
   },
   turn({ turn }) {
@@ -151,6 +151,9 @@ function show() {
       const day = dayOf(turn.at);
       const next = turns.slice(index + 1).find((other) => other.merged_into !== turn.turn_id && !isUnasked(other)) ?? unsent[0];
       const isWriting = conversation.isTyping(turn.turn_id) || turn === unfinished[0];
+      // A run that waits for the answer may ask again: what was said since is no answer to that.
+      const sent = outbox.entries.find((entry) => entry.turn_id === turn.turn_id && entry.asked === turn.shown?.at && !entry.problem);
+      const guessed = isFinal(turn) && turn.shown?.choices?.includes(next?.text) ? next.text : null;
       const item = itemOf(turn.turn_id);
       item.context = {
         day: index === 0 || day !== dayOf(turns[index - 1].at) ? day : null,
@@ -158,11 +161,11 @@ function show() {
         draft: conversation.draft(turn.turn_id),
         activity: isFinal(turn) ? null : isWriting ? "writing" : "waiting",
         hasDraft: conversation.draft(turn.turn_id) !== undefined,
-        canPick: !next,
+        canPick: isFinal(turn) ? !next : !sent,
         isLast: turn === last && unsent.length === 0,
         isSaidAgain: [...turns.slice(index + 1), ...unsent].some(({ text }) => text === turn.text),
         agent,
-        picked: turn.picked ?? (turn.shown?.choices?.includes(next?.text) ? next.text : null),
+        picked: turn.picked ?? sent?.text ?? guessed,
       };
       showTurn(item, turn, item.context);
       wanted.push(item);
@@ -249,7 +252,7 @@ function spoken({ turn_id, shown }) {
   const item = items.get(turn_id);
   const words = (item?.querySelector(".answer .words") ?? item?.querySelector(".remark.answer"))?.innerText ?? "";
   const choices = shown.choices?.length ? ` ${inWords("Choices: {choices}.", { choices: shown.choices.join(", ") })}` : "";
-  const voice = { agent: shown.agent, "stand-in": inWords("The gateway, not the agent"), gateway: inWords("The gateway") }[voiceOf(shown)];
+  const voice = { agent: shown.agent ?? agent, "stand-in": inWords("The gateway, not the agent"), gateway: inWords("The gateway") }[voiceOf(shown)];
   const said = shown.signal === "reaction" ? inWords("Reaction: {text}", { text: shown.text }) : words;
   return `${voice}: ${said.slice(0, 1_000)}${choices}`;
 }
@@ -345,9 +348,9 @@ $("turns").addEventListener("click", (event) => {
 });
 
 function pick(turnId, choice) {
-  const words = conversation.turn(turnId).shown.choices[choice];
+  const { choices, at } = conversation.turn(turnId).shown;
   readsTheEnd = true;
-  outbox.choose(turnId, choice, words, conversation.lastPlace);
+  outbox.choose(turnId, choice, choices[choice], conversation.lastPlace, at);
   composer.focus();
 }
 

@@ -56,10 +56,10 @@ export class Conversation {
     return true;
   }
 
-  /** Notes that `words` was picked from the choices of a turn's answer. */
-  putPick(id, words) {
+  /** Notes that `words` was picked from the choices of a turn's signal, which was shown at `asked`. */
+  putPick(id, words, asked) {
     const turn = this.#turns.get(id);
-    if (turn && turn.picked === undefined) this.#turns.set(id, { ...turn, picked: words });
+    if (turn && turn.picked === undefined && turn.shown?.at === asked) this.#turns.set(id, { ...turn, picked: words });
   }
 
   /** Merges the server's last turns. Returns the ids of those that changed. */
@@ -106,6 +106,11 @@ export function isFinal(turn) {
   return !(turn.status in RANK);
 }
 
+/** Whether a run of the turn waits until the person picks. */
+export function isAsking(turn) {
+  return !isFinal(turn) && turn.picked === undefined && Boolean(turn.shown?.choices?.length);
+}
+
 /** Whether the person has said nothing: the gateway began the turn by itself. */
 export function isUnasked(turn) {
   return turn.text.trim() === "" && !turn.attachments?.length;
@@ -117,11 +122,11 @@ export function isCommand(turn) {
 }
 
 /**
- * Who speaks in a signal: `agent`; `stand-in`, the gateway while or because the agent gives no answer; or `gateway`, which
- * answers a command.
+ * Who speaks in a signal: `agent`, also when it asks before it answers; `stand-in`, the gateway while or because the agent gives no
+ * answer; or `gateway`, which answers a command.
  */
 export function voiceOf(shown) {
-  if (shown.agent) return "agent";
+  if (shown.agent || (shown.signal === "deferral" && shown.choices?.length)) return "agent";
   return shown.fallback || shown.signal === "deferral" ? "stand-in" : "gateway";
 }
 

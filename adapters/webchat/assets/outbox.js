@@ -37,7 +37,7 @@ export class Outbox {
     return counts;
   }
 
-  /** The waiting entries, oldest first: `{id, at, text, after, turn_id?, choice?, problem?, wasSent?}`. */
+  /** The waiting entries, oldest first: `{id, at, text, after, turn_id?, choice?, asked?, problem?, wasSent?}`. */
   get entries() {
     return this.#entries;
   }
@@ -47,8 +47,9 @@ export class Outbox {
     this.#add({ text, after });
   }
 
-  choose(turn_id, choice, text, after) {
-    this.#add({ text, after, turn_id, choice });
+  /** `asked` is the time of the signal with the choices. */
+  choose(turn_id, choice, text, after, asked) {
+    this.#add({ text, after, turn_id, choice, asked });
   }
 
   /** The socket is new: the entry in flight may not have arrived. */
@@ -116,8 +117,8 @@ export class Outbox {
     if (this.#inFlight) return;
     const entry = this.#entries.find((entry) => !entry.problem);
     if (!entry) return;
-    const { id, text, turn_id, choice } = entry;
-    const frame = turn_id ? { type: "choose", id, turn_id, choice } : { type: "message", id, text };
+    const { id, text, turn_id, choice, asked } = entry;
+    const frame = turn_id ? { type: "choose", id, turn_id, choice, asked } : { type: "message", id, text };
     if (!this.#send(frame)) return;
     this.#inFlight = id;
     entry.wasSent = true;

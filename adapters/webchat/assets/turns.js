@@ -1,6 +1,6 @@
 // Renders turns. Markup comes only from the server, which emits a closed set of tags; everything else is text.
 
-import { isCommand, isFinal, isUnanswered, isUnasked, voiceOf } from "./conversation.js";
+import { isAsking, isCommand, isFinal, isUnanswered, isUnasked, voiceOf } from "./conversation.js";
 import { icon, make } from "./dom.js";
 import { isPast, lengthSince, promised, time } from "./time.js";
 import { inWords } from "./words.js";
@@ -136,16 +136,19 @@ function speaker(voice, shown) {
   return make("div", { className: "speaker" }, heading, shown?.at && time(shown.at, inWords("Answered")));
 }
 
-function unfinished(turn, { activity, draft: markup, agent }, draft) {
+function unfinished(turn, context, draft) {
   const { shown } = turn;
-  const written = markup === undefined ? null : (draft ?? make("div", { className: "words markup draft" }));
+  const { activity, draft: markup, agent } = context;
+  // What was written before a question is said with the answer.
+  const written = markup === undefined || isAsking(turn) ? null : (draft ?? make("div", { className: "words markup draft" }));
   const isDeferred = shown?.signal === "deferral";
   // The agent writes: what stood in its place is gone.
   if (written) return box(isDeferred ? "deferral" : "draft", "agent", { agent }, written, isDeferred && waiting(turn));
   if (isDeferred) {
     const words = make("div", { className: "words markup" });
     showMarkup(words, shown.html ?? "");
-    return box("deferral", voiceOf(shown), shown, words, waiting(turn));
+    const said = { ...shown, agent: shown.agent ?? agent };
+    return box("deferral", voiceOf(shown), said, words, choices(turn, context), !isAsking(turn) && waiting(turn));
   }
   if (activity === "writing") {
     const dots = make("span", { className: "dots", attributes: { "aria-hidden": "true" } }, make("i"), make("i"), make("i"));
@@ -196,6 +199,8 @@ function choices(turn, { canPick, picked }) {
       choice,
     );
   const buttons = words.map(button).filter((_, index) => isOpen || words[index] === turn.picked);
+  // It was answered with words of the person's own.
+  if (buttons.length === 0) return null;
   return make("div", { className: "choices", attributes: { role: "group", "aria-label": inWords("Choices") } }, ...buttons);
 }
 

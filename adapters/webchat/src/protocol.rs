@@ -34,8 +34,8 @@ pub(crate) enum ClientFrame {
     },
     /// The person sent a message.
     Message { id: String, text: String },
-    /// The person picked one of the choices of a turn's answer.
-    Choose { id: String, turn_id: TurnId, choice: Pick },
+    /// The person picked one of the choices of a turn's signal, of the one that was shown at `asked` if it is there.
+    Choose { id: String, turn_id: TurnId, choice: Pick, asked: Option<String> },
     /// Requests the turns before this one.
     Older { before: TurnId },
     /// The person stops the running turn.

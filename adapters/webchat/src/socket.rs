@@ -318,8 +318,8 @@ impl Reader {
             ClientFrame::Message { id, text } => {
                 Some(self.accept(&id, inbound::message(&self.conversation, &id, text, raw, now)).await)
             }
-            ClientFrame::Choose { id, turn_id, choice } => {
-                let event = match self.choice_text(turn_id, choice).await {
+            ClientFrame::Choose { id, turn_id, choice, asked } => {
+                let event = match self.choice_text(turn_id, choice, asked.as_deref()).await {
                     Ok(text) => {
                         let kind = EventKind::Choice { turn: turn_id };
                         inbound::event(&self.conversation, &id, kind, text, raw, now)
@@ -348,9 +348,20 @@ impl Reader {
         }
     }
 
-    async fn choice_text(&self, turn: TurnId, pick: crate::protocol::Pick) -> Result<String, Problem> {
+    /// The words of a pick. A run may ask more than once, so a pick from what was asked before has come too late.
+    async fn choice_text(
+        &self,
+        turn: TurnId,
+        pick: crate::protocol::Pick,
+        asked: Option<&str>,
+    ) -> Result<String, Problem> {
         let view = self.intake.view(turn).await.map_err(|_| Problem::UNAVAILABLE)?;
         let view = view.filter(|view| view.conversation == self.conversation).ok_or(Problem::UNKNOWN_TURN)?;
+        if let (Some(shown), Some(asked)) = (&view.shown, asked)
+            && rfc3339(shown.at) != asked
+        {
+            return Err(Problem::EXPIRED);
+        }
         let choices = view.shown.map(|shown| shown.choices).unwrap_or_default();
         pick.of(&choices).cloned().ok_or(Problem::UNKNOWN_CHOICE)
     }

@@ -271,6 +271,16 @@ async fn an_empty_answer_becomes_a_question_with_buttons() {
     assert_eq!(turns(&gateway), 2);
 }
 
+/// B14: a run asks twice with the same choices, and each question is picked from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_run_asks_the_person_and_goes_on() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/acp/asks.mjs");
+    let section = format!("[agents.main]\nkind = \"acp\"\ncommand = [\"node\", \"{script}\"]\n");
+    let gateway = Gateway::builder().config(&section).start().await;
+
+    Browser::start("asked", &gateway.url()).succeeds().await;
+}
+
 /// The gateway's commands and the operator's, with keys, a mouse and a finger.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_picked_from_a_menu() {
