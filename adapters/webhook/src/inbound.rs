@@ -32,6 +32,9 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMes
         None if content.trim_start().starts_with('{') => json::read(content)?,
         Some(Media::Text | Media::Multipart { .. }) | None => text(content),
     };
+    if media == Some(Media::Form) {
+        return message.checked(&form::without_files(content));
+    }
     message.checked(body)
 }
 

@@ -48,6 +48,16 @@ pub(super) fn read_any(content: &str) -> Result<serde_json::Value, Problem> {
     fields.collect::<Result<serde_json::Map<_, _>, _>>().map(Into::into)
 }
 
+/// The form without the content of files, which is stored with the attachments only.
+pub(super) fn without_files(content: &str) -> String {
+    let is_file = |field: &str| {
+        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+        decoded(name).is_ok_and(|name| name == "attachments")
+            && decoded(value).is_ok_and(|url| url.starts_with("data:"))
+    };
+    content.split('&').filter(|field| !is_file(field)).collect::<Vec<_>>().join("&")
+}
+
 /// The names and values, still encoded.
 fn fields(content: &str) -> impl Iterator<Item = (&str, &str)> {
     let fields = content.split('&').filter(|field| !field.is_empty());

@@ -87,6 +87,20 @@ fn the_payload_is_kept_as_it_was_received() {
     assert_eq!(event(body, |_| {}).raw, body);
 }
 
+#[test]
+fn the_content_of_a_file_in_a_form_is_not_in_the_payload() {
+    let form = Some("application/x-www-form-urlencoded");
+    for file in ["attachments=data%3Atext%2Fplain%3Bbase64%2CaGVsbG8%3D", "attachments=data:text/plain;base64,aGVsbG8="]
+    {
+        let body = format!("message=see&{file}&attachments=https%3A%2F%2Fexample.org%2Fa");
+
+        let message = read(form, body.as_bytes()).expect("it is read");
+
+        assert_eq!(message.attachments.len(), 2, "{file}");
+        assert_eq!(message.raw, "message=see&attachments=https%3A%2F%2Fexample.org%2Fa");
+    }
+}
+
 #[rstest]
 #[case(r#"{"message":"hi""#, 1, 15)]
 #[case("{\n  \"message\": hi\n}", 2, 14)]
