@@ -226,6 +226,22 @@ async fn only_what_was_asked_can_be_picked(
     assert_eq!(page.hears("error").await["code"], code);
 }
 
+/// A press that was made before the turn asked again does not answer the later question.
+#[tokio::test]
+async fn a_pick_answers_only_the_question_that_it_names() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "be silent").await;
+    let question = page.sees("answered").await;
+    let pick = |id: &str, asked: &serde_json::Value| json!({"type": "choose", "id": id, "turn_id": question["turn_id"], "choice": 1, "asked": asked});
+
+    page.says(&pick("choice-01", &json!("2026-01-01T00:00:00.000Z"))).await;
+    assert_eq!(page.hears("error").await["code"], "expired");
+    page.says(&pick("choice-02", &question["shown"]["at"])).await;
+
+    assert_eq!(page.sees("answered").await["text"], "That");
+}
+
 /// E3. The page is informed and not asked to retry; the next message is answered.
 #[tokio::test]
 async fn a_message_that_the_store_refuses_costs_itself_only() {
