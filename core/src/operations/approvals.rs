@@ -55,7 +55,7 @@ impl Operations {
         id: ApprovalId,
         may_see: impl FnOnce(&ChannelId) -> bool,
     ) -> Result<Option<(Approval, Option<ApprovalRequest>)>, OperationError> {
-        let found = self.approvals.get(id).await?.filter(|approval| may_see(&approval.channel));
+        let found = self.approvals.get(id).await?.filter(|it| may_see(&it.channel) && it.request.choices.is_none());
         let Some(approval) = found else { return Ok(None) };
         let whole = self.approvals.whole(&approval).await?;
         Ok(Some((approval, whole)))

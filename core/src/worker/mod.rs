@@ -150,7 +150,7 @@ impl Worker {
 
     /// Passes the end of a run to the guard, and tells the runtime when it is stored.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, mut finished: FinishedRun) {
-        let (awaits_end, counts) = (finished.awaits_end.take(), matches!(finished.result, RunResult::Returned(_)));
+        let (awaits_end, counts) = (finished.awaits_end.take(), matches!(finished.result, RunResult::Returned(Ok(_))));
         let is_left = matches!(finished.result, RunResult::GatewayStopped);
         let is_stored = self.store_end(turn, run, finished).await;
         if let Some(awaits_end) = awaits_end

@@ -34,14 +34,14 @@ const block = (label, text) => make("pre", { tabIndex: 0, attributes: { role: "r
 /** The whole of what the agent asks, read when it is opened: lists do not have it. */
 function whole(view, { id, is_shortened: isShortened, has_whole: isKept }) {
   if (!isShortened || !view.mayChange) return null;
-  if (!isKept) return make("p", { className: "quiet" }, "The agent asks with more than that. It is not kept: it was too long, or it is sealed.");
+  if (!isKept) return make("p", { className: "quiet" }, "The agent asks with more than that. It is not kept: it is too long or sealed, or was asked before an update.");
   const body = make("div", { data: { own: "" } });
   const fold = make("details", { data: { key: `whole ${id}` } }, make("summary", {}, "All of it"), body);
   async function fill() {
     show(body, make("p", { className: "loading" }, "Loading…"));
     try {
       const { whole: found } = await get(`approvals/${encodeURIComponent(id)}`, {}, view.signal);
-      show(body, found ? [block("The whole action", found.action), found.details && block("The whole of what it is about", found.details)] : make("p", { className: "quiet" }, "It is not kept any more."));
+      show(body, found ? [block("The whole action", found.action), found.details && block("The whole of what it is about", found.details), found.kind && block("The whole kind", found.kind)] : make("p", { className: "quiet" }, "It is not kept any more."));
     } catch (problem) {
       if (view.signal.aborted || problem.isSignedOut) return;
       show(body, make("p", { className: "failure" }, `${problem.message} `, button("Try again", fill, "quiet-button")));

@@ -110,8 +110,10 @@ fn shown(approval: &Value) -> String {
         (!lines.is_empty()).then(|| format!("{title}:\n{}", lines.join("\n")))
     };
     let is_cut = approval["is_shortened"] == true && !approval["whole"].is_object();
-    let cut =
-        is_cut.then(|| "The agent asked with more than that: it was too long to be kept, or it is sealed.".to_owned());
+    let cut = is_cut.then(|| {
+        "The agent asked with more than that: it is too long to be kept or sealed, or was asked before an update."
+            .to_owned()
+    });
     let parts = [Some(facts.join("\n")), said("action", "Action"), said("details", "Details"), cut];
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
@@ -156,7 +158,7 @@ mod tests {
             shown(&approval),
             format!(
                 "{facts}State: approved by Bob\n\nAction:\n  Send (abc)\n\nDetails:\n  cut\n\n\
-                The agent asked with more than that: it was too long to be kept, or it is sealed."
+                The agent asked with more than that: it is too long to be kept or sealed, or was asked before an update."
             )
         );
     }

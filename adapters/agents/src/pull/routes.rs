@@ -275,11 +275,14 @@ impl Pull {
         let Received { turn, posted: Posted { lease, objects }, digest, caller, room: _room } = received;
         let work = self.desk.holder(turn, &lease, &caller.worker).map_err(Refused::NotHeld)?;
         let (done, heard) = oneshot::channel();
+        let (worker, held) = (caller.worker.clone(), lease.clone());
         let command = Command { lease, worker: caller.worker, objects, digest, purpose, done };
         // Both fail if the run ends meanwhile.
         let sent = work.commands.send(command).await.is_ok();
         let heard = if sent { heard.await.ok() } else { None };
-        heard.unwrap_or(Err(Refused::NotHeld(NotHeld::Ended)))
+        // The gateway may be about to stop, and the lease goes on.
+        let why = || self.desk.holder(turn, &held, &worker).err().unwrap_or(NotHeld::NotYet);
+        heard.unwrap_or_else(|| Err(Refused::NotHeld(why())))
     }
 
     fn problem(&self, turn: TurnId, lease: &str, caller: &Caller<'_>, refused: Refused, purpose: Purpose) -> Problem {

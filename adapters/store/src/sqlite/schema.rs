@@ -104,11 +104,8 @@ async fn migrate_with(migrator: &Migrator, connection: &mut SqliteConnection, pa
     transaction.commit().await.map_err(failed)
 }
 
-/// Copies the database. A whole copy that is there already is of an update that did not end: it is kept.
+/// Copies the database, in place of an earlier copy: the way back is to what it is now.
 async fn save(connection: &mut SqliteConnection, copy: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    if copy.exists() {
-        return Ok(());
-    }
     let part = beside(copy, ".part");
     if part.exists() {
         std::fs::remove_file(&part)?;
