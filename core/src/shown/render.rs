@@ -133,8 +133,9 @@ pub(crate) fn signal(
 fn asked(signal: &Signal, target: &Target<'_>, templates: &Templates) -> Option<AskedQuestion> {
     let turn = target.turn;
     let (text, choices, anyone) = match &signal.body {
-        Body::Reply(Reply { text, choices: Some(choices), .. }) => (text.clone(), choices.clone(), false),
-        Body::Question { text, choices } => (text.clone(), choices.clone(), false),
+        Body::Reply(Reply { text, choices: Some(choices), .. }) | Body::Question { text, choices } => {
+            (text.clone(), choices.clone(), false)
+        }
         Body::Ask(name) => {
             let Question { text, choices, anyone } =
                 templates.question(&turn.event.conversation.channel, turn.event.language, name)?.clone();

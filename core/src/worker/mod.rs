@@ -248,14 +248,12 @@ impl Worker {
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
         let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
         let trigger = Trigger::RunEnded { end: run_end, remark, at_once, whole, title };
-        match event {
-            Some(event) => self.ledger.decide_until_stored(turn, event, trigger).await.is_some(),
-            // The guard decided on the turn when the run was stopped.
-            None => {
-                self.ledger.record_until_stored(turn.id, trigger).await;
-                true
-            }
+        if let Some(event) = event {
+            return self.ledger.decide_until_stored(turn, event, trigger).await.is_some();
         }
+        // The guard decided on the turn when the run was stopped.
+        self.ledger.record_until_stored(turn.id, trigger).await;
+        true
     }
 
     /// What decides at once what a run asks approval for.
@@ -366,9 +364,7 @@ impl Worker {
                         Err(spent) => break RunResult::SpentMeanwhile(spent),
                     }
                     // Otherwise it waits on, until it is stopped.
-                    if question.is_none() {
-                        waited += waits;
-                    }
+                    waited += if question.is_none() { waits } else { Duration::ZERO };
                     deadline = turn.obligation.hard_deadline().or(deadline);
                     remember_until(memory.as_ref(), deadline).await;
                     working = self.working(run);

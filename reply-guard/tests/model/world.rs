@@ -121,6 +121,7 @@ impl World {
         self.carry_out(moment, decision);
     }
 
+    #[expect(clippy::too_many_lines, reason = "a flat list of effects")]
     fn carry_out(&self, moment: &mut Moment, decision: Decision) {
         for effect in decision.effects {
             match effect {

@@ -69,7 +69,7 @@ mod tests {
 
         assert_eq!(
             lines(&json!({ "items": [session], "next": "7" })),
-            "ID  NAME  TITLE   WHOSE                    BEGAN  LAST USED  ID OF ITS OWN\n\
+            "ID  NAME  TITLE   WHOSE                  BEGAN  LAST USED  ID OF ITS OWN\n\
              7         “Trip”  Ada (telegram.main/1)  10:00  12:00      yes\n\n\
              There are more: --before 7"
         );
