@@ -142,7 +142,8 @@ impl Elicitation {
             .as_ref()
             .map(|(wrong, tries)| if tries + 1 == MOST_TRIES { format!("{wrong} {LAST_TRY}") } else { wrong.clone() });
         let used: usize = wrong.iter().map(String::as_str).chain([asked]).map(|part| part.chars().count() + 2).sum();
-        let message = if self.at == 0 { clipped(&self.message, MOST_TEXT.saturating_sub(used)) } else { String::new() };
+        // With every field: the answer to a field of another form is none to it.
+        let message = clipped(&self.message, MOST_TEXT.saturating_sub(used));
         let parts = [wrong.as_deref().unwrap_or_default(), &message, asked];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
     }

@@ -18,7 +18,7 @@ use serde_with::skip_serializing_none;
 pub(crate) const MAX_ID: usize = 4_096;
 
 /// How many properties a form may have.
-pub(crate) const MOST_PROPERTIES: usize = 20;
+pub(crate) const MOST_PROPERTIES: usize = 8;
 
 pub(crate) const VERSION: u64 = 1;
 

@@ -10,6 +10,9 @@ use crate::{
     protocol::{ElicitationRequest, INVALID_PARAMS, PermissionRequest},
 };
 
+/// The most bytes of a form: more could not be shown, and would cost much to read.
+const MOST_FORM: usize = 256 << 10;
+
 /// A request of the agent that is not answered yet, by its id.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
@@ -70,6 +73,9 @@ impl Connection {
     }
 
     pub(crate) fn elicitation_asked(&self, id: Value, params: &str, size: usize) {
+        if params.len() > MOST_FORM {
+            return self.refuse(&id, INVALID_PARAMS, "the form is too long");
+        }
         let request = match serde_json::from_str::<ElicitationRequest>(params) {
             Ok(ElicitationRequest::Other) => return self.refuse(&id, INVALID_PARAMS, "the client offers no such mode"),
             Ok(request) => request,

@@ -86,10 +86,12 @@ impl Obligation {
         self.draft == Some(Drafting::Lost)
     }
 
-    /// The platform does not say whether a deferral is in the chat.
-    pub(super) fn deferral_lost(&mut self) {
+    /// The platform does not say whether a deferral is in the chat. `asks`: it is a question, which no answer takes the place of.
+    pub(super) fn deferral_lost(&mut self, asks: bool) {
         self.deferrals.may_be_seen = true;
-        self.draft.get_or_insert(Drafting::Lost);
+        if !asks {
+            self.draft.get_or_insert(Drafting::Lost);
+        }
     }
 
     /// Whether the draft's delivery is still to be sent.

@@ -46,7 +46,7 @@ impl Obligation {
         };
         if let Some(claim) = self.withdraw(context) {
             if claim.is_deferral() && claim.in_doubt {
-                self.deferral_lost();
+                self.deferral_lost(claim.asks);
             } else if claim.is_partly_seen_answer() {
                 self.forget_edited();
             }

@@ -93,9 +93,9 @@ impl Obligation {
             Some(claim) if claim.again => self.failed_again(reason, context),
             Some(claim) if claim.is_partly_seen_answer() => self.cut_short(&reason, context),
             Some(claim) if claim.is_deferral() || claim.pending.is_some() => {
-                let (in_doubt, is_deferral) = (claim.in_doubt, claim.is_deferral());
+                let (in_doubt, is_deferral, asks) = (claim.in_doubt, claim.is_deferral(), claim.asks);
                 if in_doubt && is_deferral {
-                    self.deferral_lost();
+                    self.deferral_lost(asks);
                 }
                 self.not_delivered(in_doubt, reason, context);
             }
@@ -186,7 +186,7 @@ impl Obligation {
         let hold = context.policy.on_unknown == OnUnknown::Hold;
         let Some(in_flight) = self.in_flight_mut() else { return };
         in_flight.resent = true;
-        let is_deferral = in_flight.is_deferral();
+        let (is_deferral, asks) = (in_flight.is_deferral(), in_flight.asks);
         let gives_way = if is_deferral {
             hold || in_flight.pending.is_some()
         } else {
@@ -194,7 +194,7 @@ impl Obligation {
         };
         let (is_again, is_partly_seen) = (in_flight.again, in_flight.is_partly_seen_answer());
         if is_deferral {
-            self.deferral_lost();
+            self.deferral_lost(asks);
         }
         if hold && is_again {
             return self.give_up(HELD.to_owned(), context);

@@ -1,6 +1,6 @@
 //! A property of a form: how it is asked, and what the words of a person say. No I/O.
 
-use rejoinder_core::Choices;
+use rejoinder_core::{Choices, is_hidden};
 use serde_json::{Number, Value};
 
 use super::words::{DECLINE, DEFAULT, NO, NONE, SKIP, YES};
@@ -83,7 +83,7 @@ impl Field {
             || asks_for_secret(&name)
             || title.as_deref().is_some_and(asks_for_secret);
         let kind = match Kind::of(property) {
-            Some(Kind::Words { .. }) if is_secret => {
+            Some(Kind::Words { .. } | Kind::Number { .. }) if is_secret => {
                 return Err("it asks for a password or another secret, which does not belong into a chat");
             }
             Some(kind) => kind,
@@ -101,11 +101,7 @@ impl Field {
 
     /// What is asked, without the message of the form. `place`: the number of the field and how many there are.
     pub(super) fn text(&self, place: (usize, usize)) -> String {
-        let name = match (&self.title, place.1) {
-            (Some(title), _) => title.clone(),
-            (None, 1) => String::new(),
-            (None, _) => clipped(&one_line(&self.name), MOST_TITLE),
-        };
+        let name = self.title.clone().unwrap_or_else(|| clipped(&one_line(&self.name), MOST_TITLE));
         let head = match place {
             (_, 1) => name,
             (number, all) => format!("{name} ({number} of {all})"),
@@ -138,7 +134,8 @@ impl Field {
             let title = item.title.to_lowercase();
             let is_new = !seen.contains(&title);
             seen.push(title);
-            is_new && item.title.chars().count() <= MOST_CHOICE && !item.title.contains("```")
+            let is_seen = !item.title.chars().any(is_hidden);
+            is_new && is_seen && item.title.chars().count() <= MOST_CHOICE && !item.title.contains("```")
         };
         if items.iter().all(is_label) { Shown::Titles } else { Shown::Numbers }
     }

@@ -200,9 +200,9 @@ fn a_form_is_asked_in_the_order_of_the_agent() {
         texts,
         [
             format!("A trip.\n\nName (1 of 3)\n\nPlease write your answer; or {refuse}"),
-            format!("Name (2 of 3)\n\nPlease write your answer; or {refuse}"),
+            format!("A trip.\n\nName (2 of 3)\n\nPlease write your answer; or {refuse}"),
             format!(
-                "count (3 of 3)\n\nHow many tickets?\n\nPlease write a whole number, at most 9; or “skip” to leave it out, {refuse}"
+                "A trip.\n\ncount (3 of 3)\n\nHow many tickets?\n\nPlease write a whole number, at most 9; or “skip” to leave it out, {refuse}"
             ),
         ]
     );
@@ -216,8 +216,8 @@ fn a_list_and_a_default_are_shown() {
     let (chosen, _) = question(&asks(&json!({ "type": "string", "oneOf": titled(2), "default": "v1" })));
 
     let hint = "Please write the numbers of your choices, such as “1, 3” (1 to 2 of them); or “default” for Title 2, “decline” to refuse.";
-    assert_eq!(text, format!("Some details, please.\n\n1. Title 1\n2. Title 2\n\n{hint}"));
-    assert_eq!(chosen, "Some details, please.\n\nDefault: Title 1");
+    assert_eq!(text, format!("Some details, please.\n\nit\n\n1. Title 1\n2. Title 2\n\n{hint}"));
+    assert_eq!(chosen, "Some details, please.\n\nit\n\nDefault: Title 1");
 }
 
 #[test]
@@ -238,7 +238,8 @@ fn a_long_message_is_cut_and_what_is_asked_is_not() {
 #[case::snake_case(json!({ "github_token": { "type": "string" } }))]
 #[case::key(json!({ "apiKey": { "type": "string" } }))]
 #[case::title(json!({ "it": { "type": "string", "title": "Your client secret" } }))]
-#[case::too_much((0..21).map(|number| (format!("p{number}"), json!({ "type": "string" }))).collect())]
+#[case::number(json!({ "pin": { "type": "integer", "title": "Your secret" } }))]
+#[case::too_much((0..9).map(|number| (format!("p{number}"), json!({ "type": "string" }))).collect())]
 #[case::too_many_choices(json!({ "it": { "type": "string", "oneOf": titled(200) } }))]
 fn a_form_that_does_not_belong_into_a_chat_is_not_shown(#[case] properties: Value) {
     Elicitation::of(request(&form(&properties, &[]))).expect_err("it is declined");

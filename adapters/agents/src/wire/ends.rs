@@ -49,7 +49,7 @@ pub(super) enum End {
     Sealed(String),
     /// The emoji, and whether the platform shows it as a reaction.
     React(String, bool),
-    Choice(Choice),
+    Choice(Box<Choice>),
     /// Its note and when it is due.
     Defer(Option<String>, Timestamp),
     /// The agent says that it failed: why.
@@ -62,7 +62,9 @@ impl WireEnd {
     pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<Option<End>, String> {
         let choice = |tool: &str, arguments: &str| {
             let choice = Choice::read(tool, arguments, turn, now);
-            choice.map(End::Choice).map_err(|why| why.trim_start_matches("error: ").to_owned())
+            choice
+                .map(|choice| End::Choice(Box::new(choice)))
+                .map_err(|why| why.trim_start_matches("error: ").to_owned())
         };
         Ok(Some(match self {
             Self { reply: Some(message), .. } => End::Reply(message.check()?),

@@ -98,6 +98,7 @@ async fn a_server_that_dies_in_a_call_is_started_again() {
     let answer = double.call("files_die", "").await;
 
     assert!(answer.is_error && answer.text.contains("went away"), "{answer:?}");
+    double.until("it is started again", async |double| double.noted("starts") == 2).await;
     double.until("it is back", async |double| !double.servers.tools().await.is_empty()).await;
     assert_eq!(double.call("files_echo", "again").await.text, "again");
     assert_eq!(double.noted("starts"), 2);

@@ -91,7 +91,7 @@ pub(in crate::intake) async fn pick(
 /// The choice of a question that a press is. `None`: the button is not that of the question, which may be a later one of its turn.
 fn chosen(record: &QuestionRecord, event: &InboundEvent) -> Option<String> {
     let is_of_another = |message| record.other_message_ids.contains(message) && !record.message_ids.contains(message);
-    if event.message_id.as_ref().is_some_and(is_of_another) {
+    if !record.is_shown || event.message_id.as_ref().is_some_and(is_of_another) {
         return None;
     }
     // An old message may come without the words of its buttons.

@@ -72,6 +72,22 @@ fn no_answer_takes_the_place_of_a_question() {
     assert_eq!(drafting.on(reply("painted")), ["send 2: painted"]);
 }
 
+/// Nobody knows whether the question is in the chat: the answer is none of its copies, and has no label.
+#[test]
+fn an_answer_after_a_question_that_may_be_lost_has_no_label() {
+    let choices = Choices { options: Vec::new(), free_text: true, expires: None };
+    let mut turn = Turn::running();
+    turn.on(Event::Suspended(ApprovalRequest::question("Which?", choices)));
+    turn.on(Event::Attempted { claim: 1 });
+    turn.on(Event::Lost { claim: 1, idempotent: false });
+
+    assert!(!turn.obligation.has_lost_message());
+    turn.on(Event::Decided);
+    turn.on(resumed(1));
+    assert_eq!(turn.on(reply("painted")), ["send 2: painted"]);
+    assert!(!turn.obligation.has_lost_message());
+}
+
 /// What was to be stored of an earlier run comes late.
 #[test]
 fn only_its_own_permit_lets_its_time_go_on() {
