@@ -76,12 +76,12 @@ pub(super) fn matrix_account(
     (homeserver, user): (Option<String>, Option<String>),
     (password, token): (Option<SecretLocation>, Option<SecretLocation>),
 ) {
-    let mut set = |key, value: Option<String>, example, missing| match value {
-        Some(value) => block.set(key, value),
-        None => {
-            block.leave_open(key, example);
-            block.turn_off(missing);
+    let mut set = |key, value: Option<String>, example, missing| {
+        if let Some(value) = value {
+            return block.set(key, value);
         }
+        block.leave_open(key, example);
+        block.turn_off(missing);
     };
     set("homeserver", homeserver, "\"https://matrix.example.org\"", "the homeserver is not written there");
     set("user", user, "\"@agent:example.org\"", "the account's user id is not written there");
