@@ -45,7 +45,7 @@ fn value(property: &Value, words: &str) -> Result<Value, String> {
     match elicitation.step() {
         Step::Answer(Response::Accept(Some(content))) => Ok(content["it"].clone()),
         Step::Ask(text, _) => Err(text.lines().next().unwrap_or_default().to_owned()),
-        other => panic!("{other:?}"),
+        other @ Step::Answer(_) => panic!("{other:?}"),
     }
 }
 
