@@ -70,7 +70,7 @@ echo "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"session
 echo '{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn"}}}}'; read -r line"#
     );
     let options = ["Yes", "No", "Decline"].map(str::to_owned).to_vec();
-    let question = ApprovalRequest::question("Go on?", Choices { options, free_text: false, expires: None });
+    let question = ApprovalRequest::question("Go on?\n\ngo", Choices { options, free_text: false, expires: None });
     let answer = |words: &str| PersonAnswer { question: as_stored(&question), answer: Some(words.to_owned()) };
     let answers = before.map(answer).into_iter().collect();
     let stop = CancellationToken::new();
