@@ -234,9 +234,7 @@ async fn answer_run(call: &Call<'_>, asked: TurnId) -> Result<Answer, StoreError
     let (event, over) = (&call.turn.event, Answer::of("question_over"));
     let approvals = call.approvals.list(ApprovalFilter::Of(asked)).await?;
     let question = approvals.into_iter().rfind(|approval| approval.request.choices.is_some());
-    let Some(question) = question.filter(|it| it.is_open(call.now) && it.asked_at <= event.received_at) else {
-        return Ok(over);
-    };
+    let Some(question) = question.filter(|question| question.is_open(call.now)) else { return Ok(over) };
     let choices = question.request.choices.iter();
     let may_say = choices.clone().any(|it| it.free_text || it.options.contains(&event.text));
     let Some(waiting) = waiting(call, asked).await?.filter(|_| may_say) else { return Ok(over) };

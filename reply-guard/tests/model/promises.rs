@@ -66,7 +66,8 @@ fn never_two(world: &World, moment: &Moment) -> bool {
 
 /// A draft that nothing replaced is followed by an answer that is labelled as a possible copy.
 fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
-    let is_deferral_left = |row: &Row| !row.is_final() && !row.is_draft() && row.status == Status::Dead;
+    // A question is no copy of the answer.
+    let is_deferral_left = |row: &Row| !row.is_final() && !row.is_draft() && !row.asks && row.status == Status::Dead;
     let is_orphan = moment.rows.iter().any(|row| (row.is_draft() || is_deferral_left(row)) && row.is_seen());
     let is_beside = |row: &Row| !row.in_place || moment.obligation.has_lost_message();
     let unlabelled = |row: &Row| row.is_final() && row.kind == SignalKind::Reply && is_beside(row) && row.seen.0 > 0;
