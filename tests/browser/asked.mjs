@@ -11,7 +11,7 @@ await visit(async (browser) => {
   const pressed = (visitor) => visitor.turn(0).getByRole("button", { pressed: true });
   const open = (visitor) => visitor.answer(0).getByRole("group", { name: "Choices" }).locator("button:enabled");
 
-  await reads(ada.words(0), "Shall I paint the door?");
+  await reads(ada.words(0), "Shall I paint the door?\n\ngo");
   await reads(ada.voice(0), "main");
   assert.deepEqual(await open(ada).allInnerTexts(), ["Yes", "No", "Decline"]);
   await counts(ada.turn(0).locator(".wait"), 0);
@@ -21,7 +21,7 @@ await visit(async (browser) => {
   await open(ada).getByText("Yes", { exact: true }).click();
 
   for (const visitor of [ada, tab]) {
-    await reads(visitor.words(0), "Shall I paint it red?");
+    await reads(visitor.words(0), "Shall I paint it red?\n\ngo");
     await counts(open(visitor), 3);
     await counts(pressed(visitor), 0);
   }
