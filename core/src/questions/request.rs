@@ -14,6 +14,9 @@ const MOST_ACTION: usize = 300;
 const MOST_DETAILS: usize = 2000;
 const MOST_KIND: usize = 64;
 
+/// How many bytes are kept of the [whole] of a request.
+const MOST_WHOLE: usize = 64 << 10;
+
 /// How many characters are kept of a question to a person, how many choices, and how many characters of each.
 const MOST_QUESTION: usize = 2000;
 const MOST_CHOICES: usize = 8;
@@ -51,9 +54,6 @@ fn question_as_stored(request: &ApprovalRequest, choices: &Choices) -> ApprovalR
 fn digest_of(whole: &Value) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(whole.to_string())[..16])
 }
-
-/// How many bytes are kept of the [whole] of a request.
-const MOST_WHOLE: usize = 64 << 10;
 
 /// A request as it is stored and shown: the action on one line, and all of bounded length: details have their beginning and their end.
 /// Where this changes the request, the action ends with a digest of the whole request, so that the stored form of two requests is the

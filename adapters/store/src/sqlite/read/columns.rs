@@ -109,7 +109,8 @@ columns!(|_, stored: Uuid| Ok(Self::from(stored)); Uuid =>
 columns!(parse_name; String =>
     ApprovalState, Class, Currency, DeliveryState, Label, Language, LineLevel, PairingState, PersonRole, Role, SignalKind);
 columns!(|column, stored: String| parse(column, &stored); String =>
-    Action, Choices, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ChannelId>, Vec<NotReached>, Vec<PersonId>, Vec<Reaction>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
+    Action, Choices, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ChannelId>, Vec<NotReached>,
+    Vec<PersonId>, Vec<Reaction>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
 
 /// Reads the rows that a query finds.
 pub(super) async fn all<T>(
