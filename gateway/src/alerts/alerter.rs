@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use rejoinder_config::{AlertTarget, Alerts};
 use rejoinder_core::{
     SharedClock, Timestamp,
-    store::{LogFilter, LogSeq, LogStore, Transition, Transitions},
+    store::{LogFilter, LogSeq, LogStore, NewLogEntry, Transition, Transitions},
 };
 use serde::Serialize;
 use standardwebhooks::Webhook;
@@ -109,6 +109,8 @@ impl Alerter {
         let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.sources.clock.now());
         let mut not_before = self.sources.clock.now();
+        // What was told, and could not be logged yet.
+        let mut unlogged = Vec::new();
         while ends.run_until_cancelled(self.sources.clock.sleep(LOOK)).await.is_some() {
             let (now, last) = (self.sources.clock.now(), *logged.borrow());
             if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
@@ -131,18 +133,27 @@ impl Alerter {
             if let Some(news) = news.filter(|_| now >= not_before) {
                 if self.tell(&news).await {
                     self.board.lock().await.told(now, &news);
-                    let log = Transition { log: news.log(now), ..Transition::default() };
-                    if let Err(error) = self.sources.transitions.commit(log).await {
-                        warn!(%error, "an alert cannot be logged: it is told again after a restart");
-                    }
+                    unlogged.extend(news.log(now));
                 } else {
                     not_before = now + TRY_AGAIN;
                 }
             }
+            self.log(&mut unlogged).await;
             if next_digest.is_some_and(|at| at <= now) {
                 next_digest = self.next_digest(now);
                 self.send_digest(now).await;
             }
+        }
+    }
+
+    /// Logs what was told. What cannot be logged stays, for the next try.
+    async fn log(&self, told: &mut Vec<NewLogEntry>) {
+        if told.is_empty() || self.sources.log.trouble().is_some() {
+            return;
+        }
+        match self.sources.transitions.commit(Transition { log: told.clone(), ..Transition::default() }).await {
+            Ok(_) => told.clear(),
+            Err(error) => warn!(%error, "an alert cannot be logged yet: after a restart it would be told again"),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -21,8 +22,6 @@ const LOOK: Duration = Duration::from_millis(500);
 const ALL_CLEAR: Duration = Duration::from_mins(2);
 /// How long a trouble lasts, in milliseconds, that must be told.
 const LASTS: i64 = 10_000;
-/// How long after an alert, in milliseconds, a process that is killed may not have noted that it was told.
-const NOT_NOTED: i64 = 2_000;
 /// What is over only when the operator does something.
 const LASTING: [&str; 4] = ["error", "undeliverable", "undelivered", "callbacks"];
 
@@ -68,10 +67,10 @@ impl Watch {
     }
 
     /// Ends it, and judges what `pager` was told. What is over is told a little later.
-    pub(crate) async fn end(self, pager: &Pager, deaths: &[i64]) -> Verdict {
+    pub(crate) async fn end(self, pager: &Pager, in_doubt: &[Range<i64>]) -> Verdict {
         let told = || {
             let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-            judge(&pager.alerts(), &troubles, deaths)
+            judge(&pager.alerts(), &troubles, in_doubt)
         };
         let since = Instant::now();
         while since.elapsed() < ALL_CLEAR && !told().problems.is_empty() {
@@ -115,9 +114,9 @@ fn keys(problems: &Value) -> BTreeSet<Key> {
     problems.as_array().into_iter().flatten().map(|it| (text(it, "kind"), text(it, "subject"))).collect()
 }
 
-/// Judges `alerts`, in order. `deaths`: when the process was killed.
-fn judge(alerts: &[Value], troubles: &[Trouble], deaths: &[i64]) -> Verdict {
-    let may_be_repeated = |told: i64| deaths.iter().any(|death| (told..told + NOT_NOTED).contains(death));
+/// Judges `alerts`, in order. What was told while `in_doubt` may not have been noted before the process was killed.
+fn judge(alerts: &[Value], troubles: &[Trouble], in_doubt: &[Range<i64>]) -> Verdict {
+    let is_in_doubt = |told: &i64| in_doubt.iter().any(|range| range.contains(told));
     let mut verdict = Verdict::default();
     let (mut told, mut over) = (BTreeMap::<Key, i64>::new(), BTreeMap::<Key, i64>::new());
     // From the alert to the one that says that it is over.
@@ -127,7 +126,7 @@ fn judge(alerts: &[Value], troubles: &[Trouble], deaths: &[i64]) -> Verdict {
         let data = &alert["data"];
         for key in keys(&data["begun"]) {
             verdict.told += 1;
-            if told.get(&key).is_some_and(|first| !may_be_repeated(*first)) {
+            if told.get(&key).is_some_and(|first| !is_in_doubt(first)) {
                 verdict.problems.push(format!("told twice: {key:?} in {data}"));
             }
             told.insert(key, at);
@@ -141,14 +140,18 @@ fn judge(alerts: &[Value], troubles: &[Trouble], deaths: &[i64]) -> Verdict {
             verdict.over += 1;
             match told.remove(&key) {
                 Some(first) => spans.push((key.clone(), first, at)),
-                None if over.get(&key).is_some_and(|last| may_be_repeated(*last)) => {}
+                // The next process takes it for wrong until then.
+                None if let Some(last) = over.get(&key).filter(|last| is_in_doubt(last)) => {
+                    spans.push((key.clone(), *last, at));
+                }
                 None => verdict.problems.push(format!("over twice, or never told: {key:?} in {data}")),
             }
             over.insert(key, at);
         }
     }
-    spans.extend(told.iter().map(|(key, first)| (key.clone(), *first, i64::MAX)));
-    for (key, _) in told.into_iter().filter(|(key, _)| !LASTING.contains(&&*key.0)) {
+    let lasting = told.iter().chain(over.iter().filter(|(_, last)| is_in_doubt(last)));
+    spans.extend(lasting.map(|(key, since)| (key.clone(), *since, i64::MAX)));
+    for (key, _) in told.into_iter().filter(|(key, first)| !LASTING.contains(&&*key.0) && !is_in_doubt(first)) {
         verdict.problems.push(format!("not said to be over: {key:?}"));
     }
     for trouble in troubles.iter().filter(|trouble| trouble.last - trouble.first >= LASTS) {
@@ -181,8 +184,8 @@ mod tests {
         millis(&json!(format!("2026-05-01T00:00:{second:02}Z"))).expect("a time")
     }
 
-    fn problems(alerts: &[Value], troubles: &[Trouble], deaths: &[i64]) -> Vec<String> {
-        let all = judge(alerts, troubles, deaths).problems;
+    fn problems(alerts: &[Value], troubles: &[Trouble], in_doubt: &[Range<i64>]) -> Vec<String> {
+        let all = judge(alerts, troubles, in_doubt).problems;
         all.iter().map(|problem| problem.split(':').next().expect("words").to_owned()).collect()
     }
 
@@ -196,7 +199,8 @@ mod tests {
         assert_eq!(problems(&once[..1], &[], &[]), ["not said to be over"]);
         assert_eq!(problems(&once[1..], &[], &[]), ["over twice, or never told"]);
         assert_eq!(problems(&twice, &[], &[]), ["told twice", "over twice, or never told"]);
-        assert!(problems(&twice, &[], &[at(2), at(10)]).is_empty());
+        assert!(problems(&twice, &[], &[at(0)..at(2), at(8)..at(10)]).is_empty());
+        assert!(problems(&once[..1], &[], &[at(0)..at(2)]).is_empty());
         assert_eq!(problems(&[alert(1, &json!({ "still": channel() }))], &[], &[]), ["never told"]);
     }
 
@@ -211,6 +215,8 @@ mod tests {
 
         assert!(problems(&alerts, &[trouble("channel", 0, 12), trouble("agent", 10, 15)], &[]).is_empty());
         assert_eq!(problems(&alerts, &[trouble("channel", 20, 40)], &[]), ["not told"]);
+        // The process that was killed had not noted that it was over.
+        assert!(problems(&alerts, &[trouble("channel", 20, 40)], &[at(8)..at(10)]).is_empty());
         assert_eq!(problems(&alerts, &[trouble("agent", 0, 12)], &[]), ["not told"]);
     }
 }

@@ -144,7 +144,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     }
     let settled_after = settle(&mut process, &crowd, &channels, &mut writing).await;
     process.measure();
-    let alerts = watch.end(&pager, &process.treatment.deaths).await;
+    let alerts = watch.end(&pager, &process.treatment.in_doubt).await;
 
     eprintln!("collecting {} messages", crowd.said_count());
     let evidence: Evidence = collect(&process.gateway, &channels, crowd.said()).await;

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    ops::Range,
     path::Path,
     process::Command,
     time::{Duration, Instant},
@@ -19,6 +20,8 @@ const SAMPLES: Duration = Duration::from_secs(10);
 const FULL: Duration = Duration::from_secs(5);
 /// How long the process may take to end after `SIGTERM`. Shorter than the patience of the tests, which panic.
 const SHUTDOWN: Duration = Duration::from_secs(20);
+/// How long, in milliseconds, it may take until what was told is noted.
+const NOTING: i64 = 2_000;
 /// How likely the process is asked to end, and not killed, in percent.
 const ASKED: u32 = 15;
 
@@ -49,9 +52,9 @@ pub(crate) struct Treatment {
     /// Whether the disk was full for a while; `None` where that cannot be arranged.
     pub(crate) full_disk: Option<bool>,
     pub(crate) samples: Vec<Sample>,
-    /// When it was killed or asked to end, in milliseconds since 1970.
+    /// When it may have told something that it had not noted when it was killed or asked to end, in milliseconds since 1970.
     #[serde(skip)]
-    pub(crate) deaths: Vec<i64>,
+    pub(crate) in_doubt: Vec<Range<i64>>,
 }
 
 /// The process and what was done to it.
@@ -61,6 +64,8 @@ pub(crate) struct Process {
     random: StdRng,
     /// About how long it lives; `None`: as long as the run.
     life: Option<Duration>,
+    /// When the disk was full, in milliseconds since 1970: nothing can be noted then.
+    full: Range<i64>,
     begun: Instant,
     born: Instant,
 }
@@ -71,7 +76,7 @@ impl Process {
         gateway.restart().await;
         let now = Instant::now();
         let treatment = Treatment { full_disk: can_fill_disk().then_some(false), ..Treatment::default() };
-        Self { gateway, treatment, random: StdRng::seed_from_u64(seed), life, begun: now, born: now }
+        Self { gateway, treatment, random: StdRng::seed_from_u64(seed), life, full: 0..0, begun: now, born: now }
     }
 
     /// Kills, restarts and measures it until `end`. The disk is full for a while from `full`.
@@ -89,11 +94,13 @@ impl Process {
             match freed {
                 None if self.treatment.full_disk == Some(false) && now >= full => {
                     self.gateway.fill_disk();
+                    self.full = SystemClock.now().as_millis()..i64::MAX;
                     self.treatment.full_disk = Some(true);
                     freed = Some(now + FULL);
                 }
                 Some(at) if now >= at => {
                     self.gateway.free_disk();
+                    self.full.end = SystemClock.now().as_millis();
                     freed = None;
                 }
                 None if death.is_some_and(|at| now >= at) => {
@@ -136,7 +143,9 @@ impl Process {
     }
 
     async fn end_life(&mut self) {
-        self.treatment.deaths.push(SystemClock.now().as_millis());
+        let now = SystemClock.now().as_millis();
+        let since = if self.full.contains(&(now - NOTING)) { self.full.start } else { now };
+        self.treatment.in_doubt.push(since - NOTING..now + 1);
         if self.random.random_range(0..100) < ASKED {
             self.treatment.restarts += 1;
             if timeout(SHUTDOWN, self.gateway.stop()).await.is_err() {

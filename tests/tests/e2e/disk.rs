@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, Pager, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
 use rstest::rstest;
 
@@ -75,6 +75,26 @@ async fn a_nearly_full_disk_that_refuses_a_caller_is_told_at_once() {
     assert!(!is_ready_later && !store_up);
     let told = (lines(&gateway, "WARN", "not ready"), lines(&gateway, "INFO", "the store can write again"));
     assert_eq!(told, (1, 1), "{}", gateway.log());
+}
+
+/// The alert cannot be logged before there is room; the log is what the next process knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_alert_about_a_full_disk_is_known_to_the_next_process() {
+    let (agent, pager) = (ScriptedAgent::replying("done").await, Pager::new());
+    let alerts = format!("[alerts]\nto = [\"{}\"]\nafter = \"1s\"\n", pager.path().display());
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).config(&alerts).start().await;
+    gateway.fill_disk();
+    Reply::of(gateway.hook("test", TOKEN).message("too much")).await;
+    eventually("somebody is told", async || pager.told("store").pop()).await;
+    gateway.free_disk();
+    let logged = Events::follow(&gateway, "?topic=alert.raised", Some(0)).await.read(1).await;
+    gateway.kill();
+    gateway.restart().await;
+    let is_over = || pager.alerts().iter().any(|alert| alert["data"]["ended"][0]["kind"] == "store");
+    eventually("somebody is told that it is over", async || is_over().then_some(())).await;
+
+    assert_eq!(logged[0].2["data"]["kind"], "store", "{logged:?}");
+    assert_eq!(pager.told("store").len(), 1, "{:#?}", pager.alerts());
 }
 
 fn delete(database: &Path) {
