@@ -20,7 +20,8 @@ impl Pager {
     pub fn new() -> Self {
         let pager = Self { folder: tempfile::tempdir().expect("a folder") };
         let alerts = pager.folder.path().join("alerts");
-        let script = format!("#!/bin/sh\ncat >> {0}\necho >> {0}\n", alerts.display());
+        // A full disk of the gateway's is a limit of its process, which its children inherit.
+        let script = format!("#!/bin/sh\nulimit -f unlimited\ncat >> {0}\necho >> {0}\n", alerts.display());
         std::fs::write(pager.path(), script).expect("it is written");
         std::fs::set_permissions(pager.path(), std::fs::Permissions::from_mode(0o700)).expect("it is executable");
         pager
