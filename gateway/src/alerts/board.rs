@@ -70,6 +70,10 @@ struct Item {
     told: Option<Told>,
     /// Whether only an earlier process has seen it.
     is_remembered: bool,
+    /// Whether that process ended while it told this, or that it was over: people may have heard it or not.
+    is_in_doubt: bool,
+    /// Whether the log says that people are about to be told what they hear next of it.
+    is_announced: bool,
     /// Whether another problem explains all of it now.
     is_explained: bool,
 }
@@ -84,7 +88,18 @@ struct Told {
 impl Item {
     fn of(problem: Problem, now: Timestamp) -> Self {
         let (kinds, seen) = (problem.alerts(), problem.ids.iter().map(|id| (*id, now)).collect());
-        Self { problem, kinds, since: now, seen, gone: None, told: None, is_remembered: false, is_explained: false }
+        Self {
+            problem,
+            kinds,
+            since: now,
+            seen,
+            gone: None,
+            told: None,
+            is_remembered: false,
+            is_in_doubt: false,
+            is_announced: false,
+            is_explained: false,
+        }
     }
 
     /// It is still wrong, or again.
@@ -95,6 +110,9 @@ impl Item {
             self.seen.entry(*id).or_insert(now);
         }
         let count = problem.count.unwrap_or(1);
+        if std::mem::take(&mut self.is_in_doubt) {
+            self.told = None;
+        }
         if let Some(told) = &mut self.told {
             if self.is_remembered {
                 // The earlier process has told the oldest of them.
@@ -155,15 +173,27 @@ impl Board {
             let Some(problem) = Problem::told(&kind, text("text").unwrap_or_default()) else { continue };
             let problem = Problem { subject: text("about"), count: data["count"].as_u64(), ..problem };
             let key = problem.key();
-            if topic == "alert.cleared" {
-                board.items.remove(&key);
-                continue;
+            let (known, is_sending) = (board.items.get_mut(&key), topic == "alert.sending");
+            match known {
+                _ if topic == "alert.cleared" => {
+                    board.items.remove(&key);
+                    continue;
+                }
+                Some(item) if is_sending => {
+                    // That there is more of it may be told again.
+                    item.is_in_doubt |= data["is_over"] == true;
+                    continue;
+                }
+                None if is_sending && data["is_over"] == true => continue,
+                _ => {}
             }
             let since = board.items.get(&key).map_or(*at, |item| item.since);
-            let told = Told { count: problem.count.unwrap_or(1), ids: BTreeSet::new() };
-            let mut item = Item { since, told: Some(told), is_remembered: true, ..Item::of(problem, *at) };
+            let told = Some(Told { count: problem.count.unwrap_or(1), ids: BTreeSet::new() });
+            let mut item = Item { since, told, is_remembered: true, is_in_doubt: is_sending, ..Item::of(problem, *at) };
             item.kinds.extend(Problem::alert_of(key.0));
-            board.told_at.insert(key.clone(), *at);
+            if !is_sending {
+                board.told_at.insert(key.clone(), *at);
+            }
             board.items.insert(key, item);
         }
         board
@@ -222,6 +252,23 @@ impl Board {
         is_news.then_some(news)
     }
 
+    /// What the log is to say before `news` is told: nothing if it was said before an earlier try.
+    pub(super) fn announce(&mut self, now: Timestamp, news: &News) -> Vec<NewLogEntry> {
+        let raised = news.begun.iter().chain(&news.grown).map(|problem| (problem, false));
+        let cleared = news.ended.iter().map(|(problem, _)| (problem, true));
+        let mut entries = Vec::new();
+        for (problem, is_over) in raised.chain(cleared) {
+            let Some(item) = self.items.get_mut(&problem.key()) else { continue };
+            if std::mem::replace(&mut item.is_announced, true) {
+                continue;
+            }
+            let Problem { kind, subject, text, count, .. } = problem.clone();
+            let event = LogEvent::AlertSending { kind: kind.to_owned(), about: subject, text, count, is_over };
+            entries.push(NewLogEntry { at: now, subject: subject_of(&event), event });
+        }
+        entries
+    }
+
     /// Notes a sent alert.
     pub(super) fn told(&mut self, now: Timestamp, news: &News) {
         for problem in news.begun.iter().chain(&news.grown) {
@@ -229,6 +276,7 @@ impl Board {
             if let Some(item) = self.items.get_mut(&key) {
                 let ids = problem.ids.iter().filter(|id| item.seen.contains_key(id)).copied().collect();
                 item.told = Some(Told { count: problem.count.unwrap_or(1), ids });
+                item.is_announced = false;
             }
             self.told_at.insert(key, now);
         }
@@ -293,7 +341,8 @@ impl News {
 
 fn subject_of(event: &LogEvent) -> Subject {
     match event {
-        LogEvent::AlertRaised { kind, about: Some(channel), .. }
+        LogEvent::AlertSending { kind, about: Some(channel), .. }
+        | LogEvent::AlertRaised { kind, about: Some(channel), .. }
         | LogEvent::AlertCleared { kind, about: Some(channel) }
             if kind == "channel" =>
         {
