@@ -129,6 +129,13 @@ impl Obligation {
         }
     }
 
+    /// The run waits for the decision no longer: the approval is [dropped](Self::drop_approval).
+    pub(super) fn taken_back(&mut self, context: &mut EventContext<'_>) {
+        if self.is_suspended() {
+            self.decided(context);
+        }
+    }
+
     /// The run that waits for the decision is gone: the turn waits for it without a run.
     pub(super) fn leave_suspended_run(&mut self) {
         if let Work::Suspended { until, .. } = self.work {

@@ -57,7 +57,7 @@ pub enum Effect {
     RunContinues,
     /// Nobody decided the turn's approval in time: it is closed.
     ApprovalExpired,
-    /// The turn does not wait for its approval any more: it was cancelled, or has another end. It is closed.
+    /// The turn does not wait for its approval any more: it was cancelled, has another end, or its run took it back. It is closed.
     ApprovalDropped,
     /// Let none of the turn's deliveries begin an attempt, as long as the obligation is [held](crate::Obligation::is_held).
     Hold,

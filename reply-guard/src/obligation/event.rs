@@ -25,6 +25,9 @@ pub enum Event {
     /// The run that was suspended has ended, and leaves what it asked for behind: the turn runs again once that is decided, or now if it
     /// was.
     LeftSuspended,
+    /// The run that is suspended takes back what it asked for: nobody needs to decide it, and the run goes on without. It changes nothing
+    /// if that was decided meanwhile.
+    TakenBack,
     /// Somebody decided what the turn waits for: see [`Obligation::decide_by`](crate::Obligation::decide_by). In any other
     /// state it changes nothing.
     Decided,

@@ -130,6 +130,8 @@ pub(crate) enum Action {
     AgentDrafts,
     /// The run asks for an approval, and waits for it.
     AgentWaits,
+    /// It takes back what it waits for.
+    AgentTakesBack,
     /// The run has its permit, and goes on.
     Resume,
     /// That the run before had its permit is stored late.

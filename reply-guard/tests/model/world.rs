@@ -483,6 +483,9 @@ impl Model for World {
                 actions.push(Action::ResumeEarlier);
             }
         }
+        if moment.run == Run::Suspended {
+            actions.push(Action::AgentTakesBack);
+        }
         if matches!(moment.run, Run::Suspended | Run::Resuming) {
             // The agent does not wait any longer: it fails, or leaves the question behind.
             actions.extend([Ending::Fail, Ending::LeavesTheQuestion].map(Action::AgentEnds));
@@ -610,6 +613,7 @@ impl Model for World {
                     next.run = Run::Suspended;
                 }
             }
+            Action::AgentTakesBack => self.decide(&mut next, Event::TakenBack),
             Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),
             Action::Resume | Action::ResumeEarlier => self.resume(&mut next, &action),
             Action::Decide => self.approve(&mut next),

@@ -142,6 +142,23 @@ fn it_may_leave_what_it_asked_for_behind() {
 }
 
 #[test]
+fn it_may_take_back_what_it_asked_for() {
+    let mut turn = suspended();
+    turn.now = 5000;
+    assert_eq!(turn.on(Event::TakenBack), ["run continues", "approval dropped"]);
+    assert_eq!(turn.on(Event::Decided), no_effects(), "nobody needs to decide it");
+    assert_eq!(turn.on(resumed(1)), no_effects());
+    assert_eq!(turn.on(reply("paid")), ["send 2 for d1: paid"]);
+
+    let mut decided = suspended();
+    decided.on(Event::Decided);
+    assert_eq!(decided.on(Event::TakenBack), no_effects());
+    let mut gone = suspended();
+    gone.on(Event::Recovered);
+    assert_eq!(gone.on(Event::TakenBack), no_effects(), "it has no run");
+}
+
+#[test]
 fn what_nobody_decides_in_time_lets_it_go_on() {
     let mut turn = suspended();
 
