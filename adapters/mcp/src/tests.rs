@@ -88,7 +88,7 @@ impl Run {
             while let Some(event) = reported.recv().await {
                 match event {
                     RunEvent::Tool(call) => seen.lock().push(call),
-                    RunEvent::Ask(_, answer) => {
+                    RunEvent::Ask(_, _, answer) => {
                         *decides.lock() = Some(answer);
                         has_asked.notify_one();
                     }

@@ -20,7 +20,7 @@ named! {
         Declined = "declined",
         /// Nobody decided it in time.
         Expired = "expired",
-        /// The turn was cancelled, or ended in another way.
+        /// The turn was cancelled, or ended in another way, or its agent took it back.
         Dropped = "dropped",
     }
 }

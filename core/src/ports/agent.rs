@@ -46,8 +46,9 @@ pub enum RunEvent {
     /// What the agent searches for in what was said in this turn's conversation. The channel returns the lines, newest first, or why
     /// there are none.
     Search(SearchQuery, oneshot::Sender<Result<Vec<FoundLine>, String>>),
-    /// What the agent asks approval for, before it goes on. The channel returns what became of it, or why it was not asked.
-    Ask(ApprovalRequest, oneshot::Sender<Result<AgentApproval, String>>),
+    /// What the agent asks approval for, before it goes on; nobody needs to decide it any more once the token is cancelled. The channel
+    /// returns what became of it, or why it was not asked.
+    Ask(ApprovalRequest, CancellationToken, oneshot::Sender<Result<AgentApproval, String>>),
     /// The agent's own id of the turn's session. The channel returns whether it is stored, or why not.
     Remember(String, oneshot::Sender<Result<(), String>>),
     /// Who does the run outside of this process. The channel returns whether it is stored, or why not.
@@ -187,7 +188,20 @@ impl RunEvents {
     /// # Errors
     /// Says why nobody was asked, for the agent.
     pub async fn ask_approval(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
-        let told = self.ask_approval_for_member(request).await;
+        self.ask_approval_unless(request, CancellationToken::new()).await
+    }
+
+    /// The same, unless `taken_back` is cancelled: nobody needs to decide it any more then. It is closed, and if it was not decided before,
+    /// this returns [that](crate::ApprovalState::Dropped) when the run may go on. Another run of the turn is not told of it.
+    ///
+    /// # Errors
+    /// Says why nobody was asked, for the agent.
+    pub async fn ask_approval_unless(
+        &self,
+        request: ApprovalRequest,
+        taken_back: CancellationToken,
+    ) -> Result<AgentApproval, String> {
+        let told = self.ask_approval_for_member(request, taken_back).await;
         self.told.fetch_add(1, Ordering::SeqCst);
         told
     }
@@ -196,8 +210,12 @@ impl RunEvents {
     ///
     /// # Errors
     /// Says why nobody was asked, for the member.
-    pub async fn ask_approval_for_member(&self, request: ApprovalRequest) -> Result<AgentApproval, String> {
-        self.ask(|answer| RunEvent::Ask(request, answer)).await
+    pub async fn ask_approval_for_member(
+        &self,
+        request: ApprovalRequest,
+        taken_back: CancellationToken,
+    ) -> Result<AgentApproval, String> {
+        self.ask(|answer| RunEvent::Ask(request, taken_back, answer)).await
     }
 
     /// Asks the person who wrote in the middle of the run, and waits until they have answered: minutes or days, as for an
@@ -209,7 +227,20 @@ impl RunEvents {
     /// # Errors
     /// Says why the person was not asked, for the agent.
     pub async fn ask_person(&self, text: impl Into<String> + Send, choices: Choices) -> Result<PersonAnswer, String> {
-        self.ask_approval(ApprovalRequest::question(text, choices)).await.map(PersonAnswer::of)
+        self.ask_person_unless(text, choices, CancellationToken::new()).await
+    }
+
+    /// The same, unless `taken_back` is cancelled: the question is [closed](Self::ask_approval_unless) then, without an answer.
+    ///
+    /// # Errors
+    /// Says why the person was not asked, for the agent.
+    pub async fn ask_person_unless(
+        &self,
+        text: impl Into<String> + Send,
+        choices: Choices,
+        taken_back: CancellationToken,
+    ) -> Result<PersonAnswer, String> {
+        self.ask_approval_unless(ApprovalRequest::question(text, choices), taken_back).await.map(PersonAnswer::of)
     }
 
     /// Counts how often the runtime was told what became of what it asked for: what is sent while it stops to wait does not count.
@@ -438,10 +469,10 @@ mod tests {
             let (member, mut of_member) = events.of_member();
             let mut asking = Box::pin(member.ask_approval(request));
             assert!(asking.as_mut().now_or_never().is_none());
-            let Some(RunEvent::Ask(request, to_member)) = of_member.recv().await else { panic!("it asks") };
-            let mut passed_on = Box::pin(events.ask_approval_for_member(request));
+            let Some(RunEvent::Ask(request, taken_back, to_member)) = of_member.recv().await else { panic!("it asks") };
+            let mut passed_on = Box::pin(events.ask_approval_for_member(request, taken_back));
             assert!(passed_on.as_mut().now_or_never().is_none());
-            let Some(RunEvent::Ask(_, answer)) = reported.recv().await else { panic!("it is asked") };
+            let Some(RunEvent::Ask(_, _, answer)) = reported.recv().await else { panic!("it is asked") };
 
             answer.send(Ok(decided)).expect("it waits");
             to_member.send(passed_on.await).expect("it waits still");

@@ -327,9 +327,11 @@ impl Inputs {
         }
     }
 
-    /// What became of the approvals that earlier runs of the turn asked for.
+    /// What became of the approvals that earlier runs of the turn asked for. What they took back may be asked again.
     async fn approvals(&self, turn: &TurnRecord, run: &Run) -> Result<Vec<AgentApproval>, StoreError> {
-        if run.number == 1 { Ok(Vec::new()) } else { self.give_approvals(turn.id, run).await }
+        let mut asked = if run.number == 1 { Vec::new() } else { self.give_approvals(turn.id, run).await? };
+        asked.retain(|approval| approval.state != ApprovalState::Dropped);
+        Ok(asked)
     }
 
     /// Gives a run the approvals that its agent has in a turn. It is stored before the run is told, so that no other run acts on

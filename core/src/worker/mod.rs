@@ -44,7 +44,7 @@ use self::{
     estimate::Estimate,
     input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember, remember_until},
-    question::Question,
+    question::{Left, Question},
     record::{Recorder, Share},
     result::RunResult,
     search::Searches,
@@ -353,9 +353,10 @@ impl Worker {
                 }
                 // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
                 () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => break ended(&mut running),
-                request = self.until_given_up(&mut question), if question.is_some() => {
-                    break RunResult::Returned(Ok(Outcome::Approval(request)));
-                }
+                why = self.until_left(&mut question), if question.is_some() => match why {
+                    Left::GivenUp(request) => break RunResult::Returned(Ok(Outcome::Approval(request))),
+                    Left::TakenBack => drop(self.ledger.decide_until_stored(turn, Event::TakenBack, Trigger::Event).await),
+                },
                 () = go_on.notified(), if question.is_some() => {
                     let waits = self.waits(question.as_ref());
                     heard_before = heard.load(Ordering::SeqCst);
@@ -372,13 +373,13 @@ impl Worker {
                     resume(&mut drafting, turn, show);
                 }
                 event = reported.recv(), if open => match event {
-                    Some(RunEvent::Ask(_, answer)) if question.is_some() => {
+                    Some(RunEvent::Ask(.., answer)) if question.is_some() => {
                         let _ = answer.send(Err("it waits for another approval already".to_owned()));
                     }
-                    Some(RunEvent::Ask(request, answer)) => {
+                    Some(RunEvent::Ask(request, taken_back, answer)) => {
                         // No draft may follow what the person is told.
                         drafting.pause().await;
-                        (question, left) = (self.ask(turn, run, request, answer).await, None);
+                        (question, left) = (self.ask(turn, run, request, taken_back, answer).await, None);
                         if question.is_some() {
                             working = None;
                             remember_until(memory.as_ref(), turn.obligation.decide_by()).await;

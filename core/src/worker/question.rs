@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rejoinder_guard::{ApprovalRequest, Timestamp};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::model::AgentApproval;
 
@@ -16,8 +17,18 @@ pub(super) struct Question {
     pub(super) handoff: Option<String>,
     /// When it was asked, in the clock's uptime.
     pub(super) since: Duration,
+    /// Cancelled when the agent takes it back; `None` once that is stored.
+    pub(super) taken_back: Option<CancellationToken>,
     /// When the runtime has stopped to wait for the answer.
     pub(super) given_up_at: Option<Timestamp>,
+}
+
+/// How a run leaves its question before that is decided.
+pub(super) enum Left {
+    /// The runtime has stopped to wait for this, and has not ended soon after.
+    GivenUp(ApprovalRequest),
+    /// Nobody needs to answer it any more. The run goes on.
+    TakenBack,
 }
 
 pub(super) type Answer = oneshot::Sender<Result<AgentApproval, String>>;

@@ -1,6 +1,6 @@
 //! A run that asks for an approval and waits for it.
 
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
 use rejoinder_guard::{ApprovalRequest, Event, Outcome};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use super::{
     budgets::Spent,
     grace::GRACE,
     input::{NOBODY_TO_ASK, may_be_asked},
-    question::{Answer, Question},
+    question::{Answer, Left, Question},
 };
 use crate::{
     base::pauses,
@@ -29,6 +29,7 @@ impl Worker {
         turn: &mut TurnRecord,
         run: &Run,
         request: ApprovalRequest,
+        taken_back: CancellationToken,
         answer: Answer,
     ) -> Option<Question> {
         let (request, whole) = (as_stored(&request), whole(&request));
@@ -48,7 +49,8 @@ impl Worker {
             _ if !is_asked => Err("nobody is asked: it asks too often, or the turn has its answer".to_owned()),
             None => {
                 let (handoff, since) = (turn.obligation.handoff().map(str::to_owned), self.clock.uptime());
-                return Some(Question { request, answer, handoff, since, given_up_at: None });
+                let taken_back = Some(taken_back);
+                return Some(Question { request, answer, handoff, since, taken_back, given_up_at: None });
             }
             Some(at_once) => Ok(AgentApproval {
                 request,
@@ -68,15 +70,30 @@ impl Worker {
         question.map_or(Duration::ZERO, |question| self.clock.uptime().saturating_sub(question.since))
     }
 
-    /// Returns when a run has stopped to wait for its question, and has not ended soon after: with what it asked for.
-    pub(super) async fn until_given_up(&self, question: &mut Option<Question>) -> ApprovalRequest {
-        let Some(question) = question else { return std::future::pending().await };
-        if question.given_up_at.is_none() {
-            question.answer.closed().await;
+    /// Returns when a run leaves its question.
+    pub(super) async fn until_left(&self, question: &mut Option<Question>) -> Left {
+        let Some(Question { request, answer, taken_back, given_up_at, .. }) = question else { return pending().await };
+        let is_taken_back = async {
+            match taken_back {
+                Some(taken_back) => taken_back.cancelled().await,
+                None => pending().await,
+            }
+        };
+        let is_given_up = async {
+            if given_up_at.is_none() {
+                answer.closed().await;
+            }
+            let since = *given_up_at.get_or_insert_with(|| self.clock.now());
+            self.clock.sleep((since + GRACE).since(self.clock.now())).await;
+        };
+        tokio::select! {
+            biased;
+            () = is_taken_back => {
+                *taken_back = None;
+                Left::TakenBack
+            }
+            () = is_given_up => Left::GivenUp(request.clone()),
         }
-        let since = *question.given_up_at.get_or_insert_with(|| self.clock.now());
-        self.clock.sleep((since + GRACE).since(self.clock.now())).await;
-        question.request.clone()
     }
 
     /// Tells a run what became of the approval that it waits for, once it is stored that its time goes on. Returns what it asked for: it

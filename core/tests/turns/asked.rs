@@ -37,6 +37,10 @@ fn painter(turn: &AgentTurn) -> Script {
             let ends = Reply::question("Tea?", Choices { options, free_text: true, expires: None });
             return Script::answers(ends).asking_approval_for("pay", Duration::from_secs(5));
         }
+        ("never mind", _) => {
+            let script = Script::replies(&format!("painted, {} answers", turn.answers.len())).taking(secs(1));
+            return script.taking_question_back(ASKED, &["Red", "Blue"], secs(60)).taking(secs(10));
+        }
         ("twice", None) => {
             let first = Script::replies("painted").asking_person(ASKED, &["Red", "Blue"], false);
             first.asking_person("Sure?", &["Yes", "No"], false)
@@ -291,6 +295,37 @@ async fn a_cancel_ends_the_question() {
     is_too_late(&gateway, turn).await;
     assert_eq!(told(&gateway), []);
     assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
+/// Nobody needs the answer any more: the run goes on without one, and words are a message again.
+#[tokio::test]
+async fn a_run_may_take_its_question_back() {
+    let gateway = setup().start().await;
+    let turn = gateway.accepts(said(&chat("ada"), "never mind")).await;
+    gateway.advance(secs(62)).await;
+
+    assert_eq!(told(&gateway), [None]);
+    is_too_late(&gateway, turn).await;
+    gateway.receives(said(&chat("ada"), "Red")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "painted, 0 answers", "Red"]);
+    assert_eq!(gateway.agent("main").runs().len(), 2);
+    gateway.at_rest().await;
+}
+
+/// Another run of the turn may ask it again: that nobody answered is not known.
+#[tokio::test]
+async fn a_question_that_was_taken_back_is_asked_again() {
+    let mut gateway = setup().start().await;
+    gateway.accepts(said(&chat("ada"), "never mind")).await;
+    gateway.advance(secs(62)).await;
+
+    gateway.restart().await;
+    gateway.advance(secs(90)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, ASKED, "painted, 0 answers"]);
     gateway.at_rest().await;
 }
 

@@ -211,6 +211,28 @@ async fn it_may_leave_what_it_asked_for_behind() {
     gateway.at_rest().await;
 }
 
+#[tokio::test]
+async fn it_may_take_back_what_it_asked_for() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+        "pay" => Script::replies("never mind").taking_approval_back("pay the rent", secs(60)).taking(secs(10)),
+        text => Script::replies(text),
+    });
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.receives(says("grace", "hello")).await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(59)).await;
+    assert_eq!((gateway.visible(&chat("ada")), told(&gateway)), (vec![WAITS.to_owned()], Vec::new()));
+    gateway.advance(secs(2)).await;
+    gateway.receives(says("grace", "Do it")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(told(&gateway), [Ok(decided(ApprovalState::Dropped, None))]);
+    assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Dropped);
+    assert_eq!(gateway.visible(&chat("ada")), ["never mind"]);
+    gateway.at_rest().await;
+}
+
 /// It stops to wait in the moment of the decision: it was not told, and nobody is asked again.
 #[tokio::test]
 async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one() {

@@ -39,7 +39,7 @@ pub(super) async fn run_deciding(
             match event {
                 RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
-                RunEvent::Ask(request, answer) => {
+                RunEvent::Ask(request, _, answer) => {
                     open.retain(|open: &tokio::sync::oneshot::Sender<Decided>| !open.is_closed());
                     assert!(open.is_empty(), "two approvals are asked for at once");
                     match decide(&request) {
@@ -305,7 +305,7 @@ async fn nothing_is_lost_while_it_waits() {
         let mut open = None;
         while let Some(event) = reported.recv().await {
             match event {
-                RunEvent::Ask(request, answer) => open = Some((request, answer)),
+                RunEvent::Ask(request, _, answer) => open = Some((request, answer)),
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
                 RunEvent::Text(text) => {
                     texts.lock().push(text);

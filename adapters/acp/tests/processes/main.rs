@@ -34,7 +34,7 @@ async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<Ru
             match event {
                 RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
-                RunEvent::Ask(request, answer) => {
+                RunEvent::Ask(request, _, answer) => {
                     let (state, by) = (ApprovalState::Approved, Some("Grace".to_owned()));
                     let note = request.choices.as_ref().and_then(|choices| choices.options.first().cloned());
                     let _ = answer.send(Ok(AgentApproval { request, state, by, note, is_used: false }));

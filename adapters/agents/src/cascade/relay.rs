@@ -108,7 +108,7 @@ impl<'a> Relay<'a> {
             RunEvent::Search(query, answer) => {
                 let _ = answer.send(self.events.search(query).await);
             }
-            RunEvent::Ask(request, mut answer) => {
+            RunEvent::Ask(request, taken_back, mut answer) => {
                 self.release().await;
                 let (events, waiting) = (self.events.clone(), self.waits.begin());
                 // The member's run goes on meanwhile, and may end.
@@ -117,7 +117,7 @@ impl<'a> Relay<'a> {
                         // First, so that no decision counts as heard that the member does not hear.
                         biased;
                         () = answer.closed() => {}
-                        decided = events.ask_approval_for_member(request) => {
+                        decided = events.ask_approval_for_member(request, taken_back) => {
                             drop(waiting);
                             let _ = answer.send(decided);
                         }

@@ -303,7 +303,7 @@ pub(crate) async fn run_hearing(
                 RunEvent::Search(_, answer) => {
                     let _ = answer.send(Ok(Vec::new()));
                 }
-                RunEvent::Ask(_, answer) => {
+                RunEvent::Ask(_, _, answer) => {
                     let _ = answer.send(Err("nobody can be asked here".to_owned()));
                 }
                 RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => {

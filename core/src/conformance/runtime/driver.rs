@@ -138,7 +138,7 @@ impl<'a> Run<'a> {
             RunEvent::Send(_, answer) => drop(answer.send(SendResult::Claimed)),
             RunEvent::Schedule(_, answer) => drop(answer.send(Err("nothing can be scheduled here".to_owned()))),
             RunEvent::Search(_, answer) => drop(answer.send(Ok(Vec::new()))),
-            RunEvent::Ask(_, answer) => drop(answer.send(Err("nobody can be asked here".to_owned()))),
+            RunEvent::Ask(_, _, answer) => drop(answer.send(Err("nobody can be asked here".to_owned()))),
             RunEvent::Remember(_, answer) | RunEvent::HandOut(_, answer) => drop(answer.send(Ok(()))),
             RunEvent::Ends(answer) => drop(answer.send(true)),
             RunEvent::Listen(answer) => {

@@ -72,6 +72,8 @@ pub enum ScriptStep {
     AskApproval(ApprovalRequest, Option<Duration>),
     /// Asks for an approval, and stops to wait after this time without having looked at the decision.
     AskApprovalUnheard(ApprovalRequest, Duration),
+    /// Asks for an approval, takes it back after this time, and waits until it is told so.
+    TakeBackApproval(ApprovalRequest, Duration),
     /// Stores this as its own id of the session.
     Remember(String),
     /// Stores this as who does the run outside of the process.
@@ -176,12 +178,22 @@ impl Script {
         self.doing(ScriptStep::AskApprovalUnheard(request(action, None), time))
     }
 
+    /// Adds a step that asks for approval and takes that back after `time`.
+    #[must_use]
+    pub fn taking_approval_back(self, action: &str, time: Duration) -> Self {
+        self.doing(ScriptStep::TakeBackApproval(request(action, None), time))
+    }
+
     /// Adds a step that asks the person this question, and waits for the answer.
     #[must_use]
     pub fn asking_person(self, question: &str, options: &[&str], free_text: bool) -> Self {
-        let options = options.iter().map(|&option| option.to_owned()).collect();
-        let choices = Choices { options, free_text, expires: None };
-        self.doing(ScriptStep::AskApproval(ApprovalRequest::question(question, choices), None))
+        self.doing(ScriptStep::AskApproval(to_person(question, options, free_text), None))
+    }
+
+    /// Adds a step that asks the person this question with these choices, and takes it back after `time`.
+    #[must_use]
+    pub fn taking_question_back(self, question: &str, options: &[&str], time: Duration) -> Self {
+        self.doing(ScriptStep::TakeBackApproval(to_person(question, options, false), time))
     }
 
     /// Reacts to the message with `emoji`.
@@ -362,6 +374,11 @@ pub struct ScriptedRun {
 
 fn request(action: &str, kind: Option<&str>) -> ApprovalRequest {
     ApprovalRequest { action: action.to_owned(), details: None, kind: kind.map(str::to_owned), choices: None }
+}
+
+fn to_person(question: &str, options: &[&str], free_text: bool) -> ApprovalRequest {
+    let options = options.iter().map(|&option| option.to_owned()).collect();
+    ApprovalRequest::question(question, Choices { options, free_text, expires: None })
 }
 
 /// Chooses the script of a run.
@@ -614,6 +631,16 @@ impl ScriptedAgent {
                     let mut asked = std::pin::pin!(events.ask_approval(request));
                     std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_ready())).await;
                     self.clock.sleep(time).await;
+                }
+                ScriptStep::TakeBackApproval(request, time) => {
+                    let taken_back = CancellationToken::new();
+                    let asked = events.ask_approval_unless(request, taken_back.clone());
+                    let takes_back = async {
+                        self.clock.sleep(time).await;
+                        taken_back.cancel();
+                    };
+                    let (told, ()) = tokio::join!(asked, takes_back);
+                    self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].told.push(told);
                 }
                 ScriptStep::HandOut(holder) => drop(events.hand_out(holder).await),
                 ScriptStep::Remember(own_session) => drop(events.remember(own_session).await),

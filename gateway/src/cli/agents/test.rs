@@ -207,7 +207,7 @@ impl Watched<'_> {
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
                 Ok(())
             }
-            RunEvent::Ask(_, answer) => {
+            RunEvent::Ask(_, _, answer) => {
                 let _ = answer.send(Err("nobody can be asked: this is a test".to_owned()));
                 Ok(())
             }

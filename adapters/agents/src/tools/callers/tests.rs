@@ -59,7 +59,7 @@ impl Run {
     async fn decide(&mut self, decision: Decision) {
         let asked = async {
             loop {
-                if let Some(RunEvent::Ask(_, answer)) = self.reported.recv().await {
+                if let Some(RunEvent::Ask(_, _, answer)) = self.reported.recv().await {
                     let _ = answer.send(decision);
                     break;
                 }

@@ -84,7 +84,7 @@ fn decided(
     tokio::spawn(async move {
         while let Some(event) = reported.recv().await {
             match event {
-                RunEvent::Ask(request, answer) => {
+                RunEvent::Ask(request, _, answer) => {
                     all.lock().0.push(request.clone());
                     let request = as_stored(&request);
                     let _ = answer.send(Ok(AgentApproval { request, state, by: None, note: None, is_used: false }));
@@ -154,7 +154,7 @@ async fn the_record_of_a_call_has_its_duration_without_the_wait_for_the_approval
     let recorded = tokio::spawn(async move {
         loop {
             match reported.recv().await.expect("the call is recorded") {
-                RunEvent::Ask(request, answer) => {
+                RunEvent::Ask(request, _, answer) => {
                     sleep(Duration::from_mins(1)).await;
                     let (request, state) = (as_stored(&request), ApprovalState::Approved);
                     let _ = answer.send(Ok(AgentApproval { request, state, by: None, note: None, is_used: false }));
