@@ -1,8 +1,11 @@
-//! A property of a form: how it is asked, and what the words of a person say. No I/O.
+//! A property of a form, and how it is asked. No I/O.
+
+mod read;
 
 use rejoinder_core::{Choices, is_hidden};
 use serde_json::{Number, Value};
 
+pub(super) use self::read::Said;
 use super::words::{DECLINE, DEFAULT, NO, NONE, SKIP, YES};
 use crate::protocol::{Items, Property};
 
@@ -50,16 +53,6 @@ enum Kind {
 struct Item {
     value: Value,
     title: String,
-}
-
-/// What a person has said about a property.
-#[derive(Debug, PartialEq)]
-pub(super) enum Said {
-    Value(Value),
-    /// It is left out.
-    Nothing,
-    /// The whole form is declined.
-    Decline,
 }
 
 /// How the values of a choice are shown.
@@ -186,33 +179,6 @@ impl Field {
             None => format!("Please write your answer; or {words}."),
         }
     }
-
-    /// The error says what is wrong.
-    pub(super) fn read(&self, words: &str) -> Result<Said, String> {
-        let is = |word: &str| words.to_lowercase() == word.to_lowercase();
-        let one = match &self.kind {
-            Kind::One(items) => picked(items, words),
-            _ => None,
-        };
-        match &self.default {
-            _ if one.is_some() => {}
-            _ if is(DECLINE) => return Ok(Said::Decline),
-            _ if is(SKIP) && !self.is_required => return Ok(Said::Nothing),
-            Some(default) if is(DEFAULT) => return Ok(Said::Value(default.clone())),
-            _ => {}
-        }
-        let value = match &self.kind {
-            Kind::One(items) => one.map(|index| items[index].value.clone()).ok_or("That is none of the choices.")?,
-            Kind::Many { items, least, most } => many(items, words, *least, *most)?,
-            Kind::Words { format, least, most } => {
-                is_of_format(format.as_deref(), words)?;
-                has_length(words, *least, *most)?;
-                words.into()
-            }
-            Kind::Number { is_whole, least, most } => number(words, *is_whole, least.as_ref(), most.as_ref())?.into(),
-        };
-        Ok(Said::Value(value))
-    }
 }
 
 impl Kind {
@@ -235,19 +201,6 @@ impl Kind {
             }
             _ => return None,
         })
-    }
-
-    /// Whether a default can be its value.
-    fn takes(&self, default: &Value) -> bool {
-        match self {
-            Self::Words { .. } => default.as_str().is_some_and(|words| !words.is_empty()),
-            Self::Number { is_whole: true, .. } => default.is_i64(),
-            Self::Number { .. } => default.is_number(),
-            Self::One(items) => items.iter().any(|item| item.value == *default),
-            Self::Many { items, .. } => default
-                .as_array()
-                .is_some_and(|chosen| chosen.iter().all(|chosen| items.iter().any(|item| item.value == *chosen))),
-        }
     }
 
     /// A default as it is shown.
@@ -314,96 +267,6 @@ fn items_of(items: Items) -> Option<Vec<Item>> {
             Some(values.into_iter().map(|value| item(value.clone(), &value)).collect())
         }
         _ => None,
-    }
-}
-
-/// The index of what words choose: a title comes before a number.
-fn picked(items: &[Item], words: &str) -> Option<usize> {
-    let lower = words.to_lowercase();
-    let is_number = !words.is_empty() && words.bytes().all(|byte| byte.is_ascii_digit());
-    let number = || words.parse::<usize>().ok().filter(|_| is_number)?.checked_sub(1).filter(|at| *at < items.len());
-    items
-        .iter()
-        .position(|item| item.title == words)
-        .or_else(|| items.iter().position(|item| item.title.to_lowercase() == lower))
-        .or_else(number)
-}
-
-/// The values that words choose, in the order of the form.
-fn many(items: &[Item], words: &str, least: Option<u64>, most: Option<u64>) -> Result<Value, String> {
-    let mut chosen = vec![false; items.len()];
-    let wants_none = words.to_lowercase() == NONE;
-    for part in words.split([',', ';', '\n']).map(str::trim).filter(|part| !part.is_empty() && !wants_none) {
-        if let Some(index) = picked(items, part) {
-            chosen[index] = true;
-            continue;
-        }
-        for word in part.split_whitespace() {
-            let index = picked(items, word).ok_or("That is not a list of numbers of the choices.")?;
-            chosen[index] = true;
-        }
-    }
-    let values: Vec<_> = items.iter().zip(chosen).filter(|(_, it)| *it).map(|(item, _)| item.value.clone()).collect();
-    let count = values.len() as u64;
-    match (least, most) {
-        (Some(least), _) if count < least => Err(format!("Please choose at least {least}.")),
-        (_, Some(most)) if count > most => Err(format!("Please choose at most {most}.")),
-        _ => Ok(values.into()),
-    }
-}
-
-fn number(words: &str, is_whole: bool, least: Option<&Number>, most: Option<&Number>) -> Result<Number, String> {
-    let whole = words.parse::<i64>().ok().map(Number::from);
-    let number = match whole {
-        None if is_whole => return Err("That is no whole number.".to_owned()),
-        None => words.parse().ok().and_then(Number::from_f64).ok_or("That is no number.")?,
-        Some(whole) => whole,
-    };
-    match (least, most) {
-        (Some(least), _) if is_less(&number, least) => Err(format!("That is less than {least}.")),
-        (_, Some(most)) if is_less(most, &number) => Err(format!("That is more than {most}.")),
-        _ => Ok(number),
-    }
-}
-
-fn is_less(one: &Number, other: &Number) -> bool {
-    match (one.as_i64(), other.as_i64()) {
-        (Some(one), Some(other)) => one < other,
-        _ => one.as_f64() < other.as_f64(),
-    }
-}
-
-/// Formats that are not known fit.
-fn is_of_format(format: Option<&str>, words: &str) -> Result<(), &'static str> {
-    let (fits, wrong) = match format {
-        Some("email") => (is_email(words), "That is no e-mail address."),
-        Some("uri") => (url::Url::parse(words).is_ok(), "That is no web address. It begins with https:// or the like."),
-        Some("date") => {
-            let is_written_so = words.len() == "2026-11-28".len();
-            (is_written_so && words.parse::<jiff::civil::Date>().is_ok(), "That is no date such as 2026-11-28.")
-        }
-        Some("date-time") => {
-            let has_time = words.get(10..11) == Some("T");
-            let fits = has_time && words.parse::<jiff::Timestamp>().is_ok();
-            (fits, "That is no time such as 2026-11-28T14:30:00Z.")
-        }
-        _ => (true, ""),
-    };
-    if fits { Ok(()) } else { Err(wrong) }
-}
-
-fn is_email(words: &str) -> bool {
-    let is_part =
-        |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c.is_control() || c == '@');
-    words.rsplit_once('@').is_some_and(|(name, host)| is_part(name) && is_part(host))
-}
-
-fn has_length(words: &str, least: Option<u64>, most: Option<u64>) -> Result<(), String> {
-    let length = words.chars().count() as u64;
-    match (least, most) {
-        (Some(least), _) if length < least => Err(format!("That has fewer than {least} characters.")),
-        (_, Some(most)) if length > most => Err(format!("That has more than {most} characters.")),
-        _ => Ok(()),
     }
 }
 
