@@ -35,7 +35,7 @@ pub(super) struct Field {
     title: Option<String>,
     description: Option<String>,
     is_required: bool,
-    /// Fits the property.
+    /// One that the property [takes](Kind::takes).
     default: Option<Value>,
     kind: Kind,
 }

@@ -76,8 +76,8 @@ fn choices_are_shown_where_they_can_be(#[case] property: Value, #[case] shown: &
 }
 
 #[test]
-fn an_optional_choice_can_be_left_out() {
-    let property = json!({ "type": "string", "enum": ["red", "blue"] });
+fn an_optional_choice_can_be_left_out_whatever_its_default() {
+    let property = json!({ "type": "string", "enum": ["red", "blue"], "default": "red" });
     let mut elicitation = Elicitation::of(request(&form(&json!({ "it": property }), &[]))).expect("a form");
     assert_eq!(question(&elicitation).1.options, ["red", "blue", "Skip", "Decline"]);
 
@@ -142,6 +142,12 @@ fn words_are_the_value(#[case] property: Value, #[case] words: &str, #[case] sen
 #[case::several(json!({ "type": "array", "items": { "anyOf": titled(4) } }), "1, 5", "That is not a list of numbers of the choices.")]
 #[case::too_few(json!({ "type": "array", "minItems": 2, "items": { "anyOf": titled(4) } }), "1 1", "Please choose at least 2.")]
 #[case::too_many(json!({ "type": "array", "maxItems": 1, "items": { "anyOf": titled(4) } }), "1 2", "Please choose at most 1.")]
+#[case::default_too_long(json!({ "type": "string", "maxLength": 3, "default": "Rome" }), "default", "That has more than 3 characters.")]
+#[case::default_of_another_format(json!({ "type": "string", "format": "email", "default": "Ada" }), "default", "That is no e-mail address.")]
+#[case::default_that_is_more(json!({ "type": "integer", "maximum": 3, "default": 5 }), "default", "That is no whole number.")]
+#[case::default_that_is_less(json!({ "type": "number", "minimum": 0.5, "default": 0.25 }), "default", "That is no number.")]
+#[case::default_of_too_few(json!({ "type": "array", "minItems": 1, "items": { "anyOf": titled(4) }, "default": [] }), "default", "That is not a list of numbers of the choices.")]
+#[case::default_of_too_many(json!({ "type": "array", "maxItems": 1, "items": { "anyOf": titled(4) }, "default": ["v1", "v2"] }), "default", "That is not a list of numbers of the choices.")]
 fn words_that_do_not_fit_are_asked_for_again(#[case] property: Value, #[case] words: &str, #[case] wrong: &str) {
     assert_eq!(value(&property, words), Err(wrong.to_owned()));
 }

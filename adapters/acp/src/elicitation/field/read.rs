@@ -47,16 +47,22 @@ impl Field {
 }
 
 impl Kind {
-    /// Whether a default can be its value.
+    /// Whether its own schema takes a default. The agent validates what it is sent: another default is not offered. Nor does a default
+    /// stand in for a property that is left out: in ACP, as in MCP, it is what the person begins with, and may change.
     pub(super) fn takes(&self, default: &Value) -> bool {
+        let is_item = |items: &[Item], value: &Value| items.iter().any(|item| item.value == *value);
         match self {
-            Self::Words { .. } => default.as_str().is_some_and(|words| !words.is_empty()),
-            Self::Number { is_whole: true, .. } => default.is_i64(),
-            Self::Number { .. } => default.is_number(),
-            Self::One(items) => items.iter().any(|item| item.value == *default),
-            Self::Many { items, .. } => default
-                .as_array()
-                .is_some_and(|chosen| chosen.iter().all(|chosen| items.iter().any(|item| item.value == *chosen))),
+            Self::Words { format, least, most } => default.as_str().is_some_and(|words| {
+                let fits = is_of_format(format.as_deref(), words).is_ok() && has_length(words, *least, *most).is_ok();
+                fits && !words.is_empty()
+            }),
+            Self::Number { is_whole, least, most } => default.as_number().is_some_and(|number| {
+                (number.is_i64() || !is_whole) && is_within(number, least.as_ref(), most.as_ref()).is_ok()
+            }),
+            Self::One(items) => is_item(items, default),
+            Self::Many { items, least, most } => default.as_array().is_some_and(|chosen| {
+                chosen.iter().all(|value| is_item(items, value)) && has_count(chosen.len(), *least, *most).is_ok()
+            }),
         }
     }
 }
@@ -88,11 +94,16 @@ fn many(items: &[Item], words: &str, least: Option<u64>, most: Option<u64>) -> R
         }
     }
     let values: Vec<_> = items.iter().zip(chosen).filter(|(_, it)| *it).map(|(item, _)| item.value.clone()).collect();
-    let count = values.len() as u64;
+    has_count(values.len(), least, most)?;
+    Ok(values.into())
+}
+
+fn has_count(count: usize, least: Option<u64>, most: Option<u64>) -> Result<(), String> {
+    let count = count as u64;
     match (least, most) {
         (Some(least), _) if count < least => Err(format!("Please choose at least {least}.")),
         (_, Some(most)) if count > most => Err(format!("Please choose at most {most}.")),
-        _ => Ok(values.into()),
+        _ => Ok(()),
     }
 }
 
@@ -103,10 +114,15 @@ fn number(words: &str, is_whole: bool, least: Option<&Number>, most: Option<&Num
         None => words.parse().ok().and_then(Number::from_f64).ok_or("That is no number.")?,
         Some(whole) => whole,
     };
+    is_within(&number, least, most)?;
+    Ok(number)
+}
+
+fn is_within(number: &Number, least: Option<&Number>, most: Option<&Number>) -> Result<(), String> {
     match (least, most) {
-        (Some(least), _) if is_less(&number, least) => Err(format!("That is less than {least}.")),
-        (_, Some(most)) if is_less(most, &number) => Err(format!("That is more than {most}.")),
-        _ => Ok(number),
+        (Some(least), _) if is_less(number, least) => Err(format!("That is less than {least}.")),
+        (_, Some(most)) if is_less(most, number) => Err(format!("That is more than {most}.")),
+        _ => Ok(()),
     }
 }
 
