@@ -194,7 +194,7 @@ pub use questions::request::{as_stored, is_shortened};
 pub use schedules::Calendar;
 pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 
-pub use base::words::age;
+pub use base::words::{age, excerpt};
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
 pub use upkeep::watch::{Down, Part};
 pub use worker::{agents::AgentHealth, budgets::UsedBudget, runtimes::Runtimes};

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use self::{
-    field::{Field, Said, clipped},
+    field::{Field, Said},
     words::{DECLINE, DONE, LAST_TRY, OK},
 };
 use crate::protocol::{ElicitationRequest, FormSchema, MOST_PROPERTIES};
@@ -146,6 +146,14 @@ impl Elicitation {
         let message = clipped(&self.message, MOST_TEXT.saturating_sub(used));
         let parts = [wrong.as_deref().unwrap_or_default(), &message, asked];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+/// The beginning of a text, of at most `most` characters in all. It keeps its lines.
+fn clipped(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        None => text.to_owned(),
     }
 }
 

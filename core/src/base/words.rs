@@ -24,7 +24,7 @@ pub(crate) fn filled(text: &str, values: &[(&'static str, String)]) -> String {
 
 /// The beginning of a text, at most so many characters, on one line. It opens no block of code, which would swallow what
 /// follows.
-pub(crate) fn excerpt(text: &str, most: usize) -> String {
+pub fn excerpt(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("```", "'''");
     match line.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &line[..end]),

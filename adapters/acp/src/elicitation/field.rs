@@ -2,7 +2,7 @@
 
 mod read;
 
-use rejoinder_core::{Choices, is_hidden};
+use rejoinder_core::{Choices, excerpt, is_hidden};
 use serde_json::{Number, Value};
 
 pub(super) use self::read::Said;
@@ -94,7 +94,7 @@ impl Field {
 
     /// What is asked, without the message of the form. `place`: the number of the field and how many there are.
     pub(super) fn text(&self, place: (usize, usize)) -> String {
-        let name = self.title.clone().unwrap_or_else(|| clipped(&one_line(&self.name), MOST_TITLE));
+        let name = self.title.clone().unwrap_or_else(|| excerpt(&self.name, MOST_TITLE));
         let head = match place {
             (_, 1) => name,
             (number, all) => format!("{name} ({number} of {all})"),
@@ -217,7 +217,7 @@ impl Kind {
             Value::Array(chosen) => chosen.iter().map(of).collect::<Vec<_>>().join(", "),
             one => of(one),
         };
-        clipped(&one_line(&title), MOST_DEFAULT)
+        excerpt(&title, MOST_DEFAULT)
     }
 
     /// What words are expected. `None`: any.
@@ -297,17 +297,10 @@ fn asks_for_secret(name: &str) -> bool {
 
 /// A text on one line as it is shown. `None`: there is none.
 fn shown(text: Option<&str>, most: usize) -> Option<String> {
-    text.map(|text| clipped(&one_line(text), most)).filter(|text| !text.is_empty())
+    text.map(|text| excerpt(text, most)).filter(|text| !text.is_empty())
 }
 
-pub(super) fn one_line(text: &str) -> String {
+/// The title of a choice. Unlike an [`excerpt`] it is whole and as it is written: a person may write it to choose.
+fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The beginning of a text, of at most `most` characters.
-pub(super) fn clipped(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
-        None => text.to_owned(),
-    }
 }

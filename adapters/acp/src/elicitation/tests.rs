@@ -226,6 +226,14 @@ fn a_list_and_a_default_are_shown() {
     assert_eq!(chosen, "Some details, please.\n\nit\n\nDefault: Title 1");
 }
 
+/// What follows it would be a part of the block.
+#[test]
+fn a_description_opens_no_block_of_code() {
+    let (text, _) = question(&asks(&json!({ "type": "string", "description": "``` or\n```" })));
+
+    assert!(text.contains("\n\n''' or '''\n\n") && !text.contains("```"), "{text}");
+}
+
 #[test]
 fn a_long_message_is_cut_and_what_is_asked_is_not() {
     let property =
