@@ -5,4 +5,5 @@ mod conformance;
 mod double;
 mod elicits;
 mod losing;
+mod people;
 mod talking;

@@ -4,75 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvent,
-    RunEvents, SessionNotice, SessionNoticeChange, as_stored, conformance::runtime::turn,
+    AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, RunEvent, RunEvents, SessionNotice,
+    SessionNoticeChange, conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::json;
-use tokio::{sync::Notify, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     double::{Act, Double, OPTIONS, run, says},
+    people::{asked_for, decision, run_deciding, run_stopped, run_undecided},
     talking::{again, text},
 };
-use crate::{Acp, AcpSection};
-
-type Decided = Result<AgentApproval, String>;
-
-fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
-    AgentApproval { request: as_stored(request), state, by: Some("Grace".to_owned()), note: None, is_used: false }
-}
-
-/// Runs a turn in which somebody may be asked. Returns its outcome, and for what they were asked. While `decide` returns nothing, nobody
-/// decides.
-pub(super) async fn run_deciding(
-    acp: &Acp,
-    turn: AgentTurn,
-    mut decide: impl FnMut(&ApprovalRequest) -> Option<Decided>,
-    cancel: CancellationToken,
-) -> (Result<Outcome, AgentError>, Vec<ApprovalRequest>) {
-    let (events, mut reported) = RunEvents::channel();
-    let read = async {
-        let (mut asked, mut open) = (Vec::new(), Vec::new());
-        while let Some(event) = reported.recv().await {
-            match event {
-                RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
-                RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
-                RunEvent::Ask(request, _, answer) => {
-                    open.retain(|open: &tokio::sync::oneshot::Sender<Decided>| !open.is_closed());
-                    assert!(open.is_empty(), "two approvals are asked for at once");
-                    match decide(&request) {
-                        Some(decided) => drop(answer.send(decided)),
-                        None => open.push(answer),
-                    }
-                    asked.push(request);
-                }
-                _ => {}
-            }
-        }
-        asked
-    };
-    let turn = AgentTurn { may_ask_approval: true, ..turn };
-    let both = async { tokio::join!(acp.run(turn, events, cancel), read) };
-    timeout(Duration::from_secs(20), both).await.expect("the run ends")
-}
-
-/// The same, and nobody decides. `asks` is notified of each request.
-async fn run_undecided(acp: &Acp, turn: AgentTurn, asks: &Notify) -> Result<Outcome, AgentError> {
-    let waits = |_: &ApprovalRequest| {
-        asks.notify_one();
-        None
-    };
-    run_deciding(acp, turn, waits, CancellationToken::new()).await.0
-}
-
-fn asked_for(outcome: Result<Outcome, AgentError>) -> ApprovalRequest {
-    match outcome {
-        Ok(Outcome::Approval(request)) => request,
-        other => panic!("no request: {other:?}"),
-    }
-}
+use crate::AcpSection;
 
 fn tidies() -> Double {
     Double::new(|prompt| {
@@ -157,13 +101,10 @@ async fn several_requests_are_asked_one_at_a_time_and_each_gets_its_own_decision
 #[tokio::test]
 async fn another_turn_of_the_session_takes_the_place_of_one_that_waits() {
     let double = tidies();
-    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
-    let next = async {
-        asks.notified().await;
-        run(&acp, again(&first, "Hi")).await.0
-    };
+    let (acp, first) = (double.runtime(), turn("Tidy up"));
 
-    let (asked, next) = tokio::join!(run_undecided(&acp, first.clone(), &asks), next);
+    let next = run(&acp, again(&first, "Hi"));
+    let ((asked, _), (next, _)) = run_undecided(&acp, first.clone(), next).await;
 
     let request = asked_for(asked);
     assert_eq!(request.action, "execute: rm -r build");
@@ -187,7 +128,7 @@ async fn a_run_that_others_wait_for_does_not_wait_for_a_decision() {
         let is_first = prompt["params"]["prompt"].to_string().contains("Tidy up");
         if is_first { acts.clone() } else { vec![says("Hello.")] }
     });
-    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
+    let (acp, first) = (double.runtime(), turn("Tidy up"));
     let next = async {
         double.until_called("session/prompt").await;
         run(&acp, again(&first, "Hi")).await.0
@@ -198,7 +139,8 @@ async fn a_run_that_others_wait_for_does_not_wait_for_a_decision() {
         waits.cancel();
     };
 
-    let (asked, next, ()) = tokio::join!(run_undecided(&acp, first.clone(), &asks), next, releases);
+    let waits = run_deciding(&acp, first.clone(), |_| None, CancellationToken::new());
+    let ((asked, _), next, ()) = tokio::join!(waits, next, releases);
 
     assert_eq!((asked_for(asked).action.as_str(), text(next).as_str()), ("execute: rm -r build", "Hello."));
 }
@@ -209,13 +151,10 @@ async fn a_run_that_others_wait_for_does_not_wait_for_a_decision() {
 #[tokio::test]
 async fn a_run_does_not_wait_in_a_session_that_is_left(#[case] change: SessionNoticeChange) {
     let double = tidies();
-    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
-    let removes = async {
-        asks.notified().await;
-        acp.session_changed(SessionNotice { session: first.session, own_session: None, change }).await
-    };
+    let (acp, first) = (double.runtime(), turn("Tidy up"));
 
-    let (asked, removed) = tokio::join!(run_undecided(&acp, first.clone(), &asks), removes);
+    let removes = acp.session_changed(SessionNotice { session: first.session, own_session: None, change });
+    let ((asked, _), removed) = run_undecided(&acp, first.clone(), removes).await;
     removed.expect("it forgets");
     let approvals = vec![decision(&asked_for(asked), ApprovalState::Approved)];
     let (outcome, _) = run(&acp, AgentTurn { approvals, attempt: 2, may_ask_approval: true, ..first }).await;
@@ -227,13 +166,9 @@ async fn a_run_does_not_wait_in_a_session_that_is_left(#[case] change: SessionNo
 #[tokio::test]
 async fn a_turn_waits_on_if_the_process_ends() {
     let double = tidies();
-    let (acp, first, asks) = (double.runtime(), turn("Tidy up"), Notify::new());
-    let dies = async {
-        asks.notified().await;
-        run(&acp, turn("die")).await.0
-    };
+    let acp = double.runtime();
 
-    let (asked, other) = tokio::join!(run_undecided(&acp, first, &asks), dies);
+    let ((asked, _), (other, _)) = run_undecided(&acp, turn("Tidy up"), run(&acp, turn("die"))).await;
 
     other.expect_err("its process has ended");
     assert_eq!(asked_for(asked).action, "execute: rm -r build");
@@ -247,13 +182,8 @@ async fn a_process_that_hangs_is_restarted_although_a_run_waits() {
     let acp = double.with(AcpSection { start_timeout: Duration::from_millis(100), ..AcpSection::default() });
     let runs = Arc::clone(&acp);
     tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
-    let asks = Notify::new();
-    let hangs = async {
-        asks.notified().await;
-        run(&acp, turn("Hi")).await.0
-    };
 
-    let (asked, hung) = tokio::join!(run_undecided(&acp, turn("Tidy up"), &asks), hangs);
+    let ((asked, _), (hung, _)) = run_undecided(&acp, turn("Tidy up"), run(&acp, turn("Hi"))).await;
 
     assert!(matches!(&hung, Err(AgentError::Stalled(_))), "{hung:?}");
     assert_eq!(asked_for(asked).action, "execute: rm -r build");
@@ -263,17 +193,8 @@ async fn a_process_that_hangs_is_restarted_although_a_run_waits() {
 #[tokio::test]
 async fn a_run_that_is_cancelled_while_it_waits_tells_the_agent() {
     let double = Double::new(|_| vec![Act::AsksAll(&["rm a", "rm b"])]);
-    let (acp, cancel, asks) = (double.runtime(), CancellationToken::new(), Notify::new());
-    let waits = |_: &ApprovalRequest| {
-        asks.notify_one();
-        None
-    };
-    let stops = async {
-        asks.notified().await;
-        cancel.cancel();
-    };
 
-    let ((outcome, asked), ()) = tokio::join!(run_deciding(&acp, turn("Tidy up"), waits, cancel.clone()), stops);
+    let (outcome, asked) = run_stopped(&double.runtime(), turn("Tidy up")).await;
 
     assert!(outcome.is_err(), "{outcome:?}");
     assert_eq!((asked.len(), double.answered()), (1, vec!["cancelled".to_owned(); 2]));
@@ -285,7 +206,8 @@ async fn a_run_that_is_cancelled_while_it_waits_tells_the_agent() {
 async fn an_agent_may_answer_without_the_decision() {
     let double = Double::new(|_| vec![Act::AsksInPassing("rm -r build"), says("I leave it.")]);
 
-    let outcome = run_undecided(&double.runtime(), turn("Tidy up"), &Notify::new()).await;
+    let waits = run_deciding(&double.runtime(), turn("Tidy up"), |_| None, CancellationToken::new());
+    let (outcome, _) = waits.await;
 
     assert_eq!(text(outcome), "I leave it.");
 }

@@ -1,17 +1,14 @@
 //! An agent that asks the person in the middle of its work.
 
-use rejoinder_core::{
-    AgentApproval, AgentError, AgentTurn, ApprovalRequest, ApprovalState, Outcome, PersonAnswer, as_stored,
-    conformance::runtime::turn,
-};
+use rejoinder_core::{AgentTurn, ApprovalRequest, PersonAnswer, as_stored, conformance::runtime::turn};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    asking::run_deciding,
     double::{Act, Double, OPTIONS, run, says},
+    people::{Asked, answer, asked_for, run_deciding, run_stopped, run_undecided},
     talking::{again, text},
 };
 use crate::Acp;
@@ -27,23 +24,12 @@ fn trip() -> Value {
     form(&json!({ "class": { "type": "string", "enum": ["first", "second"] }, "seats": { "type": "integer" } }))
 }
 
-/// The words of a person as the answer to a question; `None`: they have not answered in time.
-fn answer(request: &ApprovalRequest, words: Option<&str>) -> AgentApproval {
-    let state = if words.is_some() { ApprovalState::Approved } else { ApprovalState::Expired };
-    let (request, note) = (as_stored(request), words.map(str::to_owned));
-    AgentApproval { request, state, by: Some("Ada".to_owned()), note, is_used: false }
-}
-
 fn asked(text: &str) -> AgentTurn {
     AgentTurn { may_ask_person: true, ..turn(text) }
 }
 
-/// Runs a turn whose person answers with these words, one after the other, and then with nothing. Returns what they were asked.
-async fn run_answering(
-    acp: &Acp,
-    turn: AgentTurn,
-    words: &[Option<&str>],
-) -> (Result<Outcome, AgentError>, Vec<ApprovalRequest>) {
+/// Runs a turn whose person answers with these words, one after the other, and then with nothing.
+async fn run_answering(acp: &Acp, turn: AgentTurn, words: &[Option<&str>]) -> Asked {
     let mut words = words.iter();
     let says = |request: &ApprovalRequest| words.next().map(|words| Ok(answer(request, *words)));
     run_deciding(acp, turn, says, CancellationToken::new()).await
@@ -176,9 +162,8 @@ async fn a_turn_that_runs_again_is_not_asked_twice() {
 
     let ((outcome, all), next) = tokio::join!(waits, next);
 
-    let Ok(Outcome::Approval(open)) = outcome else { panic!("no question: {outcome:?}") };
     assert_eq!((text(next).as_str(), double.responses()), ("Hello.", vec![json!({ "action": "cancel" })]));
-    assert_eq!(open, all[1]);
+    assert_eq!(asked_for(outcome), all[1]);
     let told = |request: &ApprovalRequest, words: &str| PersonAnswer {
         question: as_stored(request),
         answer: Some(words.to_owned()),
@@ -197,17 +182,8 @@ async fn a_turn_that_runs_again_is_not_asked_twice() {
 async fn a_run_that_is_cancelled_while_it_waits_tells_the_agent() {
     let acts = vec![Act::ElicitsInPassing(trip()), Act::Elicits(trip())];
     let double = Double::new(move |_| acts.clone());
-    let (acp, cancel, asks) = (double.runtime(), CancellationToken::new(), Notify::new());
-    let waits = |_: &ApprovalRequest| {
-        asks.notify_one();
-        None
-    };
-    let stops = async {
-        asks.notified().await;
-        cancel.cancel();
-    };
 
-    let ((outcome, all), ()) = tokio::join!(run_deciding(&acp, asked("A trip"), waits, cancel.clone()), stops);
+    let (outcome, all) = run_stopped(&double.runtime(), asked("A trip")).await;
 
     assert!(outcome.is_err(), "{outcome:?}");
     assert_eq!((all.len(), double.responses()), (1, vec![json!({ "action": "cancel" }); 2]));
@@ -220,19 +196,10 @@ async fn a_turn_waits_on_if_the_process_ends() {
         let dies = prompt["params"]["prompt"].to_string().contains("die");
         if dies { vec![Act::Dies] } else { vec![Act::Elicits(trip())] }
     });
-    let (acp, asks) = (double.runtime(), Notify::new());
-    let waits = |_: &ApprovalRequest| {
-        asks.notify_one();
-        None
-    };
-    let dies = async {
-        asks.notified().await;
-        run(&acp, turn("die")).await.0
-    };
+    let acp = double.runtime();
 
-    let ((outcome, all), other) =
-        tokio::join!(run_deciding(&acp, asked("A trip"), waits, CancellationToken::new()), dies);
+    let ((outcome, all), (other, _)) = run_undecided(&acp, asked("A trip"), run(&acp, turn("die"))).await;
 
     other.expect_err("its process has ended");
-    assert_eq!(outcome, Ok(Outcome::Approval(all[0].clone())));
+    assert_eq!(asked_for(outcome), all[0]);
 }
