@@ -28,7 +28,10 @@ use crate::{
     feed::{Feed, FeedReader},
     late_titles::LateTitles,
     lines::{Line, next_line},
-    protocol::{Call, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, RpcError, SessionInfo, SessionUpdate, Update},
+    protocol::{
+        Call, CancelledRequest, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, RpcError, SessionInfo, SessionUpdate,
+        Update,
+    },
 };
 
 /// The largest message, in bytes.
@@ -389,6 +392,7 @@ impl Connection {
                 self.refuse(&id, NO_METHOD, "there is no such method");
             }
             (Some("session/update"), None) => self.updated(params, size),
+            (Some("$/cancel_request"), None) => self.taken_back(params, size),
             (Some(method), None) => debug!(method, "a notification of an ACP agent is ignored"),
             (None, Some(id)) => {
                 let result = match error {
@@ -432,6 +436,17 @@ impl Connection {
                     events.lose(UNREADABLE);
                 }
             }
+        }
+    }
+
+    /// Tells all prompts which request the agent takes back: one of them, or none, has it.
+    fn taken_back(&self, params: &str, size: usize) {
+        let Ok(CancelledRequest { request_id }) = serde_json::from_str(params) else {
+            return debug!("an ACP agent does not say which request it takes back");
+        };
+        for events in self.state.lock().sessions.values() {
+            // It fails if the run is over, and then it has answered all its requests.
+            drop(events.push(Event::TakenBack(request_id.clone()), size));
         }
     }
 

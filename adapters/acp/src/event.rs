@@ -25,6 +25,8 @@ pub(crate) enum Event {
     Permission(Value, PermissionRequest),
     /// It asks for what the person is to say; the first value is the id of its request.
     Elicitation(Value, ElicitationRequest),
+    /// The agent takes back the request with this id, which may be one of another session.
+    TakenBack(Value),
     /// A message, which may have been a part of the answer, was not read, for this reason.
     Lost(String),
     /// The run takes too little of what the agent sends: the rest is left out.

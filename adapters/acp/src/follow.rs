@@ -11,6 +11,7 @@ use rejoinder_core::{
 };
 use serde_json::Value;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::{
@@ -36,11 +37,21 @@ enum Wanted {
     Elicitation(Value, ElicitationRequest),
 }
 
+impl Wanted {
+    const fn id(&self) -> &Value {
+        match self {
+            Self::Permission(id, _) | Self::Elicitation(id, _) => id,
+        }
+    }
+}
+
 /// What somebody is to approve or to say, while the agent waits for it.
 struct Question<'a> {
     /// The id of the agent's request.
     id: Value,
     request: ApprovalRequest,
+    /// Cancelled when the agent takes the request back. It has its answer then, and the question ends.
+    taken_back: CancellationToken,
     told: Pin<Box<dyn Future<Output = Told> + Send + 'a>>,
 }
 
@@ -137,6 +148,7 @@ impl<'a> Run<'a> {
                     told = &mut waits.told => {
                         let (id, request) = (waits.id.clone(), &waits.request);
                         *question = match told {
+                            _ if waits.taken_back.is_cancelled() => None,
                             Told::Decision(options, decision) => {
                                 let option = self.option(decision, request, &options);
                                 prompt.permit(&id, option.as_deref());
@@ -177,6 +189,13 @@ impl<'a> Run<'a> {
                 Event::Update(Update::Info(_) | Update::Other) => {}
                 Event::Permission(id, request) => requests.push_back(Wanted::Permission(id, request)),
                 Event::Elicitation(id, request) => requests.push_back(Wanted::Elicitation(id, request)),
+                Event::TakenBack(id) => {
+                    prompt.end_request(&id);
+                    requests.retain(|wanted| *wanted.id() != id);
+                    if let Some(question) = question.as_ref().filter(|question| question.id == id) {
+                        question.taken_back.cancel();
+                    }
+                }
                 Event::Lost(why) => return Err(AgentError::Broken(format!("{why}: its answer is not whole"))),
                 Event::Overflowed => {
                     return Err(AgentError::Broken(format!(
@@ -199,8 +218,10 @@ impl<'a> Run<'a> {
             }
             Decision::Ask(request) => {
                 self.answer.interrupt();
-                let decision = self.events.ask_approval(request.clone());
-                Some(Question { id, request, told: Box::pin(async { Told::Decision(options, decision.await) }) })
+                let taken_back = CancellationToken::new();
+                let decision = self.events.ask_approval_unless(request.clone(), taken_back.clone());
+                let told = Box::pin(async { Told::Decision(options, decision.await) });
+                Some(Question { id, request, taken_back, told })
             }
         }
     }
@@ -235,9 +256,10 @@ impl<'a> Run<'a> {
             match self.answers.take(&request) {
                 Some(known) => elicitation.take(known.answer.as_deref()),
                 None if self.turn.may_ask_person => {
-                    let answer = self.events.ask_person(text, choices);
+                    let taken_back = CancellationToken::new();
+                    let answer = self.events.ask_person_unless(text, choices, taken_back.clone());
                     let told = Box::pin(async { Told::Answer(elicitation, answer.await) });
-                    return Some(Question { id, request, told });
+                    return Some(Question { id, request, taken_back, told });
                 }
                 None => elicitation.take(None),
             }

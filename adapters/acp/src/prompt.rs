@@ -14,7 +14,7 @@ use crate::{
     elicitation::Response,
     event::{CallError, Event},
     feed::FeedReader,
-    protocol::Call,
+    protocol::{CANCELLED, Call},
     requests::Asked,
 };
 
@@ -60,14 +60,24 @@ impl Prompt {
 
     /// Answers a request for permission. `None`: the request is cancelled.
     pub(crate) fn permit(&mut self, request: &Value, option: Option<&str>) {
-        self.asked.retain(|(asked, _)| !matches!(asked, Asked::Permission(id) if id == request));
+        self.asked.retain(|(asked, _)| asked.id() != request);
         self.connection.permit(request, option);
     }
 
     /// Answers a request for what the person is to say.
     pub(crate) fn respond(&mut self, request: &Value, response: &Response) {
-        self.asked.retain(|(asked, _)| !matches!(asked, Asked::Elicitation(id) if id == request));
+        self.asked.retain(|(asked, _)| asked.id() != request);
         self.connection.respond(request, response);
+    }
+
+    /// Answers a request that the agent takes back, unless that was answered before. The protocol wants an answer all the same:
+    /// <https://agentclientprotocol.com/protocol/v1/cancellation>.
+    pub(crate) fn end_request(&mut self, request: &Value) {
+        let before = self.asked.len();
+        self.asked.retain(|(asked, _)| asked.id() != request);
+        if self.asked.len() < before {
+            self.connection.refuse(request, CANCELLED, "the request was cancelled");
+        }
     }
 
     /// Says whether its run waits for a decision.

@@ -34,6 +34,9 @@ pub(crate) const NO_METHOD: i64 = -32_601;
 /// An error code: the parameters cannot be used.
 pub(crate) const INVALID_PARAMS: i64 = -32_602;
 
+/// An error code: the one who asked has taken the request back.
+pub(crate) const CANCELLED: i64 = -32_800;
+
 /// A JSON-RPC message.
 #[derive(Deserialize)]
 pub(crate) struct Frame {
@@ -52,6 +55,13 @@ pub(crate) struct RpcError {
     pub(crate) message: String,
     #[serde(default)]
     pub(crate) data: Option<Value>,
+}
+
+/// The parameters of `$/cancel_request`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelledRequest {
+    pub(crate) request_id: Value,
 }
 
 #[skip_serializing_none]

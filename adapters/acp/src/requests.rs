@@ -29,6 +29,12 @@ impl Asked {
             _ => None,
         }
     }
+
+    pub(crate) const fn id(&self) -> &Value {
+        match self {
+            Self::Permission(id) | Self::Elicitation(id) => id,
+        }
+    }
 }
 
 impl Connection {

@@ -45,6 +45,8 @@ pub(super) enum Act {
     Elicits(Value),
     /// The same, and it goes on without an answer.
     ElicitsInPassing(Value),
+    /// Once this is cancelled, it takes back its latest request, or one so many before.
+    TakesBack(CancellationToken, u64),
     /// It does nothing until it is cancelled.
     Hangs,
     /// It does nothing until this is cancelled.
@@ -131,6 +133,11 @@ impl Double {
     pub(super) fn responses(&self) -> Vec<Value> {
         let given = self.0.given.lock();
         given.iter().map(|given| &given["result"]).filter(|result| result["action"].is_string()).cloned().collect()
+    }
+
+    /// With which errors its requests were refused, in order.
+    pub(super) fn refusals(&self) -> Vec<i64> {
+        self.0.given.lock().iter().filter_map(|given| given["error"]["code"].as_i64()).collect()
     }
 
     /// Waits until this method was called.
@@ -307,6 +314,11 @@ impl Served {
                     self.tells(&session, answer).await;
                 }
                 Act::ElicitsInPassing(params) => drop(self.elicits(&session, params).await),
+                Act::TakesBack(token, before) => {
+                    token.cancelled().await;
+                    let params = json!({ "requestId": self.agent.asked.load(Ordering::SeqCst) - 1 - before });
+                    self.write(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": params })).await;
+                }
                 Act::Hangs => cancelled.cancelled().await,
                 Act::Waits(token) => token.cancelled().await,
                 Act::Releases(token) => token.cancel(),

@@ -1,6 +1,6 @@
 //! An agent that asks the person in the middle of its work.
 
-use rejoinder_core::{AgentTurn, ApprovalRequest, PersonAnswer, as_stored, conformance::runtime::turn};
+use rejoinder_core::{AgentTurn, ApprovalRequest, ApprovalState, PersonAnswer, as_stored, conformance::runtime::turn};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     double::{Act, Double, OPTIONS, run, says},
-    people::{Asked, answer, asked_for, run_deciding, run_stopped, run_undecided},
+    people::{Asked, answer, asked_for, decision, run_deciding, run_stopped, run_undecided},
     talking::{again, text},
 };
 use crate::Acp;
@@ -135,6 +135,62 @@ async fn several_requests_are_asked_one_at_a_time() {
     let accepted = [json!({ "class": "first", "seats": 1 }), json!({ "b": true })];
     assert_eq!(double.responses(), accepted.map(|content| json!({ "action": "accept", "content": content })));
     assert_eq!(double.answered(), ["o-reject_once", "o-reject_once"]);
+}
+
+/// Runs a turn in which nothing else than this is approved. Cancels `is_asked` when something is asked.
+async fn run_approving(acp: &Acp, command: &str, is_asked: &CancellationToken) -> Asked {
+    let decide = |request: &ApprovalRequest| {
+        is_asked.cancel();
+        let is_approved = request.action == format!("execute: {command}");
+        is_approved.then(|| Ok(decision(request, ApprovalState::Approved)))
+    };
+    run_deciding(acp, asked("A trip"), decide, CancellationToken::new()).await
+}
+
+/// The person need not answer any more, and the run goes on.
+#[rstest]
+#[case::form(Act::ElicitsInPassing(trip()))]
+#[case::permission(Act::AsksInPassing("rm a"))]
+#[tokio::test]
+async fn a_request_that_the_agent_takes_back_is_over(#[case] asks: Act) {
+    let is_asked = CancellationToken::new();
+    let acts = vec![asks, Act::TakesBack(is_asked.clone(), 0), Act::Asks("rm b", OPTIONS), says(" Done.")];
+    let double = Double::new(move |_| acts.clone());
+
+    let (outcome, all) = run_approving(&double.runtime(), "rm b", &is_asked).await;
+
+    let said = text(outcome);
+    assert!(said.ends_with("Done."), "{said}");
+    assert_eq!(
+        (double.refusals(), double.responses(), double.answered()),
+        (vec![-32_800], Vec::new(), vec!["o-allow_once".to_owned()])
+    );
+    assert_eq!(all.len(), 2);
+}
+
+/// One that is asked, one that waits for it and is never asked, and one that was answered before.
+#[tokio::test]
+async fn each_request_that_the_agent_takes_back_is_answered_once() {
+    let (is_asked, now) = (CancellationToken::new(), CancellationToken::new());
+    now.cancel();
+    let elsewhere = json!({ "mode": "form", "sessionId": "s9", "message": "Hi", "requestedSchema": {} });
+    let acts = vec![
+        Act::AsksInPassing("rm a"),
+        Act::ElicitsInPassing(trip()),
+        Act::TakesBack(is_asked.clone(), 0),
+        Act::ElicitsInPassing(elsewhere),
+        Act::TakesBack(now.clone(), 0),
+        Act::TakesBack(now, 2),
+        Act::Asks("rm b", OPTIONS),
+    ];
+    let double = Double::new(move |_| acts.clone());
+
+    let (outcome, all) = run_approving(&double.runtime(), "rm b", &is_asked).await;
+
+    text(outcome);
+    let answered = (vec![-32_800; 2], vec![json!({ "action": "cancel" })], vec!["o-allow_once".to_owned()]);
+    assert_eq!((double.refusals(), double.responses(), double.answered()), answered);
+    assert_eq!(all.len(), 2);
 }
 
 /// Another turn of the session, after which the same turn runs again with the answers that it has.

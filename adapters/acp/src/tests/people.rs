@@ -8,6 +8,7 @@ use rejoinder_core::{
 };
 use tokio::{
     sync::{Notify, oneshot},
+    task::JoinHandle,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -43,12 +44,12 @@ pub(super) async fn run_deciding(
             match event {
                 RunEvent::Listen(answer) => drop(answer.send(Vec::new())),
                 RunEvent::Remember(_, answer) => drop(answer.send(Ok(()))),
-                RunEvent::Ask(request, _, answer) => {
-                    open.retain(|open: &oneshot::Sender<Decided>| !open.is_closed());
+                RunEvent::Ask(request, taken_back, answer) => {
+                    open.retain(|open: &JoinHandle<()>| !open.is_finished());
                     assert!(open.is_empty(), "two questions are asked at once");
                     match decide(&request) {
                         Some(decided) => drop(answer.send(decided)),
-                        None => open.push(answer),
+                        None => open.push(tokio::spawn(leave_open(request.clone(), taken_back, answer))),
                     }
                     asked.push(request);
                 }
@@ -60,6 +61,17 @@ pub(super) async fn run_deciding(
     let turn = AgentTurn { may_ask_approval: true, ..turn };
     let both = async { tokio::join!(acp.run(turn, events, cancel), read) };
     timeout(Duration::from_secs(20), both).await.expect("the run ends")
+}
+
+/// Nobody decides: it is open until the run does not wait for it any longer.
+async fn leave_open(request: ApprovalRequest, taken_back: CancellationToken, mut answer: oneshot::Sender<Decided>) {
+    tokio::select! {
+        () = answer.closed() => {}
+        () = taken_back.cancelled() => {
+            let dropped = AgentApproval { by: None, ..decision(&request, ApprovalState::Dropped) };
+            let _ = answer.send(Ok(dropped));
+        }
+    }
 }
 
 /// The same, and nobody decides. Once it asks, `then` is done.
