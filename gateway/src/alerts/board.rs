@@ -70,7 +70,7 @@ struct Item {
     told: Option<Told>,
     /// Whether only an earlier process has seen it.
     is_remembered: bool,
-    /// Whether that process ended while it told this, or that it was over: people may have heard it or not.
+    /// Whether an earlier process ended while it told this, or that it was over: it is told anew, or that it is over.
     is_in_doubt: bool,
     /// Whether the log says that people are about to be told what they hear next of it.
     is_announced: bool,
@@ -110,9 +110,6 @@ impl Item {
             self.seen.entry(*id).or_insert(now);
         }
         let count = problem.count.unwrap_or(1);
-        if std::mem::take(&mut self.is_in_doubt) {
-            self.told = None;
-        }
         if let Some(told) = &mut self.told {
             if self.is_remembered {
                 // The earlier process has told the oldest of them.
@@ -124,6 +121,11 @@ impl Item {
             told.count = told.count.min(count);
         }
         (self.problem, self.gone, self.is_remembered, self.is_explained) = (problem, None, false, false);
+    }
+
+    /// Whether people may think that it is wrong.
+    const fn may_be_told(&self) -> bool {
+        self.told.is_some() || self.is_in_doubt
     }
 
     fn has_lasted(&self, now: Timestamp, after: Duration) -> bool {
@@ -180,15 +182,17 @@ impl Board {
                     continue;
                 }
                 Some(item) if is_sending => {
-                    // That there is more of it may be told again.
-                    item.is_in_doubt |= data["is_over"] == true;
+                    // That there is more of it is told again by itself.
+                    if data["is_over"] == true {
+                        (item.told, item.is_in_doubt) = (None, true);
+                    }
                     continue;
                 }
                 None if is_sending && data["is_over"] == true => continue,
                 _ => {}
             }
             let since = board.items.get(&key).map_or(*at, |item| item.since);
-            let told = Some(Told { count: problem.count.unwrap_or(1), ids: BTreeSet::new() });
+            let told = (!is_sending).then(|| Told { count: problem.count.unwrap_or(1), ids: BTreeSet::new() });
             let mut item = Item { since, told, is_remembered: true, is_in_doubt: is_sending, ..Item::of(problem, *at) };
             item.kinds.extend(Problem::alert_of(key.0));
             if !is_sending {
@@ -215,14 +219,14 @@ impl Board {
             match known(key) {
                 CanTell::NotYet if item.is_remembered => return true,
                 CanTell::Never if item.is_remembered => return false,
-                CanTell::Unlisted => return item.told.is_some(),
+                CanTell::Unlisted => return item.may_be_told(),
                 _ => {}
             }
             item.seen.clear();
             item.is_explained = explaining.iter().any(|problem| problem.explains(key));
             // It is neither told nor over while something else explains it.
             item.gone = if item.is_explained { None } else { item.gone.or(Some(now)) };
-            item.told.is_some()
+            item.may_be_told()
         });
         for (key, problem) in found {
             self.items.insert(key, Item::of(problem, now));
@@ -237,11 +241,12 @@ impl Board {
             let problem = || item.problem.clone();
             match (&item.told, item.gone) {
                 _ if !rules.allow(&item.kinds) => {}
+                (None, None) if item.is_remembered => {}
                 (None, None) if item.has_lasted(now, rules.after) && !is_in_window => news.begun.push(problem()),
                 (Some(told), None) if item.has_grown(told, now, rules.after) && !is_in_window => {
                     news.grown.push(problem());
                 }
-                (Some(_), Some(gone)) if now.since(gone) >= rules.after => {
+                (_, Some(gone)) if now.since(gone) >= rules.after => {
                     news.ended.push((problem(), gone.since(item.since)));
                 }
                 (Some(_), None) => news.still.push(problem()),
@@ -276,7 +281,7 @@ impl Board {
             if let Some(item) = self.items.get_mut(&key) {
                 let ids = problem.ids.iter().filter(|id| item.seen.contains_key(id)).copied().collect();
                 item.told = Some(Told { count: problem.count.unwrap_or(1), ids });
-                item.is_announced = false;
+                (item.is_announced, item.is_in_doubt) = (false, false);
             }
             self.told_at.insert(key, now);
         }
