@@ -206,8 +206,7 @@ async fn a_run_that_is_cancelled_while_it_waits_tells_the_agent() {
 async fn an_agent_may_answer_without_the_decision() {
     let double = Double::new(|_| vec![Act::AsksInPassing("rm -r build"), says("I leave it.")]);
 
-    let waits = run_deciding(&double.runtime(), turn("Tidy up"), |_| None, CancellationToken::new());
-    let (outcome, _) = waits.await;
+    let (outcome, _) = run_deciding(&double.runtime(), turn("Tidy up"), |_| None, CancellationToken::new()).await;
 
     assert_eq!(text(outcome), "I leave it.");
 }
