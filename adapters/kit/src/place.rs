@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 /// Counts a request of a caller. The server puts a [`Place`] with it into the extensions of each request.
 pub trait CountedRequest: Send + Sync {
-    /// It waits for something that takes minutes, and does not count among those of its caller.
+    /// It waits for something that takes minutes, and does not count among those of its caller. Nothing happens if too many wait.
     fn leave(&self);
 
     /// It counts again. Nothing happens if it does already, or has ended.
@@ -21,7 +21,7 @@ impl Place {
         Self(request)
     }
 
-    /// Gives it to other requests of the caller, until what is returned is dropped. For a wait that is bounded otherwise.
+    /// Gives it to other requests of the caller, if not too many wait, until what is returned is dropped.
     #[must_use]
     pub fn leave(&self) -> LeftPlace {
         self.0.leave();

@@ -15,7 +15,8 @@
 //! count for the callers.
 //!
 //! A request that waits for minutes (a call of a tool that waits for an approval) [leaves](CountedRequest) the share of its address to
-//! others, with its connection. It still counts in total. How many of them wait is bounded per run of an agent.
+//! others, with its connection. It still counts in total. Of all requests only a quarter may leave: with these and its own share, one
+//! address does not take all places.
 
 use std::{
     cmp::Reverse,
@@ -60,6 +61,11 @@ impl Bounds {
         let peer = per_peer.map_or(all / 2, |connections| usize::try_from(connections).unwrap_or(usize::MAX));
         Self { all: Bound::new(all), peer: Bound::new(peer.clamp(2, all)) }
     }
+
+    /// How many requests may have left the share of their address.
+    const fn most_waiting(self) -> usize {
+        self.all.requests / 4
+    }
 }
 
 impl Bound {
@@ -79,6 +85,8 @@ struct Occupancy {
     all: Load,
     peers: HashMap<IpAddr, Load>,
     connections: HashMap<u64, Connection>,
+    /// How many requests have left the share of their address.
+    waiting: usize,
     /// Counts all connections so far; gives each its id.
     opened_count: u64,
     warned_at: Option<Instant>,
@@ -181,6 +189,7 @@ impl Occupancy {
         let Activity::Waiting(caller) = connection.activity else { return };
         connection.activity = Activity::Request(caller);
         let peer = connection.peer;
+        self.waiting -= 1;
         self.count_peer(Some(caller), |load| load.requests += 1);
         self.count_peer(peer, |load| load.connections += 1);
     }
@@ -257,10 +266,14 @@ struct RequestPlace {
 impl CountedRequest for RequestPlace {
     fn leave(&self) {
         let mut occupancy = self.permits.occupancy();
+        if occupancy.waiting >= self.permits.bounds.most_waiting() {
+            return;
+        }
         let Some(connection) = occupancy.connections.get_mut(&self.connection) else { return };
         let Activity::Request(caller) = connection.activity else { return };
         connection.activity = Activity::Waiting(caller);
         let peer = connection.peer;
+        occupancy.waiting += 1;
         occupancy.count_peer(Some(caller), |load| load.requests -= 1);
         occupancy.count_peer(peer, |load| load.connections -= 1);
     }
@@ -427,33 +440,38 @@ mod tests {
         assert!(connections[2].begin_request(peer(1)).is_some());
     }
 
-    /// More of its calls wait than one address may have.
+    /// There are 28 places for requests, 14 of them for one address, and seven requests may leave theirs.
     #[test]
     fn requests_that_wait_leave_their_places_to_others_of_the_address() {
-        let permits = permits();
+        let permits = ConnectionPermits::new(Bounds::new(64, None));
         let (mut waiting, mut left, mut requests) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..5 {
+        let mut wait = |left: &mut Vec<_>| {
             let permit = Arc::new(permits.take(Some(peer(1))).unwrap());
-            requests.push(permit.begin_request(peer(1)).unwrap());
-            left.push(requests.last().and_then(RequestPermit::place).unwrap().leave());
+            let request = permit.begin_request(peer(1))?;
+            left.push(request.place().unwrap().leave());
             waiting.push(permit);
+            Some(request)
+        };
+        while let Some(request) = wait(&mut left) {
+            requests.push(request);
         }
-        let others = connections(&permits, peer(1), 3);
-        requests.push(others[0].begin_request(peer(1)).unwrap());
-        requests.push(others[1].begin_request(peer(1)).unwrap());
+        assert_eq!(requests.len(), 7 + 14);
+        assert!(connections(&permits, peer(2), 1)[0].begin_request(peer(2)).is_some(), "others have places");
 
-        assert!(others[2].begin_request(peer(1)).is_none(), "in total there are seven");
+        left.remove(0);
+        requests.pop();
+        assert!(wait(&mut left).is_none(), "the first one counts again");
+        requests.pop();
+        requests.extend(wait(&mut left));
+        requests.extend(wait(&mut left));
+        assert_eq!(requests.len(), 21, "one more may leave its place");
         assert_eq!(evicted(&waiting), Vec::<usize>::new());
-        requests.remove(0);
-        assert!(others[2].begin_request(peer(1)).is_some());
-        left.remove(1);
-        assert!(others[2].begin_request(peer(1)).is_none(), "it counts again");
 
-        drop((waiting, requests, others));
+        drop((waiting, requests));
         drop(left);
         let occupancy = permits.occupancy();
         assert!(occupancy.connections.is_empty() && occupancy.peers.is_empty());
-        assert_eq!((occupancy.all.connections, occupancy.all.requests), (0, 0));
+        assert_eq!((occupancy.all.connections, occupancy.all.requests, occupancy.waiting), (0, 0, 0));
     }
 
     #[test]
