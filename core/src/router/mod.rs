@@ -58,13 +58,9 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
         };
         return Route::To { handler: command.handler(), expectation: Expectation::Nothing };
     }
+    let Some(permit) = permit(event, settings, people) else { return Route::NoTurn };
     let channel = &event.conversation.channel;
-    let access = settings.access.get(channel);
-    let is_agent = match event.sender.kind {
-        SenderKind::Person | SenderKind::Unnamed | SenderKind::KeyHolder => false,
-        SenderKind::OtherAgent if access.is_some_and(|access| access.agents.has_sender(&event.sender.id)) => true,
-        SenderKind::OtherAgent | SenderKind::Ourselves | SenderKind::Operator => return Route::NoTurn,
-    };
+    let is_agent = event.sender.kind == SenderKind::OtherAgent;
     let is_message = match event.kind {
         EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
         EventKind::Reaction { .. } if settings.reaction_channels.contains(channel) => false,
@@ -80,7 +76,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
             return Route::NoTurn;
         }
     };
-    let permit = access.map_or(Permit::Granted, |access| access.permit(event, &people.known()));
+    let access = settings.access.get(channel);
     if permit != Permit::Granted && !is_agent && access.is_some_and(|access| links(event, access, people)) {
         return Route::To { handler: link::LINK.handler(), expectation: Expectation::Answer };
     }
@@ -118,15 +114,15 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
     Route::To { handler, expectation }
 }
 
-/// Whether the sender of an event may talk to the agent in its chat.
-pub(crate) fn is_let_in(event: &InboundEvent, settings: &Settings, people: &People) -> bool {
+/// Whether the sender of an event may talk to the agent in its chat. `None`: nobody listens to such a sender.
+pub(crate) fn permit(event: &InboundEvent, settings: &Settings, people: &People) -> Option<Permit> {
     let access = settings.access.get(&event.conversation.channel);
     let is_sender = match event.sender.kind {
         SenderKind::Person | SenderKind::Unnamed | SenderKind::KeyHolder => true,
         SenderKind::OtherAgent => access.is_some_and(|access| access.agents.has_sender(&event.sender.id)),
         SenderKind::Ourselves | SenderKind::Operator => false,
     };
-    is_sender && access.is_none_or(|access| access.permit(event, &people.known()) == Permit::Granted)
+    is_sender.then(|| access.map_or(Permit::Granted, |access| access.permit(event, &people.known())))
 }
 
 /// Whether a stranger's message proves that they are known on another channel: `/link` with a code that is valid. Any other one

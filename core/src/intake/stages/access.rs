@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{
     intake::arrival::{Arrival, Notice, Verdict, end},
     model::{Amends, EventKind},
-    people::People,
+    people::{People, access::Permit},
     router::{self, Route},
 };
 
@@ -16,7 +16,7 @@ pub(in crate::intake) fn access(arrival: &mut Arrival, people: &People) -> Verdi
     arrival.told = arrival.event.language;
     arrival.event.language = router::language(&arrival.event, rule, people);
     let is_reaction = matches!(arrival.event.kind, EventKind::Reaction { .. });
-    if is_reaction && !router::is_let_in(&arrival.event, &settings, people) {
+    if is_reaction && router::permit(&arrival.event, &settings, people) != Some(Permit::Granted) {
         // Not kept with the answer.
         arrival.event.kind = EventKind::Other;
     }
