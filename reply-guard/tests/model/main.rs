@@ -1,6 +1,7 @@
 //! An exhaustive check of the promise: every order of what an agent, a clock, a person, a crash and a platform
 //! (which delivers, refuses, loses and repeats) can do, within small bounds.
 
+mod effects;
 mod moment;
 mod promises;
 mod world;
