@@ -13,6 +13,7 @@ use crate::{
     handles::slots::Slot,
     model::{ConversationId, Directed, Handler, InboundEvent, KnownPeople, Language, QueueMode, Settings, TurnId},
     ports::{KnownConversation, Repeated, StoreError},
+    questions::open_questions::Asks,
 };
 
 /// What a stage decides: the event goes on to the next stage, or opens no turn.
@@ -69,6 +70,8 @@ pub(super) struct Arrival {
     pub(super) event: InboundEvent,
     /// Whether its turn may begin at once: the same request has no earlier turn of its conversation.
     pub(super) may_begin: bool,
+    /// The subject of the question that it picks from, if that is one of the gateway's own.
+    pub(super) asks: Option<Asks>,
     /// The settings and people as they were when it came.
     pub(super) settings: Arc<Settings>,
     pub(super) known: Arc<KnownPeople>,
@@ -122,6 +125,7 @@ impl Arrival {
             id,
             event,
             may_begin,
+            asks: None,
             settings,
             known,
             handling: Handling { handler, rule: None, model: None, remark: None, repeats: None, about: None },

@@ -41,8 +41,6 @@ pub struct QuestionRecord {
     pub is_overtaken: bool,
     /// The platform's ids of the messages that ask it.
     pub message_ids: Vec<String>,
-    /// Those of the turn's other messages, such as an earlier question.
-    pub other_message_ids: Vec<String>,
 }
 
 /// Which questions are read.
@@ -50,6 +48,8 @@ pub struct QuestionRecord {
 pub enum QuestionFilter<'a> {
     /// The one that answered this turn, whether it is open or not.
     Of(TurnId),
+    /// The same, if this message of the platform's is one of the turn that does not ask it.
+    Besides(TurnId, &'a str),
     /// The open ones of a conversation; the latest first.
     OpenIn(ConversationId),
     /// Those of them that this command of the gateway's asks.

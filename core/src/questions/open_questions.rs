@@ -78,6 +78,11 @@ impl OpenQuestions {
         self.store.questions(QuestionFilter::OpenAs(conversation, message), PAGE).await
     }
 
+    /// Whether a message of the platform's is one of a turn, and does not ask its question: it asked an earlier one, for example.
+    pub(crate) async fn is_another_message_of(&self, turn: TurnId, message: &str) -> Result<bool, StoreError> {
+        Ok(!self.store.questions(QuestionFilter::Besides(turn, message), 1).await?.is_empty())
+    }
+
     /// The question that answered a turn.
     pub(crate) async fn of(&self, turn: TurnId) -> Result<Option<QuestionRecord>, StoreError> {
         Ok(self.store.questions(QuestionFilter::Of(turn), 1).await?.pop())

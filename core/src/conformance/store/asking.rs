@@ -125,13 +125,8 @@ pub async fn a_question_is_open_until_it_is_picked_from(subject: &mut impl Subje
     let asked = AskedQuestion { chooser: Some("ann".to_owned()), free_text: false, ..question.question() };
     let delivery = question.answer(&*store, "Well?").await;
     done(&*store, Transition { questions: vec![asked.clone()], ..Transition::default() }).await;
-    let record = |is_shown, message_ids| QuestionRecord {
-        question: asked.clone(),
-        is_overtaken: false,
-        is_shown,
-        message_ids,
-        other_message_ids: Vec::new(),
-    };
+    let record =
+        |is_shown, message_ids| QuestionRecord { question: asked.clone(), is_overtaken: false, is_shown, message_ids };
     assert_eq!(open_in(&*store, &question).await, [record(false, Vec::new())]);
     question.settle(&*store, delivery).await;
     drop(store);
@@ -166,6 +161,13 @@ pub async fn open_questions_are_read_latest_first(subject: &mut impl Subject) {
     };
     assert_eq!(asked_with(QuestionFilter::OpenAs(turns[0].conversation, "m")).await, open);
     assert_eq!(asked_with(QuestionFilter::OpenAs(turns[0].conversation, "n")).await, []);
+    assert_eq!(asked_with(QuestionFilter::Besides(turns[0].id, "m")).await, []);
+    done(
+        &*store,
+        Transition { questions: vec![AskedQuestion { claim: 2, ..turns[0].question() }], ..Transition::default() },
+    )
+    .await;
+    assert_eq!(asked_with(QuestionFilter::Besides(turns[0].id, "m")).await, [turns[0].id]);
     assert_eq!(asked_with(QuestionFilter::OpenBy(turns[0].conversation, "late_asks")).await, []);
 }
 

@@ -21,9 +21,8 @@ pub(in crate::intake) async fn own_question(
     questions: &OpenQuestions,
     people: &People,
 ) -> Verdict {
-    let EventKind::Choice { turn } = arrival.event.kind else { return Ok(()) };
     let (event, settings, known) = (&arrival.event, &arrival.settings, &arrival.known);
-    let (command, may_decide) = match questions.asks(turn).await? {
+    let (command, may_decide) = match arrival.asks {
         None => return Ok(()),
         Some(Asks::Approve(_, person)) => (&DECIDE, asks::may_decide(event, person, settings, known)),
         Some(Asks::Digest(person)) => {

@@ -47,18 +47,17 @@ pub(in crate::intake) async fn pick(
 ) -> Verdict {
     match arrival.event.kind {
         EventKind::Choice { turn } => {
-            if let Some(record) = questions.of(turn).await? {
-                // A press may name any question, and quotes only one of its own conversation.
-                let is_here = arrival.conversation(addresses).await?.id == record.question.conversation;
-                let is_for_run = matches!(questions.asks(turn).await?, Some(Asks::Run(_)));
-                let choice = chosen(&record, &arrival.event);
-                if is_for_run && (choice.is_none() || !is_here) {
-                    return end(None);
-                }
-                let event = &mut arrival.event;
-                event.text = choice.filter(|_| is_for_run).unwrap_or_else(|| event.text.clone());
-                event.quoted = event.quoted.take().or_else(|| is_here.then(|| quote(&record.question)));
+            arrival.asks = questions.asks(turn).await?;
+            let Some(record) = questions.of(turn).await? else { return Ok(()) };
+            // A press may name any question, and quotes only one of its own conversation.
+            let is_here = arrival.conversation(addresses).await?.id == record.question.conversation;
+            if matches!(arrival.asks, Some(Asks::Run(_))) {
+                let choice = if is_here { chosen(&record, &arrival.event, questions).await? } else { None };
+                let Some(choice) = choice else { return end(None) };
+                arrival.event.text = choice;
             }
+            let event = &mut arrival.event;
+            event.quoted = event.quoted.take().or_else(|| is_here.then(|| quote(&record.question)));
         }
         EventKind::Message if may_pick(&arrival.event) => {
             let here = arrival.conversation(addresses).await?;
@@ -66,21 +65,17 @@ pub(in crate::intake) async fn pick(
                 return Ok(());
             }
             let event = &arrival.event;
-            let open = if let Some(message) = replied_to(event) {
-                open_to_reply(questions, here.id, message, &event.text).await?
-            } else {
-                let open = questions.open_in(here.id).await?;
-                if open.is_empty() {
-                    addresses.forget(&event.conversation);
-                }
-                open_to_words(open, questions, backlog_question, here.id, event).await?
+            let replied_to = replied_to(event);
+            let open = match replied_to {
+                Some(message) => questions.open_as(here.id, message).await?,
+                None => questions.open_in(here.id).await?,
             };
-            let pick = match picked_from(&open, event) {
-                None => words_to(&open, event, questions).await?,
-                pick => pick,
-            };
-            if let Some(pick) = pick {
-                arrival.event = pick;
+            if replied_to.is_none() && open.is_empty() {
+                addresses.forget(&event.conversation);
+            }
+            let open = fit(open, questions, backlog_question, here.id, event).await?;
+            if let Some((pick, asks)) = picked_from(&open, event).or_else(|| words_to(&open, event)) {
+                (arrival.event, arrival.asks) = (pick, asks);
             }
         }
         _ => {}
@@ -89,62 +84,58 @@ pub(in crate::intake) async fn pick(
 }
 
 /// The choice of a question that a press is. `None`: the button is not that of the question, which may be a later one of its turn.
-fn chosen(record: &QuestionRecord, event: &InboundEvent) -> Option<String> {
-    let is_of_another = |message| record.other_message_ids.contains(message) && !record.message_ids.contains(message);
-    if !record.is_shown || event.message_id.as_ref().is_some_and(is_of_another) {
-        return None;
+async fn chosen(
+    record: &QuestionRecord,
+    event: &InboundEvent,
+    questions: &OpenQuestions,
+) -> Result<Option<String>, StoreError> {
+    let QuestionRecord { question, is_shown, message_ids, .. } = record;
+    let other = event.message_id.as_ref().filter(|message| !message_ids.contains(message));
+    let is_of_another = match other {
+        Some(message) => questions.is_another_message_of(question.turn, message).await?,
+        None => false,
+    };
+    if !is_shown || is_of_another {
+        return Ok(None);
     }
     // An old message may come without the words of its buttons.
-    let choices = &record.question.choices;
-    picked(&event.text, choices).and_then(|index| choices.get(index)).cloned()
+    Ok(picked(&event.text, &question.choices).and_then(|index| question.choices.get(index)).cloned())
 }
 
-/// The open questions from which a reply to a message may pick. A digest has letters, so a number in a reply to it means nothing.
-async fn open_to_reply(
-    questions: &OpenQuestions,
-    conversation: ConversationId,
-    message: &str,
-    text: &str,
-) -> Result<Vec<QuestionRecord>, StoreError> {
-    let mut open = Vec::new();
-    for record in questions.open_as(conversation, message).await? {
-        let is_fit =
-            has_words(&record, text) || !matches!(questions.asks(record.question.turn).await?, Some(Asks::Digest(_)));
-        if is_fit {
-            open.push(record);
-        }
-    }
-    Ok(open)
-}
+/// An open question, with its subject if it is one of the gateway's own.
+type Open = (QuestionRecord, Option<Asks>);
 
-/// Those of the `open` questions from which a message that is no reply may pick, without those of the gateway's own that it must not
-/// decide by accident: to approve something, or to let somebody in, it must be the words of the choice, and of no other
-/// question's.
-async fn open_to_words(
+/// Those of the `open` questions that a message may mean.
+async fn fit(
     open: Vec<QuestionRecord>,
     questions: &OpenQuestions,
     backlog_question: &BacklogQuestion,
     conversation: ConversationId,
     event: &InboundEvent,
-) -> Result<Vec<QuestionRecord>, StoreError> {
+) -> Result<Vec<Open>, StoreError> {
+    let is_reply = replied_to(event).is_some();
     let has_words = |record: &QuestionRecord| has_words(record, &event.text);
     // Those that were not read may have these words as well.
     let is_only_one = open.len() < PAGE as usize && open.iter().filter(|record| has_words(record)).count() == 1;
     let mut left = Vec::with_capacity(open.len());
     for mut record in open {
-        match questions.asks(record.question.turn).await? {
-            Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_))
-                if !is_only_one || !has_words(&record) =>
-            {
-                continue;
+        let asks = questions.asks(record.question.turn).await?;
+        let is_fit = match asks {
+            // It has letters, so a number in a reply to it means nothing.
+            Some(Asks::Digest(_)) if is_reply => has_words(&record),
+            // It must not be decided by accident: without a reply it takes the words of the choice, and of no other question's.
+            Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_)) => {
+                is_reply || is_only_one && has_words(&record)
             }
-            // Only late messages can have come since: any other closes the question. Without them it asks nothing.
-            Some(Asks::AboutBacklog) => {
-                record.is_overtaken = backlog_question.postponed(conversation).await?.is_empty();
-            }
-            Some(Asks::LetIn | Asks::Link(_) | Asks::Approve(..) | Asks::Digest(_) | Asks::Run(_)) | None => {}
+            Some(Asks::AboutBacklog | Asks::Run(_)) | None => true,
+        };
+        // Only late messages can have come since: any other closes the question. Without them it asks nothing.
+        if asks == Some(Asks::AboutBacklog) && !is_reply {
+            record.is_overtaken = backlog_question.postponed(conversation).await?.is_empty();
         }
-        left.push(record);
+        if is_fit {
+            left.push((record, asks));
+        }
     }
     Ok(left)
 }
@@ -175,29 +166,27 @@ fn may_pick(event: &InboundEvent) -> bool {
 }
 
 /// The answer that a message is, in words of the person's own, to what a run waits for. A later question of an agent comes first.
-async fn words_to(
-    open: &[QuestionRecord],
-    event: &InboundEvent,
-    questions: &OpenQuestions,
-) -> Result<Option<InboundEvent>, StoreError> {
-    for record in open.iter().filter(|record| is_asked(record, event)) {
+fn words_to(open: &[Open], event: &InboundEvent) -> Option<(InboundEvent, Option<Asks>)> {
+    for (record, asks) in open.iter().filter(|(record, _)| is_asked(record, event)) {
         let question = &record.question;
-        match questions.asks(question.turn).await? {
-            Some(Asks::Run(_)) if question.free_text => return Ok(Some(answer(question, event.text.clone(), event))),
-            None if is_meant(record, event) => return Ok(None),
+        match asks {
+            Some(Asks::Run(_)) if question.free_text => {
+                return Some((answer(question, event.text.clone(), event), *asks));
+            }
+            None if is_meant(record, event) => return None,
             _ => {}
         }
     }
-    Ok(None)
+    None
 }
 
 /// The pick that a message is: from the question that it replies to, else from the latest one that its sender may pick from and
 /// has not passed over.
-fn picked_from(open: &[QuestionRecord], event: &InboundEvent) -> Option<InboundEvent> {
-    let QuestionRecord { question, .. } =
-        open.iter().find(|record| is_asked(record, event) && is_meant(record, event))?;
+fn picked_from(open: &[Open], event: &InboundEvent) -> Option<(InboundEvent, Option<Asks>)> {
+    let (QuestionRecord { question, .. }, asks) =
+        open.iter().find(|(record, _)| is_asked(record, event) && is_meant(record, event))?;
     let choice = question.choices.get(picked(&event.text, &question.choices)?)?;
-    Some(answer(question, choice.clone(), event))
+    Some((answer(question, choice.clone(), event), *asks))
 }
 
 /// Whether a question was asked of the sender of a message, and before it.

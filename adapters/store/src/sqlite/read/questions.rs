@@ -25,9 +25,7 @@ macro_rules! select_questions {
                 where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
                     and (d.state in ('sending', 'delivered') or d.state = 'pending' and d.attempts > 0)) as is_shown, (
                 select json_group_array(m.value) from deliveries as d cross join json_each(d.message_ids) as m
-                where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0) as message_ids, (
-                select json_group_array(m.value) from deliveries as d cross join json_each(d.message_ids) as m
-                where d.turn_id = q.turn_id and d.claim <> q.claim and d.is_copy = 0) as other_message_ids ",
+                where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0) as message_ids ",
             $rest
         )
     };
@@ -40,7 +38,7 @@ fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
         address: row.conversation()?,
     });
     Ok(record!(row => QuestionRecord {
-        is_shown, is_overtaken, message_ids, other_message_ids;
+        is_shown, is_overtaken, message_ids;
         question,
     }))
 }
@@ -66,6 +64,15 @@ impl QuestionStore for SqliteStore {
                 "from questions as q cross join conversations as c on c.id = q.conversation_id where q.turn_id = ? limit ?"
             ))
             .bind(turn.as_uuid()),
+            QuestionFilter::Besides(turn, message) => sqlx::query(select_questions!(
+                "from questions as q cross join conversations as c on c.id = q.conversation_id
+                where q.turn_id = ? and exists (
+                    select 1 from deliveries as d cross join json_each(d.message_ids) as m
+                    where d.turn_id = q.turn_id and d.claim <> q.claim and d.is_copy = 0 and m.value = ?)
+                limit ?"
+            ))
+            .bind(turn.as_uuid())
+            .bind(message),
             QuestionFilter::OpenIn(conversation) => sqlx::query(select_questions!(
                 "from questions as q indexed by questions_open cross join conversations as c on c.id = q.conversation_id
                 where q.conversation_id = ? and q.state = 'open' order by q.asked_at desc, q.rowid desc limit ?"
