@@ -58,6 +58,13 @@ fn pressed(turn: TurnId, choice: &str) -> InboundEvent {
     InboundEvent { kind: EventKind::Choice { turn }, ..said(&chat("ada"), choice) }
 }
 
+/// Somebody writes, or presses a button, and the run has time to ask or to end.
+async fn says(gateway: &TestGateway, event: InboundEvent) -> TurnId {
+    let turn = gateway.accepts(event).await;
+    gateway.advance(secs(2)).await;
+    turn
+}
+
 /// What runs were told, with who answered.
 fn told(gateway: &TestGateway) -> Vec<Option<String>> {
     let told = gateway.agent("main").runs().into_iter().flat_map(|run| run.told);
@@ -74,16 +81,14 @@ async fn is_too_late(gateway: &TestGateway, question: TurnId) {
 #[tokio::test]
 async fn a_run_goes_on_with_the_answer() {
     let gateway = setup().start().await;
-    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
-    gateway.advance(secs(2)).await;
+    let turn = says(&gateway, said(&chat("ada"), "paint")).await;
     assert_eq!(gateway.visible(&chat("ada")), [ASKED]);
     let asked = gateway.store.questions(QuestionFilter::Of(turn), 1).await.expect("readable");
     assert_eq!(asked[0].question.choices, ["Red", "Blue"]);
     gateway.advance(HARD_DEADLINE * 3).await;
     assert!(gateway.explained(turn).await.contains("The person is asked"));
 
-    gateway.receives(pressed(turn, "Blue")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, pressed(turn, "Blue")).await;
 
     assert_eq!(told(&gateway), [Some("Blue".to_owned())]);
     assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Noted: Blue.", "painted"]);
@@ -98,20 +103,16 @@ async fn a_run_goes_on_with_the_answer() {
 async fn words_pick_and_other_words_are_a_turn_of_their_own() {
     for words in ["2", "blue", "the second one"] {
         let gateway = setup().capable(|it| it.choices = Support::No).start().await;
-        gateway.accepts(said(&chat("ada"), "paint")).await;
-        gateway.advance(secs(2)).await;
-        gateway.receives(said(&chat("ada"), words)).await;
-        gateway.advance(secs(2)).await;
+        says(&gateway, said(&chat("ada"), "paint")).await;
+        says(&gateway, said(&chat("ada"), words)).await;
 
         assert_eq!(told(&gateway), [Some("Blue".to_owned())], "{words}");
         gateway.at_rest().await;
     }
     let gateway = setup().start().await;
-    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
-    gateway.advance(secs(2)).await;
+    let turn = says(&gateway, said(&chat("ada"), "paint")).await;
     gateway.receives(said(&chat("ada"), "what do you mean?")).await;
-    gateway.receives(pressed(turn, "Red")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, pressed(turn, "Red")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), [ASKED, "what do you mean?", "Noted: Red.", "painted"]);
     gateway.at_rest().await;
@@ -122,11 +123,9 @@ async fn words_of_ones_own_answer_where_they_may() {
     let long = "Alexandrina ".repeat(50);
     for (asks, answer) in [("name", "Ada"), ("paint freely", "Green, please"), ("name", long.trim())] {
         let gateway = setup().start().await;
-        gateway.accepts(said(&chat("ada"), asks)).await;
-        gateway.advance(secs(2)).await;
+        says(&gateway, said(&chat("ada"), asks)).await;
 
-        gateway.receives(said(&chat("ada"), answer)).await;
-        gateway.advance(secs(2)).await;
+        says(&gateway, said(&chat("ada"), answer)).await;
 
         assert_eq!(told(&gateway), [Some(answer.to_owned())]);
         assert_eq!(gateway.agent("main").runs().len(), 1, "the answer is no turn for the agent");
@@ -140,12 +139,9 @@ async fn words_of_ones_own_answer_where_they_may() {
 #[tokio::test]
 async fn one_question_follows_another() {
     let gateway = setup().start().await;
-    let turn = gateway.accepts(said(&chat("ada"), "twice")).await;
-    gateway.advance(secs(2)).await;
-    gateway.receives(pressed(turn, "Red")).await;
-    gateway.advance(secs(2)).await;
-    gateway.receives(pressed(turn, "Yes")).await;
-    gateway.advance(secs(2)).await;
+    let turn = says(&gateway, said(&chat("ada"), "twice")).await;
+    says(&gateway, pressed(turn, "Red")).await;
+    says(&gateway, pressed(turn, "Yes")).await;
 
     assert_eq!(told(&gateway), ["Red", "Yes"].map(|it| Some(it.to_owned())));
     let seen = [ASKED, "Noted: Red.", "Sure?", "Noted: Yes.", "painted"];
@@ -158,13 +154,11 @@ async fn one_question_follows_another() {
 #[tokio::test]
 async fn a_button_answers_only_its_own_question() {
     let gateway = setup().start().await;
-    let turn = gateway.accepts(said(&chat("ada"), "alike")).await;
-    gateway.advance(secs(2)).await;
+    let turn = says(&gateway, said(&chat("ada"), "alike")).await;
     let shown = gateway.platform.posts(&chat("ada"))[0].id.clone();
     let on =
         |message: &str, choice: &str| InboundEvent { message_id: Some(message.to_owned()), ..pressed(turn, choice) };
-    gateway.receives(on(&shown, "Yes")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, on(&shown, "Yes")).await;
 
     for stale in [on(&shown, "Yes"), pressed(turn, "Perhaps")] {
         gateway.intake().accept(stale).await.expect("it is accepted");
@@ -173,8 +167,7 @@ async fn a_button_answers_only_its_own_question() {
     assert_eq!(told(&gateway), [Some("Yes".to_owned())]);
     let next = gateway.platform.posts(&chat("ada")).last().expect("it is asked").id.clone();
     // An old message comes without the words of its buttons.
-    gateway.receives(on(&next, "2")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, on(&next, "2")).await;
 
     assert_eq!(told(&gateway), ["Yes", "No"].map(|it| Some(it.to_owned())));
     gateway.at_rest().await;
@@ -183,15 +176,13 @@ async fn a_button_answers_only_its_own_question() {
 #[tokio::test]
 async fn a_press_in_another_conversation_answers_nothing() {
     let gateway = setup().start().await;
-    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
-    gateway.advance(secs(2)).await;
+    let turn = says(&gateway, said(&chat("ada"), "paint")).await;
 
     let elsewhere = InboundEvent { kind: EventKind::Choice { turn }, ..said(&chat("bob"), "Red") };
     gateway.intake().accept(elsewhere).await.expect("it is accepted");
     gateway.advance(secs(2)).await;
     assert_eq!(told(&gateway), []);
-    gateway.receives(pressed(turn, "Red")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, pressed(turn, "Red")).await;
 
     assert_eq!(told(&gateway), [Some("Red".to_owned())]);
     gateway.at_rest().await;
@@ -201,15 +192,13 @@ async fn a_press_in_another_conversation_answers_nothing() {
 #[tokio::test]
 async fn words_still_answer_after_something_else() {
     let gateway = setup().start().await;
-    gateway.accepts(said(&chat("ada"), "name")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, said(&chat("ada"), "name")).await;
     let note = Attachment { name: "a.txt".into(), media_type: "text/plain".into(), url: "data:,a".into() };
     gateway.receives(InboundEvent { attachments: vec![note], ..said(&chat("ada"), "see this") }).await;
     assert_eq!(told(&gateway), []);
     gateway.advance(secs(3 * 24 * 3600)).await;
 
-    gateway.receives(said(&chat("ada"), "/srv/app")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, said(&chat("ada"), "/srv/app")).await;
 
     assert_eq!(told(&gateway), [Some("/srv/app".to_owned())]);
     gateway.at_rest().await;
@@ -248,8 +237,7 @@ async fn a_run_hears_that_nobody_answered() {
 #[tokio::test]
 async fn a_question_is_nobody_elses() {
     let gateway = setup().start().await;
-    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
-    gateway.advance(secs(2)).await;
+    let turn = says(&gateway, said(&chat("ada"), "paint")).await;
 
     let listed = |filter| gateway.store.approvals(filter, 10);
     assert_eq!(listed(ApprovalFilter::Latest).await.expect("readable"), []);
@@ -257,8 +245,7 @@ async fn a_question_is_nobody_elses() {
     let asked = listed(ApprovalFilter::Of(turn)).await.expect("readable");
     let decided = gateway.engine().operations().decide(asked[0].id, true, operator("yes")).await;
     assert!(decided.is_err(), "{decided:?}");
-    gateway.receives(pressed(turn, "Red")).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, pressed(turn, "Red")).await;
     gateway.at_rest().await;
 }
 
@@ -270,14 +257,12 @@ async fn in_a_group_only_the_asker_answers() {
         let sender = Sender { id: who.to_owned(), ..event.sender.clone() };
         InboundEvent { sender, chat: ChatKind::Group, ..event }
     };
-    gateway.accepts(by("ada", mention(&group, "name"))).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, by("ada", mention(&group, "name"))).await;
 
     gateway.receives(by("bob", mention(&group, "Bob"))).await;
     gateway.receives(by("ada", InboundEvent { directed: Directed::Ambient, ..said(&group, "hm") })).await;
     assert_eq!(told(&gateway), []);
-    gateway.receives(by("ada", mention(&group, "Ada"))).await;
-    gateway.advance(secs(2)).await;
+    says(&gateway, by("ada", mention(&group, "Ada"))).await;
 
     assert_eq!(told(&gateway), [Some("Ada".to_owned())]);
     gateway.at_rest().await;
@@ -286,8 +271,7 @@ async fn in_a_group_only_the_asker_answers() {
 #[tokio::test]
 async fn a_cancel_ends_the_question() {
     let gateway = setup().start().await;
-    let turn = gateway.accepts(said(&chat("ada"), "paint")).await;
-    gateway.advance(secs(2)).await;
+    let turn = says(&gateway, said(&chat("ada"), "paint")).await;
 
     gateway.receives(said(&chat("ada"), "/stop")).await;
     gateway.advance(secs(5)).await;
