@@ -213,9 +213,7 @@ impl Acceptor {
     ) -> Result<Vec<Stored>, StoreError> {
         let mut notices = Vec::new();
         for (id, event) in events {
-            // A turn must not begin before an earlier one of the same conversation.
-            let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
-            let next = self.router.route(id, event, is_first).await?;
+            let next = self.router.route(id, event, routed).await?;
             if let Some(notice) = next.notice {
                 notices.extend(self.router.notice(&next.new.event, notice).await?);
             }

@@ -70,6 +70,8 @@ pub(super) struct Arrival {
     pub(super) event: InboundEvent,
     /// Whether its turn may begin at once: the same request has no earlier turn of its conversation.
     pub(super) may_begin: bool,
+    /// The questions that its sender answers with earlier events of the same request.
+    pub(super) answered: Vec<TurnId>,
     /// The subject of the question that it picks from, if that is one of the gateway's own.
     pub(super) asks: Option<Asks>,
     /// The settings and people as they were when it came.
@@ -125,6 +127,7 @@ impl Arrival {
             id,
             event,
             may_begin,
+            answered: Vec::new(),
             asks: None,
             settings,
             known,

@@ -33,8 +33,8 @@ use crate::{
     handles::slots::{Slot, Slots},
     merges::Merges,
     model::{
-        ChannelId, ChatKind, ConversationId, ConversationRef, EventId, Handler, InboundEvent, Language, LiveSettings,
-        NodeId, QueueMode, SessionId, TurnId, detach_from,
+        ChannelId, ChatKind, ConversationId, ConversationRef, EventId, EventKind, Handler, InboundEvent, Language,
+        LiveSettings, NodeId, QueueMode, Sender, SessionId, TurnId, detach_from,
     },
     people::{People, quiet_hours::quiet_until},
     ports::{NewEvent, NewTurn, RunStart, SharedClock, StoreError},
@@ -105,20 +105,33 @@ impl RoutedEvent {
         }
     }
 
-    pub(super) fn is_turn_in(&self, conversation: &ConversationRef) -> bool {
+    fn is_turn_in(&self, conversation: &ConversationRef) -> bool {
         self.new.turn.is_some() && self.new.event.conversation == *conversation
+    }
+
+    /// The question that it answers, if it is of this sender.
+    fn answers(&self, sender: &Sender) -> Option<TurnId> {
+        let NewEvent { event, turn, .. } = &self.new;
+        match event.kind {
+            EventKind::Choice { turn: question } if turn.is_some() && event.sender.id == sender.id => Some(question),
+            _ => None,
+        }
     }
 }
 
 impl EventRouter {
-    /// Decides what an event becomes. `may_begin`: the same request has no earlier turn of its conversation.
+    /// Decides what an event becomes. `earlier`: those of the same request that are stored together with it.
     pub(super) async fn route(
         &self,
         id: TurnId,
         event: InboundEvent,
-        may_begin: bool,
+        earlier: &[RoutedEvent],
     ) -> Result<RoutedEvent, StoreError> {
+        // A turn must not begin before an earlier one of the same conversation.
+        let may_begin = !earlier.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
+        let answered = earlier.iter().filter_map(|earlier| earlier.answers(&event.sender)).collect();
         let mut arrival = Arrival::new(id, event, may_begin, self.settings.get(), self.people.known());
+        arrival.answered = answered;
         match self.pass(&mut arrival).await {
             Ok(()) => {
                 let conversation = arrival.conversation(&self.addresses).await?;

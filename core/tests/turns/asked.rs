@@ -136,6 +136,40 @@ async fn words_of_ones_own_answer_where_they_may() {
     }
 }
 
+/// Both are read before either is stored.
+#[tokio::test]
+async fn of_two_messages_at_once_the_first_answers() {
+    for (asks, answers) in [("name", ["Ada", "thanks"]), ("paint freely", ["2", "Blue"])] {
+        let gateway = setup().start().await;
+        says(&gateway, said(&chat("ada"), asks)).await;
+
+        let both = answers.map(|text| said(&chat("ada"), text)).to_vec();
+        gateway.intake().accept_all(both, None).await.expect("they are accepted");
+        gateway.advance(secs(2)).await;
+
+        let first = if answers[0] == "2" { "Blue" } else { answers[0] };
+        assert_eq!(told(&gateway), [Some(first.to_owned())]);
+        let runs: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect();
+        assert_eq!(runs, [asks, answers[1]], "the second is a message like any other");
+        gateway.at_rest().await;
+    }
+}
+
+/// A press counts as an answer as well.
+#[tokio::test]
+async fn words_beside_a_press_are_a_message() {
+    let gateway = setup().start().await;
+    let turn = says(&gateway, said(&chat("ada"), "paint freely")).await;
+
+    let both = vec![pressed(turn, "Red"), said(&chat("ada"), "thanks")];
+    gateway.intake().accept_all(both, None).await.expect("they are accepted");
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(told(&gateway), [Some("Red".to_owned())]);
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("thanks"));
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn one_question_follows_another() {
     let gateway = setup().start().await;

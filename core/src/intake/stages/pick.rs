@@ -66,13 +66,14 @@ pub(in crate::intake) async fn pick(
             }
             let event = &arrival.event;
             let replied_to = replied_to(event);
-            let open = match replied_to {
+            let mut open = match replied_to {
                 Some(message) => questions.open_as(here.id, message).await?,
                 None => questions.open_in(here.id).await?,
             };
             if replied_to.is_none() && open.is_empty() {
                 addresses.forget(&event.conversation);
             }
+            open.retain(|record| !arrival.answered.contains(&record.question.turn));
             let open = fit(open, questions, backlog_question, here.id, event).await?;
             if let Some((pick, asks)) = picked_from(&open, event).or_else(|| words_to(&open, event)) {
                 (arrival.event, arrival.asks) = (pick, asks);
