@@ -65,6 +65,7 @@ macro_rules! store_conformance {
             words_that_pick_are_known_again
             an_approval_is_decided_once
             a_question_to_a_person_is_in_no_list_of_approvals
+            a_question_to_a_person_is_closed_with_its_request
             an_approval_is_given_to_one_run
             an_approval_knows_who_was_told
             the_whole_of_a_request_is_kept_beside_it

@@ -495,8 +495,6 @@ impl<'a> Transaction<'a> {
 
     fn close_approval(&mut self, turn: &TurnRecord, state: ApprovalState) {
         self.transition.approvals.push(ApprovalChange::Closed { turn: turn.id, state, at: self.now });
-        // It may be the person's answer that was waited for.
-        self.transition.closed_questions.push(ClosedQuestion { turn: turn.id, at: self.now });
         let why = match state {
             ApprovalState::Expired => "nobody decided it in time",
             _ => "the turn does not wait for it any more",

@@ -91,7 +91,8 @@ pub enum ApprovalChange {
     Given { turn: TurnId, agent: Arc<str>, run: u32 },
     /// The latest approval of a turn was given to run `run`, which ended without it: the next run may have it.
     GivenBack { turn: TurnId, run: u32 },
-    /// The one that a turn waits for is closed: nobody decided it in time, or it is not waited for any more.
+    /// The one that a turn waits for is closed: nobody decided it in time, or it is not waited for any more. With it the question to
+    /// the person, if it is one.
     Closed {
         turn: TurnId,
         /// `Expired` or `Dropped`.

@@ -13,6 +13,7 @@ use crate::{
         conversation::ChannelId,
         event::{EventKind, InboundEvent},
         ids::{ApprovalId, PersonId, TurnId},
+        question::QuestionFilter,
     },
     ports::store::{Store, transition::Transition},
 };
@@ -82,6 +83,31 @@ pub async fn a_question_to_a_person_is_in_no_list_of_approvals(subject: &mut imp
         assert_eq!(read(&*store, list).await, std::slice::from_ref(&pays));
     }
     assert_eq!(read(&*store, ApprovalFilter::WaitingAfter(pays.id)).await, []);
+}
+
+/// The question to the person closes with the request for it, before the turn asks another one. What waits for an approver closes none.
+pub async fn a_question_to_a_person_is_closed_with_its_request(subject: &mut impl Subject) {
+    let store = subject.store();
+    let question = ApprovalRequest::question("Well?", Choices { options: Vec::new(), free_text: true, expires: None });
+    for (key, request, is_closed) in [("1", None, false), ("2", Some(question), true)] {
+        let turn = Turn::accept(&*store, said(&chat(key), key)).await;
+        let open = async || {
+            let open =
+                store.questions(QuestionFilter::OpenIn(turn.conversation), 10).await.expect("questions are read");
+            open.into_iter().map(|record| record.question.text).collect::<Vec<_>>()
+        };
+        let asked = approval(turn.id, "pay", 1);
+        let asked = Approval { request: request.unwrap_or_else(|| asked.request.clone()), ..asked };
+        let asks = |change| Transition { questions: vec![turn.question()], ..changing(change) };
+        let close = ApprovalChange::Closed { turn: turn.id, state: ApprovalState::Dropped, at: at(4) };
+        done(&*store, asks(asking(&asked))).await;
+
+        done(&*store, changing(close.clone())).await;
+        assert_eq!(open().await.is_empty(), is_closed, "{asked:?}");
+        done(&*store, changing(asking(&Approval { id: ApprovalId::new(at(5)), ..asked }))).await;
+        done(&*store, asks(close)).await;
+        assert_eq!(open().await, ["Well?"]);
+    }
 }
 
 /// It is read back as it was asked for, also after a restart, and the second decision is refused.

@@ -2,11 +2,14 @@
 
 use rejoinder_core::{
     ApprovalRequest, ApprovalState, EventKind, StoreError, Timestamp,
-    store::{Approval, ApprovalChange, NewEvent},
+    store::{Approval, ApprovalChange, ClosedQuestion, NewEvent},
 };
 use rusqlite::params;
 
-use super::rows::{self, Transaction, insert_into, json};
+use super::{
+    pick,
+    rows::{self, Transaction, insert_into, json},
+};
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> Result<(), StoreError> {
     match change {
@@ -27,7 +30,10 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
                 rows::change(transaction, EXPIRE_QUESTIONS, params![turn.as_uuid(), at.as_millis()])?;
             }
             let values = params![turn.as_uuid(), state.as_str(), at.as_millis()];
-            rows::change(transaction, CLOSE, values).map(drop)
+            match rows::one(transaction, CLOSE, values, |row| row.get("is_question"))? {
+                Some(true) => pick::close_pointless(transaction, &ClosedQuestion { turn: *turn, at: *at }),
+                Some(false) | None => Ok(()),
+            }
         }
     }
 }
@@ -77,7 +83,9 @@ const GIVE_BACK: &str = "
     update approvals set given_to = null
     where turn_id = ?1 and given_to = ?2 and seq = (select max(seq) from approvals where turn_id = ?1)";
 
-const CLOSE: &str = "update approvals set state = ?2, decided_at = ?3 where turn_id = ?1 and state = 'waiting'";
+const CLOSE: &str = "
+    update approvals set state = ?2, decided_at = ?3 where turn_id = ?1 and state = 'waiting'
+    returning choices is not null as is_question";
 
 /// Nobody is asked any more: the questions about a turn's approval expire now.
 const EXPIRE_QUESTIONS: &str = "

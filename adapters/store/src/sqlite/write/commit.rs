@@ -89,7 +89,10 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for delivery in &transition.deliveries {
         insert_delivery(transaction, delivery.record())?;
     }
-    // Before a turn asks another one.
+    // Before a turn asks another question.
+    for change in &transition.approvals {
+        approvals::change(transaction, change)?;
+    }
     for question in &transition.closed_questions {
         pick::close_pointless(transaction, question)?;
     }
@@ -145,9 +148,6 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     for sign_in in &transition.sign_ins {
         tokens::change_sign_in(transaction, sign_in)?;
-    }
-    for change in &transition.approvals {
-        approvals::change(transaction, change)?;
     }
     for change in &transition.schedules {
         schedules::change(transaction, change)?;
