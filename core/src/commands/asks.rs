@@ -206,8 +206,7 @@ pub(super) async fn decide_approval(
     let Some(name) = event.known_as(&known).map(|(_, name)| name.to_owned()) else {
         return Ok(Answer::of("approval_not_yours"));
     };
-    let approval = call.approvals.get(id).await?.filter(|approval| approval.request.choices.is_none());
-    let (Some(approval), Some(is_yes)) = (approval, is_yes) else {
+    let (Some(approval), Some(is_yes)) = (call.approvals.get(id).await?, is_yes) else {
         return Ok(Answer::of("approval_over"));
     };
     if !approval.is_open(call.now) {

@@ -104,10 +104,11 @@ pub enum ApprovalChange {
 /// Which approvals are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalFilter {
+    /// This one, if it is no question to the person who wrote.
     Is(ApprovalId),
-    /// Those of a turn, in the order in which its agent asked.
+    /// Those of a turn, in the order in which its agent asked, with such questions.
     Of(TurnId),
-    /// Those that wait, oldest first, without questions to the person who wrote.
+    /// Those that wait, oldest first, without such questions.
     Waiting,
     /// Those of them that have waited less long than this one, oldest first; all if it is gone.
     WaitingAfter(ApprovalId),

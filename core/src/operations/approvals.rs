@@ -55,7 +55,7 @@ impl Operations {
         id: ApprovalId,
         may_see: impl FnOnce(&ChannelId) -> bool,
     ) -> Result<Option<(Approval, Option<ApprovalRequest>)>, OperationError> {
-        let found = self.approvals.get(id).await?.filter(|it| may_see(&it.channel) && it.request.choices.is_none());
+        let found = self.approvals.get(id).await?.filter(|it| may_see(&it.channel));
         let Some(approval) = found else { return Ok(None) };
         let whole = self.approvals.whole(&approval).await?;
         Ok(Some((approval, whole)))
@@ -79,9 +79,7 @@ impl Operations {
     /// `None` if the turn was changed meanwhile.
     async fn try_to_decide(&self, id: ApprovalId, approves: bool, by: &Actor) -> Result<Option<()>, OperationError> {
         let unknown = OperationError::Unknown("there is no approval with this id");
-        let Some(approval) =
-            self.approvals.get(id).await?.filter(|it| by.may(&it.channel) && it.request.choices.is_none())
-        else {
+        let Some(approval) = self.approvals.get(id).await?.filter(|it| by.may(&it.channel)) else {
             return Err(unknown);
         };
         if !approval.is_open(self.clock.now()) {

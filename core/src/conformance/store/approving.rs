@@ -77,9 +77,9 @@ pub async fn a_question_to_a_person_is_in_no_list_of_approvals(subject: &mut imp
     subject.reopen().await;
 
     let store = subject.store();
-    assert_eq!(read(&*store, ApprovalFilter::Of(turn.id)).await, [pays.clone(), asks.clone()]);
-    assert_eq!(read(&*store, ApprovalFilter::Is(asks.id)).await, [asks]);
-    for list in [ApprovalFilter::Waiting, ApprovalFilter::Latest] {
+    assert_eq!(read(&*store, ApprovalFilter::Is(asks.id)).await, []);
+    assert_eq!(read(&*store, ApprovalFilter::Of(turn.id)).await, [pays.clone(), asks]);
+    for list in [ApprovalFilter::Is(pays.id), ApprovalFilter::Waiting, ApprovalFilter::Latest] {
         assert_eq!(read(&*store, list).await, std::slice::from_ref(&pays));
     }
     assert_eq!(read(&*store, ApprovalFilter::WaitingAfter(pays.id)).await, []);

@@ -114,7 +114,7 @@ impl QuestionStore for SqliteStore {
 
     async fn approvals(&self, filter: ApprovalFilter, limit: u32) -> Result<Vec<Approval>, StoreError> {
         let query = match filter {
-            ApprovalFilter::Is(id) => sqlx::query(select_approvals!("where a.id = ? limit ?")).bind(id.as_uuid()),
+            ApprovalFilter::Is(id) => sqlx::query(select_approvals!("where a.id = ? and a.choices is null limit ?")).bind(id.as_uuid()),
             ApprovalFilter::Of(turn) => {
                 sqlx::query(select_approvals!("where a.turn_id = ? order by a.seq limit ?")).bind(turn.as_uuid())
             }
