@@ -182,10 +182,7 @@ impl Board {
                     continue;
                 }
                 Some(item) if is_sending => {
-                    // That there is more of it is told again by itself.
-                    if data["is_over"] == true {
-                        (item.told, item.is_in_doubt) = (None, true);
-                    }
+                    (item.told, item.is_in_doubt) = (None, true);
                     continue;
                 }
                 None if is_sending && data["is_over"] == true => continue,
