@@ -635,11 +635,11 @@ impl ScriptedAgent {
                 ScriptStep::TakeBackApproval(request, time) => {
                     let taken_back = CancellationToken::new();
                     let asked = events.ask_approval_unless(request, taken_back.clone());
-                    let takes_back = async {
+                    let later = async {
                         self.clock.sleep(time).await;
                         taken_back.cancel();
                     };
-                    let (told, ()) = tokio::join!(asked, takes_back);
+                    let (told, ()) = tokio::join!(asked, later);
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].told.push(told);
                 }
                 ScriptStep::HandOut(holder) => drop(events.hand_out(holder).await),
