@@ -166,7 +166,7 @@ async fn words_beside_a_press_are_a_message() {
     gateway.advance(secs(2)).await;
 
     assert_eq!(told(&gateway), [Some("Red".to_owned())]);
-    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("thanks"));
+    assert!(gateway.visible(&chat("ada")).contains(&"thanks".to_owned()));
     gateway.at_rest().await;
 }
 
@@ -328,7 +328,8 @@ async fn a_run_may_take_its_question_back() {
     gateway.receives(said(&chat("ada"), "Red")).await;
     gateway.advance(secs(10)).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "painted, 0 answers", "Red"]);
+    // The run that goes on has no slot: the next turn's need not wait for it.
+    assert_eq!(gateway.visible(&chat("ada")), [ASKED, "Red", "painted, 0 answers"]);
     assert_eq!(gateway.agent("main").runs().len(), 2);
     gateway.at_rest().await;
 }
