@@ -188,20 +188,6 @@ pub enum LogEvent {
     StoreDown { problem: String },
     /// `store.up`: it can write again.
     StoreUp,
-    /// `alert.sending`: people are about to be told, as `AlertRaised` or `AlertCleared` says afterwards.
-    AlertSending {
-        /// As in `AlertRaised`.
-        kind: String,
-        /// As in `AlertRaised`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        about: Option<String>,
-        text: String,
-        /// As in `AlertRaised`.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        count: Option<u64>,
-        /// Whether they are told that it is over.
-        is_over: bool,
-    },
     /// `alert.raised`: people were told that something is wrong, or that there is more of it.
     AlertRaised {
         /// The kind of problem, as in `[alerts]`.
@@ -293,7 +279,6 @@ impl LogEvent {
             Self::AgentDown { .. } => "agent.down",
             Self::StoreDown { .. } => "store.down",
             Self::StoreUp => "store.up",
-            Self::AlertSending { .. } => "alert.sending",
             Self::AlertRaised { .. } => "alert.raised",
             Self::AlertCleared { .. } => "alert.cleared",
             Self::PersonAsked { .. } => "person.asked",

@@ -261,7 +261,6 @@ export function logSentence({ topic, data: known }) {
     "digest.pressed": () => `Somebody pressed “${data.button}” below a digest.`,
     "approval.asked": () => "An agent asks for an approval.",
     "approval.decided": () => DECISIONS[data.decision] ?? `An approval ended: ${data.decision}.`,
-    "alert.sending": () => "People are about to be alerted.",
     "alert.raised": () => `People were alerted: ${data.text}`,
     "alert.cleared": () => `People were told that this is over: ${[data.kind, data.about].filter(Boolean).join(" ")}.`,
     "person.asked": () => `${data.identity} asks to be let in.`,

@@ -45,9 +45,6 @@ const TIME_TO_RUN: Duration = Duration::from_hours(1);
 /// How long a test may take: somebody waits for it.
 const TEST_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long an alert waits until the log says that it is about to be told.
-const LOG_WITHIN: Duration = Duration::from_secs(2);
-
 /// The pause after an alert that nobody got.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
@@ -134,9 +131,6 @@ impl Alerter {
                 board.news(now, &self.rules(now))
             };
             if let Some(news) = news.filter(|_| now >= not_before) {
-                unlogged.extend(self.board.lock().await.announce(now, &news));
-                // It is told also if that cannot be logged soon.
-                let _ = tokio::time::timeout(LOG_WITHIN, self.log(&mut unlogged)).await;
                 if self.tell(&news).await {
                     self.board.lock().await.told(now, &news);
                     unlogged.extend(news.log(now));

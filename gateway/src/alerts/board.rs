@@ -70,10 +70,6 @@ struct Item {
     told: Option<Told>,
     /// Whether only an earlier process has seen it.
     is_remembered: bool,
-    /// Whether an earlier process ended while it told this, or that it was over: it is told anew, or that it is over.
-    is_in_doubt: bool,
-    /// Whether the log says that people are about to be told what they hear next of it.
-    is_announced: bool,
     /// Whether another problem explains all of it now.
     is_explained: bool,
 }
@@ -88,18 +84,7 @@ struct Told {
 impl Item {
     fn of(problem: Problem, now: Timestamp) -> Self {
         let (kinds, seen) = (problem.alerts(), problem.ids.iter().map(|id| (*id, now)).collect());
-        Self {
-            problem,
-            kinds,
-            since: now,
-            seen,
-            gone: None,
-            told: None,
-            is_remembered: false,
-            is_in_doubt: false,
-            is_announced: false,
-            is_explained: false,
-        }
+        Self { problem, kinds, since: now, seen, gone: None, told: None, is_remembered: false, is_explained: false }
     }
 
     /// It is still wrong, or again.
@@ -121,11 +106,6 @@ impl Item {
             told.count = told.count.min(count);
         }
         (self.problem, self.gone, self.is_remembered, self.is_explained) = (problem, None, false, false);
-    }
-
-    /// Whether people may think that it is wrong.
-    const fn may_be_told(&self) -> bool {
-        self.told.is_some() || self.is_in_doubt
     }
 
     fn has_lasted(&self, now: Timestamp, after: Duration) -> bool {
@@ -175,26 +155,15 @@ impl Board {
             let Some(problem) = Problem::told(&kind, text("text").unwrap_or_default()) else { continue };
             let problem = Problem { subject: text("about"), count: data["count"].as_u64(), ..problem };
             let key = problem.key();
-            let (known, is_sending) = (board.items.get_mut(&key), topic == "alert.sending");
-            match known {
-                _ if topic == "alert.cleared" => {
-                    board.items.remove(&key);
-                    continue;
-                }
-                Some(item) if is_sending => {
-                    (item.told, item.is_in_doubt) = (None, true);
-                    continue;
-                }
-                None if is_sending && data["is_over"] == true => continue,
-                _ => {}
+            if topic == "alert.cleared" {
+                board.items.remove(&key);
+                continue;
             }
             let since = board.items.get(&key).map_or(*at, |item| item.since);
-            let told = (!is_sending).then(|| Told { count: problem.count.unwrap_or(1), ids: BTreeSet::new() });
-            let mut item = Item { since, told, is_remembered: true, is_in_doubt: is_sending, ..Item::of(problem, *at) };
+            let told = Told { count: problem.count.unwrap_or(1), ids: BTreeSet::new() };
+            let mut item = Item { since, told: Some(told), is_remembered: true, ..Item::of(problem, *at) };
             item.kinds.extend(Problem::alert_of(key.0));
-            if !is_sending {
-                board.told_at.insert(key.clone(), *at);
-            }
+            board.told_at.insert(key.clone(), *at);
             board.items.insert(key, item);
         }
         board
@@ -216,14 +185,14 @@ impl Board {
             match known(key) {
                 CanTell::NotYet if item.is_remembered => return true,
                 CanTell::Never if item.is_remembered => return false,
-                CanTell::Unlisted => return item.may_be_told(),
+                CanTell::Unlisted => return item.told.is_some(),
                 _ => {}
             }
             item.seen.clear();
             item.is_explained = explaining.iter().any(|problem| problem.explains(key));
             // It is neither told nor over while something else explains it.
             item.gone = if item.is_explained { None } else { item.gone.or(Some(now)) };
-            item.may_be_told()
+            item.told.is_some()
         });
         for (key, problem) in found {
             self.items.insert(key, Item::of(problem, now));
@@ -238,12 +207,11 @@ impl Board {
             let problem = || item.problem.clone();
             match (&item.told, item.gone) {
                 _ if !rules.allow(&item.kinds) => {}
-                (None, None) if item.is_remembered => {}
                 (None, None) if item.has_lasted(now, rules.after) && !is_in_window => news.begun.push(problem()),
                 (Some(told), None) if item.has_grown(told, now, rules.after) && !is_in_window => {
                     news.grown.push(problem());
                 }
-                (_, Some(gone)) if now.since(gone) >= rules.after => {
+                (Some(_), Some(gone)) if now.since(gone) >= rules.after => {
                     news.ended.push((problem(), gone.since(item.since)));
                 }
                 (Some(_), None) => news.still.push(problem()),
@@ -254,23 +222,6 @@ impl Board {
         is_news.then_some(news)
     }
 
-    /// What the log is to say before `news` is told: nothing if it was said before an earlier try.
-    pub(super) fn announce(&mut self, now: Timestamp, news: &News) -> Vec<NewLogEntry> {
-        let raised = news.begun.iter().chain(&news.grown).map(|problem| (problem, false));
-        let cleared = news.ended.iter().map(|(problem, _)| (problem, true));
-        let mut entries = Vec::new();
-        for (problem, is_over) in raised.chain(cleared) {
-            let Some(item) = self.items.get_mut(&problem.key()) else { continue };
-            if std::mem::replace(&mut item.is_announced, true) {
-                continue;
-            }
-            let Problem { kind, subject, text, count, .. } = problem.clone();
-            let event = LogEvent::AlertSending { kind: kind.to_owned(), about: subject, text, count, is_over };
-            entries.push(NewLogEntry { at: now, subject: subject_of(&event), event });
-        }
-        entries
-    }
-
     /// Notes a sent alert.
     pub(super) fn told(&mut self, now: Timestamp, news: &News) {
         for problem in news.begun.iter().chain(&news.grown) {
@@ -278,7 +229,6 @@ impl Board {
             if let Some(item) = self.items.get_mut(&key) {
                 let ids = problem.ids.iter().filter(|id| item.seen.contains_key(id)).copied().collect();
                 item.told = Some(Told { count: problem.count.unwrap_or(1), ids });
-                (item.is_announced, item.is_in_doubt) = (false, false);
             }
             self.told_at.insert(key, now);
         }
@@ -343,8 +293,7 @@ impl News {
 
 fn subject_of(event: &LogEvent) -> Subject {
     match event {
-        LogEvent::AlertSending { kind, about: Some(channel), .. }
-        | LogEvent::AlertRaised { kind, about: Some(channel), .. }
+        LogEvent::AlertRaised { kind, about: Some(channel), .. }
         | LogEvent::AlertCleared { kind, about: Some(channel) }
             if kind == "channel" =>
         {

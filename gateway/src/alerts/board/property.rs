@@ -68,16 +68,13 @@ struct History {
     parked: Vec<Lasting<usize>>,
     /// Whether somebody was owed an answer.
     dead: Vec<Lasting<bool>>,
-    /// The process is killed while it tells what it tells next, and whether people have heard that.
-    kills: Vec<(i64, bool)>,
 }
 
 fn histories() -> impl Strategy<Value = History> {
     let broken = prop_oneof![1 => Just(Broken::Store), 3 => (0..2_usize).prop_map(Broken::Channel), 2 => (0..2_usize).prop_map(Broken::Agent)];
     let overdue = (0..2_usize, 0..2_usize, any::<bool>());
-    let kills = prop_oneof![Just(Vec::new()), vec((0..END, any::<bool>()), 1..4)];
-    (lasting(broken, 7), lasting(overdue, 12), lasting(0..2_usize, 6), lasting(any::<bool>(), 8), kills)
-        .prop_map(|(broken, overdue, parked, dead, kills)| History { broken, overdue, parked, dead, kills })
+    (lasting(broken, 7), lasting(overdue, 12), lasting(0..2_usize, 6), lasting(any::<bool>(), 8))
+        .prop_map(|(broken, overdue, parked, dead)| History { broken, overdue, parked, dead })
 }
 
 const CHANNELS: [&str; 2] = ["telegram.one", "telegram.two"];
@@ -142,10 +139,6 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_millis(second * 1000)
 }
 
-fn stored(entry: NewLogEntry) -> LogEntry {
-    super::tests::stored((entry, 1))
-}
-
 /// Somebody who reads all alerts.
 #[derive(Default)]
 struct Reader {
@@ -153,34 +146,15 @@ struct Reader {
     believes: HashMap<i64, Vec<Key>>,
     /// When they were told of what.
     told: Vec<(i64, Key)>,
-    /// When the process was killed, and how long it takes its successors to tell again what it was telling.
-    killed: Vec<i64>,
-    patience: i64,
 }
 
 impl Reader {
     fn of(history: &History) -> Self {
         let (mut board, mut reader, mut believed) = (Board::default(), Self::default(), Vec::<Key>::new());
-        let (mut kills, mut log) = (history.kills.clone(), Vec::new());
-        kills.sort_unstable();
-        let mut kills = kills.into_iter().peekable();
         for second in 0..END {
             board.look(at(second), history.facts(second).problems("rejoinder.db"), |_| CanTell::Yes);
             if let Some(news) = board.news(at(second), &RULES) {
-                log.extend(board.announce(at(second), &news).into_iter().map(stored));
-                let killed = kills.next_if(|(from, _)| *from <= second);
-                if killed.is_some() {
-                    board = Board::of_log(&log);
-                    reader.killed.push(second);
-                    reader.patience += AFTER + 1;
-                } else {
-                    board.told(at(second), &news);
-                    log.extend(news.log(at(second)).into_iter().map(stored));
-                }
-                if killed.is_some_and(|(_, is_heard)| !is_heard) {
-                    reader.believes.insert(second, believed.clone());
-                    continue;
-                }
+                board.told(at(second), &news);
                 let ended: Vec<Key> = news.ended.iter().map(|(problem, _)| problem.key()).collect();
                 believed.retain(|key| !ended.contains(key));
                 for problem in news.begun.iter().chain(&news.grown) {
@@ -200,22 +174,14 @@ impl Reader {
             wrong_for = if wrong(second) { wrong_for + 1 } else { 0 };
             gone_for = if there(second) { 0 } else { gone_for + 1 };
             let believes = self.believes[&second].contains(key);
-            prop_assert!(believes || wrong_for <= PATIENCE + self.patience, "{key:?} was not told until {second}");
-            prop_assert!(
-                !believes || gone_for <= AFTER + 1 + self.patience,
-                "{key:?} was not said to be over at {second}"
-            );
+            prop_assert!(believes || wrong_for <= PATIENCE, "{key:?} was not told until {second}");
+            prop_assert!(!believes || gone_for <= AFTER + 1, "{key:?} was not said to be over at {second}");
         }
         Ok(())
     }
 
     /// Each turn or delivery for which `wrong` holds for so long was told by then, at a moment when it was wrong.
-    ///
-    /// A process knows how many of them its predecessor has told, and takes the oldest for these.
     fn judge_one(&self, key: &Key, wrong: impl Fn(i64) -> bool) -> Result<(), TestCaseError> {
-        if !self.killed.is_empty() {
-            return Ok(());
-        }
         let mut since = None;
         for second in 0..END {
             since = if wrong(second) { since.or(Some(second)) } else { None };
@@ -267,8 +233,7 @@ proptest! {
             }
         }
         for (index, (second, key)) in reader.told.iter().enumerate() {
-            let is_repeated = |at: i64| reader.killed.iter().any(|kill| (at..*second).contains(kill));
-            let is_soon = |(at, told): &&(i64, Key)| told == key && second - at < WINDOW && !is_repeated(*at);
+            let is_soon = |(at, told): &&(i64, Key)| told == key && second - at < WINDOW;
             prop_assert!(!reader.told[..index].iter().any(|it| is_soon(&it)), "{key:?} was told twice at {second}");
         }
     }

@@ -187,31 +187,6 @@ fn a_restart_tells_nothing_twice_and_gives_the_all_clear() {
 }
 
 #[test]
-fn what_was_being_told_when_the_process_was_killed_is_told_again() {
-    let mut board = Board::default();
-    let wrong = [channel()];
-    board.look(at(0), wrong.to_vec(), |_| CanTell::Yes);
-    board.look(at(10), wrong.to_vec(), |_| CanTell::Yes);
-    let begun = board.news(at(10), &RULES).unwrap();
-    let mut log: Vec<_> = board.announce(at(10), &begun).into_iter().zip(1..).map(stored).collect();
-    let again = board.announce(at(40), &begun);
-    let told = pass(&mut Board::of_log(&log), &RULES, (20, 60), &wrong);
-    let over = pass(&mut Board::of_log(&log), &RULES, (20, 60), &[]);
-    board.told(at(10), &begun);
-    log.extend(begun.log(at(10)).into_iter().zip(2..).map(stored));
-    let ended = pass(&mut board.clone(), &RULES, (50, 70), &[]).remove(0).1;
-    log.extend(board.announce(at(60), &ended).into_iter().zip(3..).map(stored));
-    let over_again = pass(&mut Board::of_log(&log), &RULES, (70, 100), &[]);
-    let back = pass(&mut Board::of_log(&log), &RULES, (70, 700), &wrong);
-
-    assert!(again.is_empty(), "{again:?}");
-    assert_eq!(told.iter().map(|(_, news)| news.begun.len()).collect::<Vec<_>>(), [1]);
-    assert_eq!(over.iter().map(|(_, news)| (news.begun.len(), news.ended.len())).collect::<Vec<_>>(), [(0, 1)]);
-    assert_eq!(over_again.iter().map(|(_, news)| news.ended.len()).collect::<Vec<_>>(), [1]);
-    assert_eq!(back.iter().map(|(_, news)| news.begun.len()).collect::<Vec<_>>(), [1]);
-}
-
-#[test]
 fn what_nobody_is_told_of_any_more_is_forgotten_and_hides_nothing() {
     let told = News { begun: vec![channel()], ..News::default() };
     let log: Vec<LogEntry> = told.log(at(10)).into_iter().zip(1..).map(stored).collect();
@@ -225,7 +200,7 @@ fn what_nobody_is_told_of_any_more_is_forgotten_and_hides_nothing() {
     assert_eq!(board.news(at(60), &RULES), None);
 }
 
-pub(super) fn stored((entry, seq): (NewLogEntry, i64)) -> LogEntry {
+fn stored((entry, seq): (NewLogEntry, i64)) -> LogEntry {
     let data = serde_json::to_value(&entry.event).unwrap();
     LogEntry { seq, at: entry.at, topic: entry.event.topic().into_owned(), subject: entry.subject, data }
 }
