@@ -134,11 +134,14 @@ impl Alerter {
                 if self.tell(&news).await {
                     self.board.lock().await.told(now, &news);
                     unlogged.extend(news.log(now));
+                    self.log(&mut unlogged).await;
                 } else {
                     not_before = now + TRY_AGAIN;
                 }
             }
-            self.log(&mut unlogged).await;
+            if !unlogged.is_empty() && self.sources.log.trouble().is_none() {
+                self.log(&mut unlogged).await;
+            }
             if next_digest.is_some_and(|at| at <= now) {
                 next_digest = self.next_digest(now);
                 self.send_digest(now).await;
@@ -146,11 +149,8 @@ impl Alerter {
         }
     }
 
-    /// Logs what was told. What cannot be logged stays, for the next try.
+    /// Logs what was told. What cannot be logged stays, for a later try.
     async fn log(&self, told: &mut Vec<NewLogEntry>) {
-        if told.is_empty() || self.sources.log.trouble().is_some() {
-            return;
-        }
         match self.sources.transitions.commit(Transition { log: told.clone(), ..Transition::default() }).await {
             Ok(_) => told.clear(),
             Err(error) => warn!(%error, "an alert cannot be logged yet: after a restart it would be told again"),

@@ -129,7 +129,9 @@ fn judge(alerts: &[Value], troubles: &[Trouble], in_doubt: &[Range<i64>]) -> Ver
             if told.get(&key).is_some_and(|first| !is_in_doubt(first)) {
                 verdict.problems.push(format!("told twice: {key:?} in {data}"));
             }
-            told.insert(key, at);
+            if let Some(first) = told.insert(key.clone(), at) {
+                spans.push((key, first, at));
+            }
         }
         for key in keys(&data["grown"]).into_iter().chain(keys(&data["still"])) {
             if !told.contains_key(&key) {
