@@ -3,7 +3,7 @@
 //! A channel message carries a nonce derived from the delivery's id. Within two minutes, Discord shows it once however
 //! often it is sent. After that, the channel is read back before it is sent again. The first message to a command replaces
 //! the "thinking" notice, which is idempotent. Further ones, such as the answer after a question in the middle of a run, are
-//! messages of their own.
+//! messages of their own; Discord recognises no copy of a private one.
 
 mod address;
 mod files;
@@ -166,6 +166,9 @@ impl Sending<'_> {
         Ok(sent)
     }
 
+    /// Sends a further message to a command. If the response is lost, the message may be shown twice: as "Execute Webhook", "Create
+    /// Followup Message" has no `nonce`, and what follows a command is read by its id only, so a private one cannot be looked for
+    /// (<https://discord.com/developers/docs/interactions/receiving-and-responding#create-followup-message>).
     async fn follow_up(
         &self,
         record: &InteractionRecord,
