@@ -170,6 +170,7 @@ macro_rules! store_conformance {
             a_list_can_be_narrowed
             what_waits_for_an_agent_is_counted
             the_sessions_of_an_agent_are_listed
+            a_session_that_is_used_elsewhere_is_listed_without_limits_only
             the_backlog_is_counted
             what_is_stuck_is_listed_with_what_it_waits_for
             a_dossier_holds_everything

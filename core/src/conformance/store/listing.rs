@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{
     model::{
-        agent::AgentName,
+        agent::{AgentName, HistoryLine, LineState, Speaker},
         agent_session::AgentSessionChange,
         conversation::{ChannelId, ConversationRef},
         delivery::Class,
         event::InboundEvent,
-        ids::{DeliveryId, TurnId},
+        ids::{DeliveryId, PersonId, SessionId, TurnId},
         session::SessionChange,
         stored_delivery::{DeliveryRecord, DeliveryState},
         view::TurnStatus,
@@ -22,7 +22,7 @@ use crate::{
     ports::store::{
         list::{AgentSessionFilter, DeadLetterFilter, TurnFilter, TurnListState},
         record::{Backlog, BlockedScope, DeadTurn, Remark, Stuck},
-        transition::{AttemptStart, Transition},
+        transition::{AttemptStart, TranscriptLine, Transition},
     },
 };
 
@@ -98,6 +98,53 @@ pub async fn the_sessions_of_an_agent_are_listed(subject: &mut impl Subject) {
     for filter in others {
         assert!(list(filter).await.is_empty());
     }
+}
+
+/// Its title may be of what was said elsewhere.
+pub async fn a_session_that_is_used_elsewhere_is_listed_without_limits_only(subject: &mut impl Subject) {
+    let store = subject.store();
+    let elsewhere = ConversationRef::new(ChannelId::new("test", "other"), "b");
+    let here = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let there = Turn::accept(&*store, said(&elsewhere, "2")).await;
+    let (agent, session, until) = (AgentName::from("main"), SessionId::new(at(3)), at(60));
+    let new = SessionChange::New {
+        id: session,
+        conversation: here.conversation,
+        name: None,
+        person: Some(PersonId::new(at(3))),
+        at: at(3),
+    };
+    let kept = AgentSessionChange::Kept { agent: agent.clone(), session, own_session: None, removals: 0, until };
+    done(&*store, Transition { sessions: vec![new], ..Transition::default() }).await;
+    done(&*store, Transition { agent_sessions: vec![kept], ..Transition::default() }).await;
+    let listed = async || {
+        let of = |channels| AgentSessionFilter { agent: agent.clone(), channels, before: None, limit: 9 };
+        let (here, there) = (chat("a").channel, elsewhere.channel.clone());
+        let mut numbers = Vec::new();
+        for channels in [Some(vec![here.clone()]), Some(vec![there.clone()]), Some(vec![here, there]), None] {
+            numbers.push(store.agent_sessions(&of(channels)).await.expect("sessions are read").len());
+        }
+        numbers
+    };
+
+    assert_eq!(listed().await, [1, 0, 1, 1]);
+    let goes_on = SessionChange::Use { conversation: there.conversation, session, at: at(4) };
+    done(&*store, Transition { sessions: vec![goes_on], ..Transition::default() }).await;
+    assert_eq!(listed().await, [0, 0, 1, 1]);
+    let secret = Turn::accept(&*store, said(&elsewhere, "3")).await;
+    assert_eq!(secret.session, session);
+    let line = HistoryLine {
+        speaker: Speaker::Person,
+        author: None,
+        forwarded: None,
+        text: String::new(),
+        at: at(5),
+        state: LineState::Seen,
+    };
+    let transcript = vec![TranscriptLine { session, turn: secret.id, seq: secret.seq, claim: 0, line }];
+    let left = SessionChange::Use { conversation: there.conversation, session: there.session, at: at(6) };
+    done(&*store, Transition { transcript, sessions: vec![left], ..Transition::default() }).await;
+    assert_eq!(listed().await, [0, 0, 1, 1]);
 }
 
 /// I2: a list is filtered by state, channel, conversation and time.

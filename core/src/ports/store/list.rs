@@ -210,7 +210,7 @@ pub struct SessionSummary {
 #[derive(Clone, Debug)]
 pub struct AgentSessionFilter {
     pub agent: AgentName,
-    /// Only sessions that began in conversations of these channels; `None` for all.
+    /// Only sessions that began in conversations of these channels, and were used in no others; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
     /// Only sessions older than this one: the cursor for the next page.
     pub before: Option<SessionId>,

@@ -63,8 +63,19 @@ pub(super) async fn list(
     if let Some(before) = filter.before {
         sql.push(" and a.session_id < ").push_bind(before.as_uuid());
     }
-    if let Some(channels) = filter.channels.as_deref() {
-        sql.push(" and c.channel in (select value from json_each(").push_bind(names(channels)).push("))");
+    if let Some(channels) = filter.channels.as_deref().map(names) {
+        sql.push(" and c.channel in (select value from json_each(").push_bind(channels.clone()).push("))");
+        // Only a person's session is used elsewhere, too.
+        sql.push(
+            " and (s.owner is null or not exists (
+                select 1 from conversations as o where o.session_id = s.id and o.channel not in (select value from json_each(",
+        );
+        sql.push_bind(channels.clone()).push(
+            ")) union all
+                select 1 from transcript as l cross join turns as t on t.seq = l.seq
+                where l.session_id = s.id and t.channel not in (select value from json_each(",
+        );
+        sql.push_bind(channels).push("))))");
     }
     sql.push(" order by a.session_id desc limit ").push_bind(filter.limit);
     let summary = |row: &SqliteRow| {
