@@ -107,7 +107,7 @@ pub mod store {
             questions::QuestionStore,
             record::{
                 AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation,
-                NextDeliveries, OverdueTurn, ParkedDelivery, Pause, Remark, RunRecord, Stuck, WaitingTurn,
+                NextDeliveries, OverdueTurn, ParkedDelivery, Pause, Remark, RunRecord, SentText, Stuck, WaitingTurn,
             },
             schedules::ScheduleStore,
             sessions::SessionStore,

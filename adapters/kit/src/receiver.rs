@@ -2,7 +2,9 @@
 
 use std::{fmt::Display, time::Duration};
 
-use rejoinder_core::{Accepted, Backoff, ChannelError, ChannelId, InboundEvent, Intake, IntakeError};
+use rejoinder_core::{
+    Accepted, Backoff, ChannelError, ChannelId, InboundEvent, Intake, IntakeError, StoreError, store::SentText,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::Health;
@@ -109,14 +111,30 @@ impl Receiver<'_> {
     /// # Errors
     /// When the gateway shuts down before that.
     pub async fn cursor(&self, name: &str) -> Result<Option<String>, ShuttingDown> {
+        self.read("the cursor", || self.intake.cursor(name)).await
+    }
+
+    /// A message that the channel has sent to a chat, also before the start; see [`Intake::sent_text`]. Retries until the store can
+    /// be read.
+    ///
+    /// # Errors
+    /// When the gateway shuts down before that.
+    pub async fn sent_text(&self, chat: &str, message: &str) -> Result<Option<SentText>, ShuttingDown> {
+        self.read("what was sent", || self.intake.sent_text(chat, message)).await
+    }
+
+    async fn read<T, F>(&self, what: &str, read: impl Fn() -> F) -> Result<T, ShuttingDown>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
         let mut backoff = Backoff::default();
         loop {
-            match self.intake.cursor(name).await {
-                Ok(position) => {
+            match read().await {
+                Ok(found) => {
                     self.health.storing_works();
-                    return Ok(position);
+                    return Ok(found);
                 }
-                Err(error) => self.health.storing_fails(format!("the cursor cannot be read: {error}")),
+                Err(error) => self.health.storing_fails(format!("{what} cannot be read: {error}")),
             }
             self.pause(backoff.pause()).await?;
         }

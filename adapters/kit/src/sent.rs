@@ -1,6 +1,6 @@
 //! The channel's own latest messages. A platform that reports a reaction does not always report whose message it is on.
 //!
-//! They are kept in memory, and bounded: after a restart, an older message is not recognised as the channel's own.
+//! They are kept in memory, and bounded. Older ones are in the store: see [`Receiver::sent_text`](crate::Receiver::sent_text).
 
 use std::{hash::Hash, sync::Arc};
 

@@ -42,6 +42,8 @@ pub(crate) struct ReadUpdate {
     pub(crate) number: Option<i64>,
     /// The id of its callback query, which must be answered.
     pub(crate) query: Option<String>,
+    /// The chat and the message that it reacts to, if that is not known as ours.
+    pub(crate) unknown: Option<(i64, i64)>,
     pub(crate) event: InboundEvent,
 }
 
@@ -61,6 +63,8 @@ impl Reader<'_> {
         let update: Update = serde_json::from_str(raw)?;
         let number = update.update_id;
         let query = update.callback_query.as_ref().map(|query| query.id.clone());
+        let reacts_to = update.message_reaction.as_ref().map(|reaction| (reaction.chat.id, reaction.message_id));
+        let unknown = reacts_to.filter(|message| self.sent.get(message).is_none());
         let event = if let Some(message) = update.message.or(update.channel_post) {
             self.message(&message, number, false)
         } else if let Some(message) = update.edited_message.or(update.edited_channel_post) {
@@ -72,7 +76,7 @@ impl Reader<'_> {
         } else {
             self.other(raw, number)
         };
-        Ok(ReadUpdate { number: Some(number), query, event: InboundEvent { raw: raw.to_owned(), ..event } })
+        Ok(ReadUpdate { number: Some(number), query, unknown, event: InboundEvent { raw: raw.to_owned(), ..event } })
     }
 
     /// Keeps an update that does not fit our types.
@@ -84,7 +88,7 @@ impl Reader<'_> {
             tracing::warn!(channel = %self.channel, update = number, why, "an update cannot be read, storing it as it is");
         }
         let event = self.other(raw, number.unwrap_or_default());
-        ReadUpdate { number, query, event }
+        ReadUpdate { number, query, unknown: None, event }
     }
 
     /// An event that is stored but not given to the agent.

@@ -22,7 +22,8 @@
 //! * **429** blocks its chat. Telegram does not say when the whole bot is limited; the adapter assumes it when three
 //!   private chats are limited at the same time.
 //! * **5xx**: a new message may have been sent. An edit, a reaction or a deletion is repeated.
-//! * **Reactions** to our messages become events. In groups, only messages sent since the start are recognised.
+//! * **Reactions** to our messages become events. Telegram does not say whose message it is: a message from before the start is looked
+//!   up in the store.
 //!
 //! # To add …
 //!

@@ -6,7 +6,7 @@ mod webhook;
 
 use std::sync::Arc;
 
-use rejoinder_core::{Accepted, InboundEvent};
+use rejoinder_core::{Accepted, InboundEvent, store::SentText};
 use rejoinder_kit::{Receiver, ShuttingDown};
 use serde::de::IgnoredAny;
 use teloxide::{payloads::AnswerCallbackQuery, types::CallbackQueryId};
@@ -17,17 +17,50 @@ use crate::{
     Telegram,
     check::BotProfile,
     closing::{Closing, closing},
+    format::plain,
     inbound::{ReadUpdate, Reader},
 };
 
 impl Telegram {
     /// Reads updates, in the order in which they arrived.
-    pub(crate) fn read_updates<'a>(&self, me: &BotProfile, raw: impl Iterator<Item = &'a str>) -> Vec<ReadUpdate> {
+    pub(crate) async fn read_updates(
+        &self,
+        me: &BotProfile,
+        receiver: &Receiver<'_>,
+        raw: &[&str],
+    ) -> Result<Vec<ReadUpdate>, ShuttingDown> {
         let reader = Reader { channel: &self.channel, me, sent: &self.sent, now: self.clock.now() };
-        let mut read: Vec<ReadUpdate> = raw.map(|raw| reader.read(raw)).collect();
+        let mut read = Vec::with_capacity(raw.len());
+        for raw in raw {
+            let update = reader.read(raw);
+            let is_ours = match update.unknown {
+                Some(message) => self.recall(receiver, &update.event, message).await?,
+                None => false,
+            };
+            read.push(if is_ours { reader.read(raw) } else { update });
+        }
         let mut events: Vec<&mut InboundEvent> = read.iter_mut().map(|read| &mut read.event).collect();
         self.albums.share_direction(&mut events);
-        read
+        Ok(read)
+    }
+
+    /// Recalls the message that somebody reacts to, if we sent it before the start. Nothing is looked up for those who may not talk
+    /// to the agent.
+    async fn recall(
+        &self,
+        receiver: &Receiver<'_>,
+        InboundEvent { conversation, sender, chat, .. }: &InboundEvent,
+        (number, message): (i64, i64),
+    ) -> Result<bool, ShuttingDown> {
+        if !receiver.intake.lets_in(&sender.id, sender.username.as_deref(), *chat, conversation) {
+            return Ok(false);
+        }
+        let sent = receiver.sent_text(&conversation.chat, &message.to_string()).await?;
+        let is_ours = sent.is_some();
+        if let Some(SentText { thread, text }) = sent {
+            self.sent.note((number, message), &plain(&text), thread);
+        }
+        Ok(is_ours)
     }
 
     /// Stores updates, retrying until the store accepts them, and acknowledges pressed buttons.

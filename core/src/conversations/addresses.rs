@@ -194,7 +194,7 @@ mod tests {
     use crate::{
         conformance::{clock::TestClock, scripted::Gate},
         model::conversation::ChannelId,
-        ports::store::record::AbsentChannel,
+        ports::store::record::{AbsentChannel, SentText},
     };
 
     /// A store in which every address leads to one row, if there is one. It is read before the gate opens.
@@ -221,6 +221,9 @@ mod tests {
             unreachable!()
         }
         async fn address(&self, _: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
+            unreachable!()
+        }
+        async fn sent_text(&self, _: &ChannelId, _: &str, _: &str) -> Result<Option<SentText>, StoreError> {
             unreachable!()
         }
     }

@@ -13,6 +13,7 @@ use super::{
         accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
         files::FileStore,
+        record::SentText,
         turns::ViewStore,
     },
 };
@@ -289,6 +290,15 @@ impl Intake {
     /// When the store cannot be read.
     pub async fn cursor(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.store.cursor(&self.channel, name).await
+    }
+
+    /// A message that the channel has sent, as long as the store can find it; see
+    /// [`ChannelStore::sent_text`](crate::store::ChannelStore::sent_text).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn sent_text(&self, chat: &str, message: &str) -> Result<Option<SentText>, StoreError> {
+        self.store.sent_text(&self.channel, chat, message).await
     }
 
     /// Watches a turn for changes from now on.

@@ -62,7 +62,7 @@ fn file(name: &str, media_type: &str, id: &str) -> Attachment {
 fn a_private_message_is_for_us() {
     let update = json!({"update_id": 1, "message": message(&private(), &json!({"text": "hello"}))});
 
-    let ReadUpdate { number, query, event } = read(&update);
+    let ReadUpdate { number, query, event, .. } = read(&update);
 
     assert_eq!((number, query), (Some(1), None));
     assert_eq!(event.conversation, conversation(42));

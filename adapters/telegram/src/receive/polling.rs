@@ -109,7 +109,8 @@ impl Telegram {
             wait = self.options.poll_timeout;
             self.health.inbound_works(self.clock.now());
             self.health.outbound_works();
-            let mut read = self.read_updates(me, updates.iter().map(|update| update.get()));
+            let raw: Vec<_> = updates.iter().map(|update| update.get()).collect();
+            let mut read = self.read_updates(me, receiver, &raw).await?;
             read.retain(|read| read.number.is_some());
             if read.len() < updates.len() && !std::mem::replace(&mut has_skipped, true) {
                 tracing::warn!(channel = %self.channel, "an update has no number, so it cannot be confirmed: skipping it");

@@ -112,9 +112,12 @@ impl Telegram {
     async fn receive_post(&self, context: &WebhookContext, raw: &str) -> Response {
         let WebhookContext { intake, shutdown, me } = context;
         let receiver = Receiver { channel: &self.channel, intake, health: &self.health, shutdown };
-        let read = self.read_updates(me, std::iter::once(raw));
+        let storing = async {
+            let read = self.read_updates(me, &receiver, &[raw]).await?;
+            self.store(&receiver, &read, None).await
+        };
         let stored = tokio::select! {
-            stored = self.store(&receiver, &read, None) => stored.is_ok(),
+            stored = storing => stored.is_ok(),
             () = self.clock.sleep(STORE_TIMEOUT) => false,
         };
         if !stored {

@@ -2,21 +2,24 @@
 
 use super::{
     subject::Subject,
-    turn::{NEVER, Turn, accept_one, at, chat, done, new_turn, said},
+    turn::{NEVER, Turn, accept_one, at, chat, deliveries, done, new_turn, said},
 };
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Reaction, Speaker},
         conversation::{ChatKind, ConversationRef},
+        delivery::Action,
         event::{Amends, Directed, EventKind, InboundEvent},
         people::Identity,
         session::AnsweredTurn,
+        stored_delivery::DeliveryRecord,
         turn::Handler,
     },
     ports::store::{
         Store,
         accept::{NewEvent, Stored},
         housekeeping::Removal,
+        record::SentText,
         transition::{RunStart, TranscriptLine, Transition},
     },
 };
@@ -122,6 +125,29 @@ pub async fn a_reaction_is_kept_with_the_answer(subject: &mut impl Subject) {
     let withdrawn = InboundEvent { revision, amends, kind: EventKind::Message, ..(*given).clone() };
     accept_one(&*store, NewEvent { turn: None, ..new_turn(withdrawn) }).await;
     assert_eq!(reactions(&*store, &next).await, []);
+}
+
+/// By its id within the chat. The id of a reaction is that of a person's message.
+pub async fn a_message_that_was_sent_is_found(subject: &mut impl Subject) {
+    let (room, store) = (chat("room"), subject.store());
+    let thread = room.clone().in_thread("9");
+    answered(&*store, &thread, "1", AGENT).await;
+    let turn = next(&*store, &room).await;
+    let react = Action::React { message: None, emoji: "👍".to_owned() };
+    let (action, message_ids) = (react, vec!["theirs".to_owned()]);
+    done(&*store, deliveries([DeliveryRecord { action, message_ids, ..turn.delivery(1, "") }])).await;
+    subject.reopen().await;
+    let store = subject.store();
+
+    let sent = async |chat: &str, message: &str| {
+        let sent = store.sent_text(&room.channel, chat, message).await.expect("it is read");
+        sent.map(|SentText { thread, text }| (thread.as_deref().map(str::to_owned), text))
+    };
+    assert_eq!(sent("room", "m").await, Some((Some("9".to_owned()), "x".to_owned())));
+    assert_eq!(
+        (sent("room", "n").await, sent("room", "theirs").await, sent("elsewhere", "m").await),
+        (None, None, None)
+    );
 }
 
 /// Of many people who react, the latest are kept. They go with their turn, and with the person.

@@ -2,7 +2,7 @@
 
 use super::{
     error::StoreError,
-    record::{AbsentChannel, KnownConversation},
+    record::{AbsentChannel, KnownConversation, SentText},
 };
 use crate::model::{ChannelId, ConversationId, ConversationRef};
 
@@ -29,5 +29,9 @@ store_trait! {
 
         /// The current address of a conversation, which changes when its chat gets a new id.
         read fn address(conversation: ConversationId) -> Option<ConversationRef>;
+
+        /// The message with the platform's id `message`, if a channel has sent it to a chat for one of the last 64 turns of a
+        /// conversation there.
+        read fn sent_text(channel: &ChannelId, chat: &str, message: &str) -> Option<SentText>;
     }
 }

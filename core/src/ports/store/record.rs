@@ -1,6 +1,6 @@
 //! Rows, as they are read from the store.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -146,6 +146,15 @@ impl BlockedScope {
         };
         Self { channel: conversation.channel.clone(), chat, until }
     }
+}
+
+/// A message that a channel has sent, as it was last edited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentText {
+    /// The platform's id of its thread or topic.
+    pub thread: Option<Arc<str>>,
+    /// Markdown.
+    pub text: String,
 }
 
 /// A conversation, with what an event in it needs to know before it is stored.

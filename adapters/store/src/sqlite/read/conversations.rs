@@ -3,7 +3,10 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, PersonFilter, StoreError,
-    store::{AbsentChannel, ChannelStore, ConversationFilter, ConversationSummary, KnownConversation, SessionSummary},
+    store::{
+        AbsentChannel, ChannelStore, ConversationFilter, ConversationSummary, KnownConversation, SentText,
+        SessionSummary,
+    },
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
@@ -32,6 +35,17 @@ const ARRIVAL: &str = "
     ) as has_choice
     from conversations as c where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null";
 
+/// A message that a channel has sent. A delivery that is a reaction has the id of a person's message.
+const SENT_TEXT: &str = "
+    select c.thread, coalesce(d.action ->> '$.edit.content.text', d.action ->> '$.send.content.text') as text
+    from conversations as c cross join turns as t on t.seq in (
+            select l.seq from turns as l where l.conversation_id = c.id order by l.seq desc limit 64)
+        cross join deliveries as d on d.turn_id = t.id
+    where c.channel = ?1 and c.chat = ?2 and c.succeeded_by is null and d.is_copy = 0
+        and coalesce(d.action -> '$.edit', d.action -> '$.send') is not null
+        and exists (select 1 from json_each(d.message_ids) as m where m.value = ?3)
+    order by t.seq desc, d.seq desc limit 1";
+
 #[async_trait]
 impl ChannelStore for SqliteStore {
     async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
@@ -52,6 +66,15 @@ impl ChannelStore for SqliteStore {
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
         let sql = "select channel, chat, thread from conversations where id = ?";
         one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), Columns::conversation).await
+    }
+
+    async fn sent_text(&self, channel: &ChannelId, chat: &str, message: &str) -> Result<Option<SentText>, StoreError> {
+        let query = sqlx::query(SENT_TEXT).bind(channel.as_str()).bind(chat).bind(message);
+        let sent = |row: &SqliteRow| {
+            let thread = Some(row.value::<String>("thread")?).filter(|thread| !thread.is_empty());
+            Ok(record!(row => SentText { text; thread: thread.map(Into::into) }))
+        };
+        one(&self.readers, query, sent).await
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
