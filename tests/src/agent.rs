@@ -52,6 +52,13 @@ impl Call {
 }
 
 impl Call {
+    /// What it is told of its last answer; null if that is nothing.
+    #[must_use]
+    pub fn last_answer(&self) -> Value {
+        let frame: Value = serde_json::from_str(&self.last_message()).unwrap_or_default();
+        frame.get("last_answer").cloned().unwrap_or_default()
+    }
+
     /// What the person wrote last, also if it came with more than its text.
     #[must_use]
     pub fn said(&self) -> String {

@@ -83,6 +83,21 @@ async fn an_agent_is_told_once_how_people_reacted_to_its_last_answer() {
     gateway.at_rest().await;
 }
 
+/// A reaction that is a turn is told by it, and by nothing else.
+#[tokio::test]
+async fn a_reaction_that_is_a_turn_is_told_once() {
+    let mut setup = setup();
+    setup.reaction_channels.insert(main_channel());
+    let gateway = setup.start().await;
+    asks(&gateway, "one").await;
+
+    gateway.receives(reaction(&last_message(&gateway, "ada"), "👍")).await;
+
+    let turn = gateway.agent("main").runs().pop().expect("a run").turn;
+    assert_eq!((turn.reaction.as_deref(), turn.last_answer), (Some("👍"), None));
+    gateway.at_rest().await;
+}
+
 /// What people choose is one short line, and what shows nothing is no reaction.
 #[tokio::test]
 async fn a_reaction_is_one_short_line() {

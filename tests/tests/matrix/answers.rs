@@ -1,7 +1,7 @@
 //! What a person sees of an answer.
 
 use rejoinder_matrix_server::Homeserver;
-use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Call, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
 
@@ -400,10 +400,14 @@ async fn an_answer_calls_nobody_else() {
     assert_eq!((&*answer.text, &answer.content["m.mentions"]), (&*words, &json!({ "user_ids": [ada.user()] })));
 }
 
-/// A reaction to an answer is owed nothing, and reaches the agent only with `tell_reactions`.
+/// A reaction to an answer is owed nothing. It is a turn only with `tell_reactions`; without, it is told with the next one, unless it
+/// was taken back.
 #[rstest]
+#[case::is_a_turn(true, false)]
+#[case::is_none(false, false)]
+#[case::is_taken_back(false, true)]
 #[tokio::test]
-async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bool) {
+async fn a_reaction_to_an_answer_owes_nothing(#[case] is_told: bool, #[case] is_taken_back: bool) {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
     let (builder, user) = patient(&agent, &format!("{QUIET}\ntell_reactions = {is_told}")).await;
     let (gateway, ada, room) = with_ada(builder, &user).await;
@@ -412,7 +416,10 @@ async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bo
     ada.until_hears(&room, &user, 1).await;
     gateway.until_settled().await;
     let answer = ada.sees(&room).await.pop().expect("the answer");
-    ada.reacts(&room, &answer.id, "👍").await;
+    let reaction = ada.reacts(&room, &answer.id, "👍").await;
+    if is_taken_back {
+        ada.redacts(&room, &reaction).await;
+    }
     until_accepted(homeserver, &user).await;
     let calls = if is_told { 3 } else { 2 };
     agent.until_called(calls).await;
@@ -420,6 +427,12 @@ async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bo
     gateway.until_settled().await;
     assert_eq!(agent.calls().len(), calls);
     assert_eq!(agent.calls().iter().any(|call| call.last_message().contains("👍")), is_told);
+    ada.says(&room, "and now?").await;
+    agent.until_called(calls + 1).await;
+    gateway.until_settled().await;
+    let told: Vec<_> = agent.calls().iter().map(Call::last_answer).filter(|told| !told.is_null()).collect();
+    let seen = json!({ "state": "seen", "reactions": [{ "emoji": "👍" }] });
+    assert_eq!(told, if is_told || is_taken_back { vec![] } else { vec![seen] });
 }
 
 /// O1: two gateways in one room, whose agents get every message, do not answer each other.

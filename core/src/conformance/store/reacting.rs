@@ -127,6 +127,21 @@ pub async fn a_reaction_is_kept_with_the_answer(subject: &mut impl Subject) {
     assert_eq!(reactions(&*store, &next).await, []);
 }
 
+/// It is told by its turn, and is the latest one of its person.
+pub async fn a_reaction_that_opens_a_turn_is_not_kept(subject: &mut impl Subject) {
+    let (room, store) = (chat("room"), subject.store());
+    answered(&*store, &room, "1", AGENT).await;
+    let next = next(&*store, &room).await;
+    accept_one(&*store, reacts(&room, "ada", "👍", None, 10)).await;
+    accept_one(&*store, reacts(&room, "bob", "🎉", None, 11)).await;
+
+    let turn = new_turn(said(&room, "turn")).turn;
+    let opens = accept_one(&*store, NewEvent { turn, ..reacts(&room, "ada", "👎", Some("x"), 12) }).await;
+
+    assert!(matches!(opens, Stored::Turn { .. }), "{opens:?}");
+    assert_eq!(reactions(&*store, &next).await, expected(&[("bob", "🎉")]));
+}
+
 /// By its id within the chat. The id of a reaction is that of a person's message.
 pub async fn a_message_that_was_sent_is_found(subject: &mut impl Subject) {
     let (room, store) = (chat("room"), subject.store());

@@ -20,6 +20,7 @@ const SEARCHED: u32 = 64;
 const PEOPLE: u32 = 8;
 
 /// Accepts a reaction to our message with the platform's id `message`: `emoji`, or if that is empty, that `removed` was taken back.
+/// One that opens a turn is told by it, and takes the place of an earlier one of the person.
 pub(super) fn accept(
     transaction: &Transaction<'_>,
     new: &NewEvent,
@@ -27,15 +28,15 @@ pub(super) fn accept(
     (emoji, removed): (&str, Option<&str>),
 ) -> Result<Stored, StoreError> {
     let stored = insert::one(transaction, new)?;
-    if !matches!(stored, Stored::Kept | Stored::Turn { .. }) {
-        return Ok(stored);
-    }
-    let (event, address) = (&new.event, &new.event.conversation);
-    let values = params![address.channel.as_str(), address.chat, thread(address), message, SEARCHED];
-    let Some(turn) = rows::one(transaction, SELECT_ANSWERED, values, |row| row.get::<_, Uuid>(0))? else {
-        return Ok(stored);
+    let is_told = match stored {
+        Stored::Kept => false,
+        Stored::Turn { .. } => true,
+        _ => return Ok(stored),
     };
-    if emoji.is_empty() {
+    let Some(turn) = answered(transaction, &new.event, message)? else { return Ok(stored) };
+    let (event, address) = (&new.event, &new.event.conversation);
+    if emoji.is_empty() || is_told {
+        let removed = removed.filter(|_| emoji.is_empty());
         rows::change(transaction, TAKE_BACK, params![turn, event.person(), removed])?;
         return Ok(stored);
     }
@@ -58,13 +59,19 @@ pub(super) fn accept(
     Ok(stored)
 }
 
+/// The turn whose answer by an agent is in the message `message` of an event's conversation.
+fn answered(transaction: &Transaction<'_>, event: &InboundEvent, message: &str) -> Result<Option<Uuid>, StoreError> {
+    let address = &event.conversation;
+    let values = params![address.channel.as_str(), address.chat, thread(address), message, SEARCHED];
+    rows::one(transaction, SELECT_ANSWERED, values, |row| row.get(0))
+}
+
 /// Removes the reaction that came with an event of this key, if it is one.
 pub(super) fn take_back(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<(), StoreError> {
     let values = params![event.external_id, event.conversation.channel.as_str()];
     rows::change(transaction, DELETE_BY_EVENT, values).map(drop)
 }
 
-/// The turn whose answer by an agent is in a message.
 const SELECT_ANSWERED: &str = r#"
     select t.id
     from conversations as c cross join turns as t on t.seq in (
