@@ -98,6 +98,9 @@ impl Reader<'_> {
             "INTERACTION_CREATE" => self.interaction(serde_json::from_str(data)?),
             "MESSAGE_REACTION_ADD" => self.reaction(&serde_json::from_str(data)?, seq, true),
             "MESSAGE_REACTION_REMOVE" => self.reaction(&serde_json::from_str(data)?, seq, false),
+            "MESSAGE_REACTION_REMOVE_ALL" | "MESSAGE_REACTION_REMOVE_EMOJI" => {
+                Some(self.removed_reactions(&serde_json::from_str(data)?, seq))
+            }
             _ => None,
         };
         Ok(read.map(|mut read| {

@@ -130,6 +130,17 @@ pub(crate) struct Reaction {
     pub(crate) emoji: Emoji,
 }
 
+/// All reactions to a message were removed, or all with one emoji
+/// (<https://discord.com/developers/docs/events/gateway-events#message-reaction-remove-all>). It says neither whose message it is nor
+/// who removed them.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RemovedReactions {
+    pub(crate) channel_id: Snowflake,
+    pub(crate) message_id: Snowflake,
+    pub(crate) guild_id: Option<Snowflake>,
+    pub(crate) emoji: Option<Emoji>,
+}
+
 #[derive(Debug, Deserialize)]
 pub(crate) struct Emoji {
     pub(crate) id: Option<Snowflake>,

@@ -136,7 +136,10 @@ impl<'a> EventStorer<'a> {
                 }
             }
             "INTERACTION_CREATE" => self.wait_until_stored(dispatch).await?,
-            "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read_event(&dispatch),
+            "MESSAGE_REACTION_ADD"
+            | "MESSAGE_REACTION_REMOVE"
+            | "MESSAGE_REACTION_REMOVE_ALL"
+            | "MESSAGE_REACTION_REMOVE_EMOJI" => self.read_event(&dispatch),
             _ => {
                 self.update_directory(&dispatch);
                 self.position.mark_handled(&dispatch);

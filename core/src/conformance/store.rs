@@ -80,6 +80,7 @@ macro_rules! store_conformance {
             nobody_changes_what_another_one_said
             a_reaction_is_kept_with_the_answer
             a_reaction_that_opens_a_turn_is_not_kept
+            everybodys_reactions_are_removed
             a_message_that_was_sent_is_found
             reactions_are_bounded_and_go_with_their_turn_and_their_person
             the_turn_that_an_agent_had_before_is_its_own

@@ -24,6 +24,13 @@ pub enum Changes<'a> {
         /// The one that they took back, where the platform tells it.
         removed: Option<&'a str>,
     },
+    /// Everybody's reactions to the answer of ours in this message: they are gone.
+    AllReactions {
+        /// The platform's id of the message.
+        message: &'a str,
+        /// Only those with this emoji.
+        emoji: Option<&'a str>,
+    },
 }
 
 impl<'a> Changes<'a> {
@@ -36,6 +43,7 @@ impl<'a> Changes<'a> {
             EventKind::Reaction { message, emoji, removed } => {
                 Self::Reactions { message, emoji, removed: removed.as_deref() }
             }
+            EventKind::ReactionsRemoved { message, emoji } => Self::AllReactions { message, emoji: emoji.as_deref() },
             _ if event.amends.is_some() => Self::Earlier,
             _ => Self::Nothing,
         }

@@ -196,6 +196,13 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         removed: Option<String>,
     },
+    /// A moderator removed everybody's reactions from a message. Opens no turn.
+    ReactionsRemoved {
+        /// The platform's id of the message.
+        message: String,
+        /// The emoji, if only the reactions with it were removed.
+        emoji: Option<String>,
+    },
     /// The platform gave the chat a new id: the conversation continues there.
     Moved {
         /// The platform's new id of the chat.

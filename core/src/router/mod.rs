@@ -65,6 +65,7 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
         EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
         EventKind::Reaction { .. } if settings.reaction_channels.contains(channel) => false,
         EventKind::Reaction { .. }
+        | EventKind::ReactionsRemoved { .. }
         | EventKind::Moved { .. }
         | EventKind::Expired { .. }
         | EventKind::PersonAsks { .. }

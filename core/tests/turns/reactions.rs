@@ -7,6 +7,7 @@ use rejoinder_core::{
     Sender, SenderKind,
     conformance::scripted::{Fault, Script, ScriptedAgent},
 };
+use rstest::rstest;
 
 use crate::gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, said};
 
@@ -95,6 +96,29 @@ async fn a_reaction_that_is_a_turn_is_told_once() {
 
     let turn = gateway.agent("main").runs().pop().expect("a run").turn;
     assert_eq!((turn.reaction.as_deref(), turn.last_answer), (Some("👍"), None));
+    gateway.at_rest().await;
+}
+
+/// The platform does not say who removed it; the emoji is compared as it was kept.
+#[rstest]
+#[case::all(None, &[])]
+#[case::of_one_emoji(Some("👍\u{200d}"), &["👎"])]
+#[tokio::test]
+async fn what_a_moderator_removed_is_not_told(#[case] emoji: Option<&str>, #[case] expected: &[&str]) {
+    let room = chat("room");
+    let gateway = setup().start().await;
+    gateway.receives(mention(&room, "one")).await;
+    let message = last_message(&gateway, "room");
+    let here = |event| InboundEvent { chat: ChatKind::Group, conversation: room.clone(), ..event };
+    comes_in(&gateway, by("ada", here(reaction(&message, "👍\u{200d}")))).await;
+    comes_in(&gateway, by("bob", here(reaction(&message, "👎")))).await;
+    let kind = EventKind::ReactionsRemoved { message, emoji: emoji.map(str::to_owned) };
+    let sender = Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent };
+
+    comes_in(&gateway, here(InboundEvent { kind, sender, ..said(&room, "") })).await;
+
+    gateway.receives(mention(&room, "two")).await;
+    assert_eq!(emojis(told(&gateway, "main")), expected);
     gateway.at_rest().await;
 }
 

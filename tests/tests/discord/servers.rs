@@ -1,7 +1,7 @@
 //! Servers and the other participants in them.
 
 use rejoinder_discord_server::DiscordServer;
-use rejoinder_tests::ScriptedAgent;
+use rejoinder_tests::{Call, ScriptedAgent};
 use serde_json::json;
 
 use crate::{between, between_with, hears};
@@ -85,10 +85,11 @@ async fn a_bot_that_is_allowed_is_answered() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// A reaction to an answer is owed nothing, and reaches the agent only with `tell_reactions`.
+/// A reaction to an answer is owed nothing. It is a turn only with `tell_reactions`; without, it is told with the next one, unless a
+/// moderator has removed it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
-    for tells in [false, true] {
+    for (tells, is_removed) in [(false, false), (false, true), (true, false)] {
         let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
         let gateway = between_with(&server, &agent, &format!("tell_reactions = {tells}")).start().await;
         let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
@@ -98,13 +99,24 @@ async fn a_reaction_to_an_answer_owes_nothing() {
         let answer = hears(&server, &chat, "Hello.").await;
         gateway.until_settled().await;
         ada.reacts(&answer, "👍").await;
+        if is_removed {
+            let all = json!({ "channel_id": answer.channel_id, "message_id": answer.id });
+            server.event("MESSAGE_REACTION_REMOVE_ALL", &all).await;
+        }
         // Events arrive in order: once Bob is answered, the reaction was received.
         bob.dm("hello").await;
         hears(&server, &bob.direct().await, "Hello.").await;
-        agent.until_called(if tells { 3 } else { 2 }).await;
+        let calls = if tells { 3 } else { 2 };
+        agent.until_called(calls).await;
 
         gateway.until_settled().await;
-        assert_eq!(agent.calls().len(), if tells { 3 } else { 2 });
+        assert_eq!(agent.calls().len(), calls);
+        ada.dm("and now?").await;
+        agent.until_called(calls + 1).await;
+        gateway.until_settled().await;
+        let told: Vec<_> = agent.calls().iter().map(Call::last_answer).filter(|told| !told.is_null()).collect();
+        let seen = json!({ "state": "seen", "reactions": [{ "emoji": "👍" }] });
+        assert_eq!(told, if tells || is_removed { vec![] } else { vec![seen] });
     }
 }
 

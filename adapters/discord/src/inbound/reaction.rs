@@ -1,9 +1,9 @@
-//! Reads a reaction that was added or removed.
+//! Reads a reaction that was added or removed, and the removal of everybody's.
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind};
 
 use super::{ReadEvent, Reader};
-use crate::payload::Reaction;
+use crate::payload::{Emoji, Reaction, RemovedReactions};
 
 impl Reader<'_> {
     pub(super) fn reaction(&self, reaction: &Reaction, seq: u64, is_added: bool) -> Option<ReadEvent> {
@@ -24,11 +24,7 @@ impl Reader<'_> {
             // The reaction is not to a message of ours.
             return None;
         }
-        let emoji = match &reaction.emoji.name {
-            Some(name) if reaction.emoji.id.is_some() => format!(":{name}:"),
-            Some(name) => name.clone(),
-            None => "[emoji]".to_owned(),
-        };
+        let emoji = named(&reaction.emoji);
         let what = if is_added { "added" } else { "removed" };
         let (channel, message) = (reaction.channel_id, reaction.message_id.to_string());
         // Discord gives a reaction no id. If it is added, removed and added again, only the event's number differs.
@@ -42,5 +38,29 @@ impl Reader<'_> {
             ..self.event(self.conversation(channel, info.as_ref()), chat, external_id, sender)
         };
         Some(ReadEvent { event, message: None, interaction: None, is_hidden: false })
+    }
+
+    /// Also of a message that is not known as ours: the core finds the answer in it.
+    pub(super) fn removed_reactions(&self, removed: &RemovedReactions, seq: u64) -> ReadEvent {
+        let sender = Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent };
+        let info = self.directory.channel(removed.channel_id);
+        let chat = if removed.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
+        let (channel, message) = (removed.channel_id, removed.message_id.to_string());
+        let emoji = removed.emoji.as_ref().map(named);
+        let external_id = format!("reactions:{channel}:{message}:removed:{seq}");
+        let event = InboundEvent {
+            kind: EventKind::ReactionsRemoved { message: message.clone(), emoji },
+            message_id: Some(message),
+            ..self.event(self.conversation(channel, info.as_ref()), chat, external_id, sender)
+        };
+        ReadEvent { event, message: None, interaction: None, is_hidden: false }
+    }
+}
+
+fn named(emoji: &Emoji) -> String {
+    match &emoji.name {
+        Some(name) if emoji.id.is_some() => format!(":{name}:"),
+        Some(name) => name.clone(),
+        None => "[emoji]".to_owned(),
     }
 }

@@ -381,6 +381,22 @@ fn a_reaction_counts_when_it_is_on_what_we_said() {
     assert_eq!(event.quoted, Some(Quote::of_ours("yes")));
 }
 
+#[test]
+fn a_moderator_removes_everybodys_reactions() {
+    let world = World::default();
+    let all = json!({"channel_id": "12", "guild_id": "1", "message_id": "99"});
+    let removed =
+        |emoji: Option<&str>| EventKind::ReactionsRemoved { message: "99".to_owned(), emoji: emoji.map(str::to_owned) };
+
+    let event = world.event("MESSAGE_REACTION_REMOVE_ALL", &all);
+    assert_eq!((event.kind, event.conversation), (removed(None), world.conversation("10", Some("12"))));
+    for (emoji, named) in [(json!({"id": null, "name": "👍"}), "👍"), (json!({"id": "5", "name": "party"}), ":party:")]
+    {
+        let event = world.event("MESSAGE_REACTION_REMOVE_EMOJI", &with(all.clone(), json!({"emoji": emoji})));
+        assert_eq!(event.kind, removed(Some(named)));
+    }
+}
+
 /// Pieces of what a person can write, and of what is not markup after all.
 const PIECES: [&str; 20] = [
     "<",

@@ -142,6 +142,27 @@ pub async fn a_reaction_that_opens_a_turn_is_not_kept(subject: &mut impl Subject
     assert_eq!(reactions(&*store, &next).await, expected(&[("bob", "🎉")]));
 }
 
+/// A moderator removes all, or those with one emoji; of one answer.
+pub async fn everybodys_reactions_are_removed(subject: &mut impl Subject) {
+    let (room, store) = (chat("room"), subject.store());
+    answered(&*store, &room, "1", AGENT).await;
+    let next = next(&*store, &room).await;
+    for (person, emoji, seconds) in [("ada", "👍", 10), ("bob", "🎉", 11), ("eve", "👍", 12)] {
+        accept_one(&*store, reacts(&room, person, emoji, None, seconds)).await;
+    }
+    let removes = async |message: &str, emoji: Option<&str>, seconds| {
+        let kind = EventKind::ReactionsRemoved { message: message.to_owned(), emoji: emoji.map(str::to_owned) };
+        let NewEvent { event, .. } = reacts(&room, "0", "", None, seconds);
+        let event = InboundEvent { kind, ..(*event).clone() };
+        assert_eq!(accept_one(&*store, NewEvent { turn: None, ..new_turn(event) }).await, Stored::Kept);
+        reactions(&*store, &next).await
+    };
+
+    assert_eq!(removes("other", None, 13).await.len(), 3);
+    assert_eq!(removes("m", Some("👍"), 14).await, expected(&[("bob", "🎉")]));
+    assert_eq!(removes("m", None, 15).await, []);
+}
+
 /// By its id within the chat. The id of a reaction is that of a person's message.
 pub async fn a_message_that_was_sent_is_found(subject: &mut impl Subject) {
     let (room, store) = (chat("room"), subject.store());

@@ -51,7 +51,15 @@ fn clean_names(event: &mut InboundEvent) {
 }
 
 fn clean_emoji(event: &mut InboundEvent) {
-    let EventKind::Reaction { emoji, removed, .. } = &mut event.kind else { return };
+    let (emoji, removed) = match &mut event.kind {
+        EventKind::Reaction { emoji, removed, .. } => (emoji, removed),
+        EventKind::ReactionsRemoved { emoji: Some(emoji), .. } => {
+            // As it was kept. Nothing is kept that shows nothing.
+            *emoji = clean(emoji, MAX_EMOJI);
+            return;
+        }
+        _ => return,
+    };
     let is_removal = emoji.is_empty();
     *emoji = clean(emoji, MAX_EMOJI);
     clean_to(removed, MAX_EMOJI);

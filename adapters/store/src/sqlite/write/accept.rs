@@ -27,6 +27,7 @@ pub(super) fn all(
             Changes::Reactions { message, emoji, removed } => {
                 reactions::accept(transaction, new, message, (emoji, removed))
             }
+            Changes::AllReactions { message, emoji } => reactions::accept_removal(transaction, new, message, emoji),
         }?;
         files::add_of_event(transaction, new, &stored)?;
         Ok(stored)

@@ -59,6 +59,22 @@ pub(super) fn accept(
     Ok(stored)
 }
 
+/// Accepts that everybody's reactions to our message were removed: all, or those with this emoji.
+pub(super) fn accept_removal(
+    transaction: &Transaction<'_>,
+    new: &NewEvent,
+    message: &str,
+    emoji: Option<&str>,
+) -> Result<Stored, StoreError> {
+    let stored = insert::one(transaction, new)?;
+    if stored == Stored::Kept
+        && let Some(turn) = answered(transaction, &new.event, message)?
+    {
+        rows::change(transaction, REMOVE, params![turn, emoji])?;
+    }
+    Ok(stored)
+}
+
 /// The turn whose answer by an agent is in the message `message` of an event's conversation.
 fn answered(transaction: &Transaction<'_>, event: &InboundEvent, message: &str) -> Result<Option<Uuid>, StoreError> {
     let address = &event.conversation;
@@ -84,6 +100,8 @@ const SELECT_ANSWERED: &str = r#"
     order by t.seq desc limit 1"#;
 
 const TAKE_BACK: &str = "delete from reactions where turn_id = ?1 and person = ?2 and (?3 is null or emoji = ?3)";
+
+const REMOVE: &str = "delete from reactions where turn_id = ?1 and (?2 is null or emoji = ?2)";
 
 const DELETE_OLDEST: &str = "
     delete from reactions where turn_id = ?1 and person not in (
