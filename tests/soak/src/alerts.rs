@@ -186,8 +186,10 @@ mod tests {
         millis(&json!(format!("2026-05-01T00:00:{second:02}Z"))).expect("a time")
     }
 
-    fn problems(alerts: &[Value], troubles: &[Trouble], in_doubt: &[Range<i64>]) -> Vec<String> {
-        let all = judge(alerts, troubles, in_doubt).problems;
+    /// `in_doubt`: from when until when, in seconds.
+    fn problems(alerts: &[Value], troubles: &[Trouble], in_doubt: &[(i64, i64)]) -> Vec<String> {
+        let in_doubt: Vec<_> = in_doubt.iter().map(|(from, until)| at(*from)..at(*until)).collect();
+        let all = judge(alerts, troubles, &in_doubt).problems;
         all.iter().map(|problem| problem.split(':').next().expect("words").to_owned()).collect()
     }
 
@@ -201,8 +203,8 @@ mod tests {
         assert_eq!(problems(&once[..1], &[], &[]), ["not said to be over"]);
         assert_eq!(problems(&once[1..], &[], &[]), ["over twice, or never told"]);
         assert_eq!(problems(&twice, &[], &[]), ["told twice", "over twice, or never told"]);
-        assert!(problems(&twice, &[], &[at(0)..at(2), at(8)..at(10)]).is_empty());
-        assert!(problems(&once[..1], &[], &[at(0)..at(2)]).is_empty());
+        assert!(problems(&twice, &[], &[(0, 2), (8, 10)]).is_empty());
+        assert!(problems(&once[..1], &[], &[(0, 2)]).is_empty());
         assert_eq!(problems(&[alert(1, &json!({ "still": channel() }))], &[], &[]), ["never told"]);
     }
 
@@ -218,7 +220,7 @@ mod tests {
         assert!(problems(&alerts, &[trouble("channel", 0, 12), trouble("agent", 10, 15)], &[]).is_empty());
         assert_eq!(problems(&alerts, &[trouble("channel", 20, 40)], &[]), ["not told"]);
         // The process that was killed had not noted that it was over.
-        assert!(problems(&alerts, &[trouble("channel", 20, 40)], &[at(8)..at(10)]).is_empty());
+        assert!(problems(&alerts, &[trouble("channel", 20, 40)], &[(8, 10)]).is_empty());
         assert_eq!(problems(&alerts, &[trouble("agent", 0, 12)], &[]), ["not told"]);
     }
 }

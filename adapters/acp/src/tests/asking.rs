@@ -104,7 +104,7 @@ async fn another_turn_of_the_session_takes_the_place_of_one_that_waits() {
     let (acp, first) = (double.runtime(), turn("Tidy up"));
 
     let next = run(&acp, again(&first, "Hi"));
-    let ((asked, _), (next, _)) = run_undecided(&acp, first.clone(), next).await;
+    let ((asked, _), (next, _)) = Box::pin(run_undecided(&acp, first.clone(), next)).await;
 
     let request = asked_for(asked);
     assert_eq!(request.action, "execute: rm -r build");
@@ -168,7 +168,7 @@ async fn a_turn_waits_on_if_the_process_ends() {
     let double = tidies();
     let acp = double.runtime();
 
-    let ((asked, _), (other, _)) = run_undecided(&acp, turn("Tidy up"), run(&acp, turn("die"))).await;
+    let ((asked, _), (other, _)) = Box::pin(run_undecided(&acp, turn("Tidy up"), run(&acp, turn("die")))).await;
 
     other.expect_err("its process has ended");
     assert_eq!(asked_for(asked).action, "execute: rm -r build");
@@ -183,7 +183,7 @@ async fn a_process_that_hangs_is_restarted_although_a_run_waits() {
     let runs = Arc::clone(&acp);
     tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });
 
-    let ((asked, _), (hung, _)) = run_undecided(&acp, turn("Tidy up"), run(&acp, turn("Hi"))).await;
+    let ((asked, _), (hung, _)) = Box::pin(run_undecided(&acp, turn("Tidy up"), run(&acp, turn("Hi")))).await;
 
     assert!(matches!(&hung, Err(AgentError::Stalled(_))), "{hung:?}");
     assert_eq!(asked_for(asked).action, "execute: rm -r build");

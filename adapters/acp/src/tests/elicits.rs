@@ -254,7 +254,7 @@ async fn a_turn_waits_on_if_the_process_ends() {
     });
     let acp = double.runtime();
 
-    let ((outcome, all), (other, _)) = run_undecided(&acp, asked("A trip"), run(&acp, turn("die"))).await;
+    let ((outcome, all), (other, _)) = Box::pin(run_undecided(&acp, asked("A trip"), run(&acp, turn("die")))).await;
 
     other.expect_err("its process has ended");
     assert_eq!(asked_for(outcome), all[0]);
