@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use self::{
-    field::{Field, Said},
+    field::{Field, read::Said},
     words::{DECLINE, DONE, LAST_TRY, OK},
 };
 use crate::protocol::{ElicitationRequest, FormSchema, MOST_PROPERTIES};

@@ -1,11 +1,10 @@
 //! A property of a form, and how it is asked. No I/O.
 
-mod read;
+pub(super) mod read;
 
 use rejoinder_core::{Choices, excerpt, is_hidden};
 use serde_json::{Number, Value};
 
-pub(super) use self::read::Said;
 use super::words::{DECLINE, DEFAULT, NO, NONE, SKIP, YES};
 use crate::protocol::{Items, Property};
 

@@ -7,7 +7,7 @@ use rejoinder_core::{
 use rusqlite::params;
 
 use super::{
-    pick,
+    questions,
     rows::{self, Transaction, insert_into, json},
 };
 
@@ -31,7 +31,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
             }
             let values = params![turn.as_uuid(), state.as_str(), at.as_millis()];
             match rows::one(transaction, CLOSE, values, |row| row.get("is_question"))? {
-                Some(true) => pick::close_pointless(transaction, &ClosedQuestion { turn: *turn, at: *at }),
+                Some(true) => questions::close_pointless(transaction, &ClosedQuestion { turn: *turn, at: *at }),
                 Some(false) | None => Ok(()),
             }
         }

@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    agent_sessions, approvals, channels, files, lines, log, log_lines, people, pick,
+    agent_sessions, approvals, channels, files, lines, log, log_lines, people, pick, questions,
     rows::{self, Transaction, insert_into, json, name},
     runs, schedules, sessions, tokens, versions,
 };
@@ -94,7 +94,7 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         approvals::change(transaction, change)?;
     }
     for question in &transition.closed_questions {
-        pick::close_pointless(transaction, question)?;
+        questions::close_pointless(transaction, question)?;
     }
     for question in &transition.questions {
         pick::ask(transaction, question)?;

@@ -17,6 +17,7 @@ mod log;
 mod log_lines;
 mod people;
 mod pick;
+mod questions;
 mod reactions;
 mod remove;
 mod rows;

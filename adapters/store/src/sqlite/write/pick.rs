@@ -3,7 +3,7 @@
 use rejoinder_core::{
     ChannelId, ConversationId, Language, StoreError, Timestamp, TurnId,
     store::{
-        AskedQuestion, ClosedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject,
+        AskedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject,
         rules::{self, ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState},
     },
 };
@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::{
     insert, log,
+    questions::CLOSE,
     rows::{self, Transaction, insert_into, json},
 };
 
@@ -89,20 +90,6 @@ pub(super) fn expire(transaction: &Transaction<'_>, new: &NewEvent, question: Tu
     Ok(stored)
 }
 
-/// Closes a question that nobody needs to answer any more.
-pub(super) fn close_pointless(transaction: &Transaction<'_>, closed: &ClosedQuestion) -> Result<(), StoreError> {
-    let ended = rows::one(transaction, CLOSE, [closed.turn.as_uuid()], |row| {
-        Ok((row.get::<_, Uuid>("conversation_id")?, row.get::<_, String>("channel")?))
-    })?;
-    let Some((conversation, channel)) = ended else { return Ok(()) };
-    let subject = Subject {
-        turn_id: Some(closed.turn),
-        conversation_id: Some(ConversationId::from(conversation)),
-        channel: Some(ChannelId::from_stored(&channel)),
-    };
-    log::add(transaction, &NewLogEntry { at: closed.at, subject, event: LogEvent::QuestionExpired })
-}
-
 /// Logs the end of a question in `conversation`, if it ended.
 fn log_end(
     transaction: &Transaction<'_>,
@@ -124,9 +111,6 @@ const SELECT_PICKED: &str =
     "select conversation_id, state, picked, chooser, expires_at from questions where turn_id = ?";
 
 const PICK: &str = "update questions set state = 'picked', picked = ?2 where turn_id = ?1";
-
-const CLOSE: &str =
-    "update questions set state = 'expired' where turn_id = ? and state = 'open' returning conversation_id, channel";
 
 const SELECT_EXPIRING: &str = "
     select q.free_text, exists (
