@@ -1,7 +1,7 @@
 //! Questions, the first pick, and the end of the time for it.
 
 use rejoinder_core::{
-    ChannelId, ConversationId, Language, StoreError, Timestamp, TurnId,
+    ConversationId, Language, StoreError, Timestamp, TurnId,
     store::{
         AskedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject,
         rules::{self, ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState},
