@@ -13,7 +13,7 @@ use super::{
     command::{Answered, Command, Done, Refused, Stored},
     desk::{Change, Desk, Entry},
     kept,
-    leases::{Worker, logged},
+    leases::{Lease, Worker, logged},
     purpose::Purpose,
     room::ROOM,
     section::{PullSection, WorkerSection},
@@ -145,11 +145,21 @@ impl Pull {
                 change = entry.change() => change,
             };
             match change {
-                Change::Heard if said.has_part() => {}
-                Change::Heard => self.keep(entry, events, false).await,
+                // What it has said ends with this process, and so does its lease.
+                Change::Heard if said.has_part() => {
+                    entry.lease().into_iter().for_each(|held| entry.work.note_kept(held.lease));
+                }
+                Change::Heard => match self.keep(entry, events, false).await {
+                    Some((lease, true)) => entry.work.note_kept(lease),
+                    Some((_, false)) => entry.work.note_silent(),
+                    None => {}
+                },
                 Change::Leased if entry.has_kept() => {}
                 Change::Leased => {
-                    self.keep(entry, events, false).await;
+                    // Without it the worker gets the turn all the same.
+                    if let Some((lease, _)) = self.keep(entry, events, false).await {
+                        entry.work.note_kept(lease);
+                    }
                     if !std::mem::replace(&mut is_given, true) {
                         events.shown(WireTurn::input(turn)).await;
                     }
@@ -172,12 +182,11 @@ impl Pull {
         }
     }
 
-    /// Stores the lease that a worker has, which then gets the turn. `is_silent`: it has not been heard since the start.
-    async fn keep(&self, entry: &Entry, events: &RunEvents, is_silent: bool) {
-        let Some(held) = entry.lease() else { return };
+    /// Stores the lease that a worker has. `is_silent`: it has not been heard since the start. Returns the lease, and whether it is stored.
+    async fn keep(&self, entry: &Entry, events: &RunEvents, is_silent: bool) -> Option<(Lease, bool)> {
+        let held = entry.lease()?;
         let lease = Arc::clone(&held.lease);
-        kept::keep(&self.name, &entry.work.turn, held, is_silent, events).await;
-        entry.work.note_kept(lease);
+        Some((lease, kept::keep(&self.name, &entry.work.turn, held, is_silent, events).await))
     }
 
     /// Takes the run out, because a worker has answered. Returns what its worker waits for: an outcome is its answer once it is stored.

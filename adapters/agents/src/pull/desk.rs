@@ -52,9 +52,23 @@ impl Work {
         }
     }
 
-    /// Notes that a lease is stored: its worker may have the turn.
+    /// Notes that it could not be stored that the worker of before the start was heard: its next word is heard as the first.
+    pub(super) fn note_silent(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that a lease is stored: its worker may have the turn, or hear that the lease goes on.
     pub(super) fn note_kept(&self, lease: Lease) {
         self.kept.send_replace(Some(lease));
+    }
+
+    /// Waits until a lease is stored as the one of a worker that is there, or the run has ended.
+    pub(super) async fn until_kept(&self, lease: &str) {
+        let mut kept = self.kept.subscribe();
+        tokio::select! {
+            _ = kept.wait_for(|kept| kept.as_deref() == Some(lease)) => {}
+            () = self.commands.closed() => {}
+        }
     }
 
     /// The time of the gateway's clock at `instant`.
@@ -179,10 +193,11 @@ impl Desk {
     }
 
     /// Lets a lease begin anew. Returns when it ends.
-    pub(super) fn renew(&self, turn: TurnId, lease: &str, worker: &Worker) -> Result<Timestamp, NotHeld> {
+    pub(super) fn renew(&self, turn: TurnId, lease: &str, worker: &Worker) -> Result<(Arc<Work>, Timestamp), NotHeld> {
         let (work, until) = self.state.lock().leases.renew(turn, lease, worker, Instant::now())?;
         work.hear();
-        Ok(work.time_at(until))
+        let until = work.time_at(until);
+        Ok((work, until))
     }
 
     /// The answer that was given for a turn with a lease, if that is not long ago.
@@ -311,7 +326,7 @@ impl Entry {
 
     /// Lets a lease begin anew, if it is a good one. Returns when it ends.
     pub(super) fn renew(&self, lease: &str, worker: &Worker) -> Result<Timestamp, NotHeld> {
-        self.desk.renew(self.work.turn.turn, lease, worker)
+        self.desk.renew(self.work.turn.turn, lease, worker).map(|(_, until)| until)
     }
 
     /// Takes the run out, because it has ended.
@@ -347,11 +362,7 @@ pub(super) struct Offer {
 impl Offer {
     /// Waits until the lease is stored, with which it begins, or the run has ended.
     pub(super) async fn kept(&mut self) {
-        let mut kept = self.work.kept.subscribe();
-        tokio::select! {
-            _ = kept.wait_for(|kept| kept.as_ref() == Some(&self.lease)) => {}
-            () = self.work.commands.closed() => {}
-        }
+        self.work.until_kept(&self.lease).await;
         if let Some(until) = self.desk.state.lock().leases.begin(&self.lease, Instant::now()) {
             self.until = self.work.time_at(until);
         }

@@ -26,16 +26,18 @@ pub(super) fn of(agent: &str, turn: &AgentTurn) -> Option<KeptLease> {
     (is_asked && !note.is_silent).then_some(note.kept)
 }
 
-/// Stores the lease of a run, before its worker gets the turn. Not of one whose worker calls tools: their calls are in this process.
-pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, is_silent: bool, events: &RunEvents) {
+/// Stores the lease of a run, before its worker gets the turn. Returns whether there is nothing left to store. Not of one whose worker calls tools: their calls are in this process.
+pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, is_silent: bool, events: &RunEvents) -> bool {
     if turn.tools.is_some() {
-        return;
+        return true;
     }
     let note = Note { agent: agent.to_owned(), asked: WireTurn::digest(turn), is_silent, kept };
     let note = serde_json::to_string(&note).expect("texts serialise to JSON");
-    if let Err(why) = events.hand_out(note).await {
+    let stored = events.hand_out(note).await;
+    if let Err(why) = &stored {
         tracing::warn!(agent, turn_id = %turn.turn, why, "the lease of a worker would not outlive a restart");
     }
+    stored.is_ok()
 }
 
 /// Stores that the lease ends with this process, because what its worker has said is kept here alone.

@@ -39,7 +39,7 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// How long a worker waits that does not say.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
 
-/// How long a worker waits until its answer is stored.
+/// How long a worker waits until its answer, or that its lease goes on, is stored.
 const STORING: Duration = Duration::from_secs(10);
 
 type Shared = State<Arc<Pull>>;
@@ -166,8 +166,13 @@ pub(super) async fn renew(
     request: Request,
 ) -> Result<Json<Renewed>, Problem> {
     let Received { turn, posted, caller, .. } = agent.receive(id, request, SMALL).await?;
-    let until = agent.desk.renew(turn, &posted.lease, &caller.worker);
-    let until = until.map_err(|why| agent.not_held(turn, Some(&posted.lease), &caller, why, "a renewal"))?;
+    let (lease, worker) = (&posted.lease, &caller.worker);
+    let until = match agent.desk.renew(turn, lease, worker) {
+        Ok((work, _)) if timeout(STORING, work.until_kept(lease)).await.is_err() => return Err(not_stored()),
+        Ok(_) => agent.desk.renew(turn, lease, worker).map(|(_, until)| until),
+        Err(why) => Err(why),
+    };
+    let until = until.map_err(|why| agent.not_held(turn, Some(lease), &caller, why, "a renewal"))?;
     Ok(Json(Renewed { lease_until: rfc3339(until) }))
 }
 
@@ -280,6 +285,10 @@ impl Pull {
         // Both fail if the run ends meanwhile.
         let sent = work.commands.send(command).await.is_ok();
         let heard = if sent { heard.await.ok() } else { None };
+        if matches!(heard, Some(Ok(_))) {
+            // It may end before.
+            let _ = timeout(STORING, work.until_kept(&held)).await;
+        }
         // The gateway may be about to stop, and the lease goes on.
         let why = || self.desk.holder(turn, &held, &worker).err().unwrap_or(NotHeld::NotYet);
         heard.unwrap_or_else(|| Err(Refused::NotHeld(why())))
@@ -288,7 +297,7 @@ impl Pull {
     fn problem(&self, turn: TurnId, lease: &str, caller: &Caller<'_>, refused: Refused, purpose: Purpose) -> Problem {
         match refused {
             Refused::NotHeld(why) => self.not_held(turn, Some(lease), caller, why, purpose.name()),
-            Refused::NotStored => later("the gateway cannot store it now; send it again with the same lease"),
+            Refused::NotStored => not_stored(),
             Refused::Wrong(problem) => problem,
         }
     }
@@ -374,6 +383,10 @@ fn unauthorized(detail: &'static str) -> Problem {
         .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
+fn not_stored() -> Problem {
+    later("the gateway cannot store it now; send it again with the same lease")
+}
+
 /// What the worker should send again.
 fn later(detail: &'static str) -> Problem {
     let title = "Service unavailable: not now";
@@ -410,7 +423,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::StreamExt;
-    use rejoinder_core::conformance::runtime;
+    use rejoinder_core::{AgentRuntime, RunEvent, RunEvents, conformance::runtime};
     use rejoinder_kit::Tokens;
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
@@ -469,6 +482,51 @@ mod tests {
         let request = Request::builder().header(header::AUTHORIZATION, format!("Bearer {TOKEN}")).body(body).unwrap();
         let problem = answer(State(Arc::clone(agent)), Ok(Path(turn.to_string())), request).await.unwrap_err();
         (problem.status(), read.load(Ordering::Relaxed))
+    }
+
+    /// The next note that a run has stored.
+    async fn noted(reported: &mut mpsc::Receiver<RunEvent>) -> (String, oneshot::Sender<Result<(), String>>) {
+        loop {
+            if let RunEvent::HandOut(note, stored) = reported.recv().await.expect("a note") {
+                return (note, stored);
+            }
+        }
+    }
+
+    /// Otherwise a stop in that moment would end its lease.
+    #[tokio::test]
+    async fn a_worker_of_before_the_start_hears_that_its_lease_goes_on_once_that_is_stored() {
+        let (before, given, cancel) = (agent(), runtime::turn("Hi"), CancellationToken::new());
+        let (events, mut reported) = RunEvents::channel();
+        let run = tokio::spawn({
+            let (agent, turn, cancel) = (Arc::clone(&before), given.clone(), cancel.clone());
+            async move { agent.run(turn, events, cancel).await }
+        });
+        let (worker, takes) = (Worker { name: "w".into(), has_own_token: false }, |_: &AgentTurn| true);
+        let asking = Asking { worker: &worker, takes: &takes };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let offer = before.desk.next(asking, deadline, &CancellationToken::new()).await.expect("the turn");
+        let (note, _) = noted(&mut reported).await;
+        cancel.cancel();
+        run.await.expect("it ends").expect_err("it was cancelled");
+
+        let (agent, turn) = (agent(), AgentTurn { holder: Some(note), attempt: 2, ..given });
+        let (id, body) = (turn.turn.to_string(), format!("{{\"lease\":\"{}\"}}", offer.lease));
+        let (events, mut reported) = RunEvents::channel();
+        let _run = tokio::spawn({
+            let agent = Arc::clone(&agent);
+            async move { agent.run(turn, events, CancellationToken::new()).await }
+        });
+        noted(&mut reported).await.1.send(Ok(())).expect("it waits");
+        let request =
+            Request::builder().header(header::AUTHORIZATION, format!("Bearer {TOKEN}")).body(body.into()).unwrap();
+        let renewed = tokio::spawn(renew(State(agent), Ok(Path(id)), request));
+        let (_, stored) = noted(&mut reported).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+
+        assert!(!renewed.is_finished());
+        stored.send(Ok(())).expect("it waits");
+        assert!(renewed.await.expect("it answers").is_ok());
     }
 
     #[tokio::test]
