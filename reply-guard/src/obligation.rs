@@ -192,7 +192,7 @@ impl Obligation {
             Event::Suspended(request) => self.suspend(request, &mut context),
             Event::SuspendedByRule(request) => self.suspended_by_rule(request, &mut context),
             Event::LeftSuspended => self.left_suspended(&mut context),
-            Event::TakenBack => self.taken_back(&mut context),
+            Event::TakenBack { agent, attempt } => self.taken_back(agent.as_deref(), attempt, &mut context),
             Event::RunResumed { agent, attempt } => self.run_resumed(agent.as_deref(), attempt, &context),
             Event::Decided => self.decided(&mut context),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),

@@ -79,7 +79,8 @@ fn events() -> impl Strategy<Value = Event> {
         2 => (option::of(Just("boss".to_owned())), 1..3_u32)
             .prop_map(|(agent, attempt)| Event::RunResumed { agent, attempt }),
         1 => Just(Event::LeftSuspended),
-        1 => Just(Event::TakenBack),
+        1 => (option::of(Just("boss".to_owned())), 1..3_u32)
+            .prop_map(|(agent, attempt)| Event::TakenBack { agent, attempt }),
         1 => texts()
             .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None, choices: None })),
         1 => Just(Event::Held),

@@ -351,12 +351,12 @@ impl Worker {
                     is_shown = false;
                     drafting.pause().await;
                 }
-                // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
-                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => break ended(&mut running),
                 why = self.until_left(&mut question), if question.is_some() => match why {
                     Left::GivenUp(request) => break RunResult::Returned(Ok(Outcome::Approval(request))),
-                    Left::TakenBack => drop(self.ledger.decide_until_stored(turn, Event::TakenBack, Trigger::Event).await),
+                    Left::TakenBack => self.take_back(turn, run, question.as_ref()).await,
                 },
+                // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
+                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => break ended(&mut running),
                 () = go_on.notified(), if question.is_some() => {
                     let waits = self.waits(question.as_ref());
                     heard_before = heard.load(Ordering::SeqCst);
@@ -414,7 +414,7 @@ impl Worker {
         let deadline = deadline.filter(|_| question.is_none());
         waited += self.waits(question.as_ref());
         // It was told only if it has waited until then.
-        let left = question.map(|it| it.request).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
+        let left = question.and_then(Question::left).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
         let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
         let title = title.map(|title| SessionChange::Title { session, title });
         let awaits_end = recorder.awaits_end.take();

@@ -17,10 +17,17 @@ pub(super) struct Question {
     pub(super) handoff: Option<String>,
     /// When it was asked, in the clock's uptime.
     pub(super) since: Duration,
-    /// Cancelled when the agent takes it back; `None` once that is stored.
+    /// Cancelled when the agent takes it back; `None` once that is noted.
     pub(super) taken_back: Option<CancellationToken>,
     /// When the runtime has stopped to wait for the answer.
     pub(super) given_up_at: Option<Timestamp>,
+}
+
+impl Question {
+    /// What a run leaves behind when it ends now, unless it took that back.
+    pub(super) fn left(self) -> Option<ApprovalRequest> {
+        self.taken_back.map(|_| self.request)
+    }
 }
 
 /// How a run leaves its question before that is decided.

@@ -73,12 +73,8 @@ impl Worker {
     /// Returns when a run leaves its question.
     pub(super) async fn until_left(&self, question: &mut Option<Question>) -> Left {
         let Some(Question { request, answer, taken_back, given_up_at, .. }) = question else { return pending().await };
-        let is_taken_back = async {
-            match taken_back {
-                Some(taken_back) => taken_back.cancelled().await,
-                None => pending().await,
-            }
-        };
+        // The run goes on without it, once there is a permit.
+        let Some(token) = taken_back else { return pending().await };
         let is_given_up = async {
             if given_up_at.is_none() {
                 answer.closed().await;
@@ -88,7 +84,7 @@ impl Worker {
         };
         tokio::select! {
             biased;
-            () = is_taken_back => {
+            () = token.cancelled() => {
                 *taken_back = None;
                 Left::TakenBack
             }
@@ -96,8 +92,15 @@ impl Worker {
         }
     }
 
+    /// Stores that a run does not need to know any more what it asked for.
+    pub(super) async fn take_back(&self, turn: &mut TurnRecord, run: &Run, question: Option<&Question>) {
+        let agent = question.and_then(|question| question.handoff.clone());
+        let taken_back = Event::TakenBack { agent, attempt: run.attempt };
+        self.ledger.decide_until_stored(turn, taken_back, Trigger::Event).await;
+    }
+
     /// Tells a run what became of the approval that it waits for, once it is stored that its time goes on. Returns what it asked for: it
-    /// may have stopped to wait.
+    /// may have stopped to wait. `None` if it took that back, or waits on.
     ///
     /// # Errors
     ///
@@ -136,12 +139,12 @@ impl Worker {
                     if stop.is_cancelled() || !turn.obligation.is_running() {
                         return Ok(None);
                     }
-                    let Some(Question { request, answer, .. }) = question.take() else { return Ok(None) };
+                    let Some(Question { request, answer, taken_back, .. }) = question.take() else { return Ok(None) };
                     let decided = asked.into_iter().rev().find(|approval| approval.request == request);
                     let told = decided.ok_or_else(|| "what became of it is not stored any more".to_owned());
                     // Fails if the runtime does not wait any longer.
                     let _ = answer.send(told);
-                    return Ok(Some(request));
+                    return Ok(taken_back.map(|_| request));
                 }
                 Err(error) => warn!(turn = %turn.id, %error, "cannot let a run go on after an approval, retrying"),
             }

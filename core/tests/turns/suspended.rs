@@ -233,6 +233,29 @@ async fn it_may_take_back_what_it_asked_for() {
     gateway.at_rest().await;
 }
 
+/// It stops to wait at once, and no permit is free: it goes on once there is one.
+#[tokio::test]
+async fn it_may_take_back_what_it_asked_for_and_not_wait() {
+    let mut setup = setup().slots(1).agent("main", |turn: &AgentTurn| match &*turn.text {
+        "pay" => Script::replies("never mind").taking_approval_back_unheard("pay the rent", secs(60)).taking(secs(30)),
+        text => Script::replies(text).taking(secs(40)),
+    });
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.accepts(says("grace", "hello")).await;
+    gateway.advance(secs(41)).await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(59)).await;
+    gateway.accepts(says("bob", "hi")).await;
+    gateway.advance(secs(20)).await;
+    assert_eq!(approvals(&gateway).await[0].state, ApprovalState::Dropped);
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["never mind"]);
+    assert_eq!(gateway.agent("main").runs().iter().filter(|run| run.turn.text == "pay").count(), 1);
+    gateway.at_rest().await;
+}
+
 /// It stops to wait in the moment of the decision: it was not told, and nobody is asked again.
 #[tokio::test]
 async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one() {

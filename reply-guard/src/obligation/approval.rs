@@ -109,12 +109,17 @@ impl Obligation {
     /// The run goes on: what is left of its time begins now.
     pub(super) fn run_resumed(&mut self, agent: Option<&str>, attempt: u32, context: &EventContext<'_>) {
         let Work::Resuming { since, hard_at } = self.work else { return };
-        if (agent, attempt) != (self.handoff(), self.runs.begun) {
+        if !self.is_run(agent, attempt) {
             return;
         }
         let hard_at = context.now + hard_at.since(since);
         self.work = Work::Running { hard_at };
         self.due_dates().for_each(|due| *due = hard_at);
+    }
+
+    /// Whether the latest run is this one.
+    fn is_run(&self, agent: Option<&str>, attempt: u32) -> bool {
+        (agent, attempt) == (self.handoff(), self.runs.begun)
     }
 
     pub(super) fn left_suspended(&mut self, context: &mut EventContext<'_>) {
@@ -130,8 +135,8 @@ impl Obligation {
     }
 
     /// The run waits for the decision no longer: the approval is [dropped](Self::drop_approval).
-    pub(super) fn taken_back(&mut self, context: &mut EventContext<'_>) {
-        if self.is_suspended() {
+    pub(super) fn taken_back(&mut self, agent: Option<&str>, attempt: u32, context: &mut EventContext<'_>) {
+        if self.is_suspended() && self.is_run(agent, attempt) {
             self.decided(context);
         }
     }

@@ -139,6 +139,36 @@ impl Obligation {
         }
     }
 
+    /// Whether the claim in flight asks the person a question that nobody needs to answer any more.
+    pub(super) fn asks_in_vain(&self) -> bool {
+        let is_next_asked = self.pending().is_some_and(Candidate::is_approval);
+        (self.decide_by().is_none() || is_next_asked) && self.in_flight().is_some_and(|claim| claim.asks)
+    }
+
+    /// A question that may have been seen is sent again, unless nobody needs to answer it before that.
+    pub(super) fn let_question_go(&mut self) {
+        let Some(claim) = self.in_flight_mut().filter(|claim| claim.asks) else { return };
+        claim.attempted = false;
+        self.deferral_lost(true);
+    }
+
+    /// Such a question was not sent, and is not sent again. An earlier attempt may have shown it, or a part of it.
+    pub(super) fn end_question(&mut self, context: &mut EventContext<'_>) {
+        let Some(claim) = self.in_flight_mut() else { return };
+        claim.attempted = false;
+        let (may_be_seen, is_begun, pending) = (claim.in_doubt, claim.partly, claim.pending.take());
+        if may_be_seen {
+            self.deferral_lost(true);
+        }
+        if is_begun {
+            self.deferral_cut_short();
+        }
+        self.take_back_note(context);
+        if let Some(pending) = pending {
+            self.proceed(pending, context);
+        }
+    }
+
     /// A deferral arrived after its turn was cancelled: its messages are unfinished.
     pub(super) fn cancelled_deferral_shown(&mut self, claim: u32, messages: Vec<String>, context: &EventContext<'_>) {
         if self.late.take_if(|late| *late == LateAnswerState::Deferral(claim)).is_some() {

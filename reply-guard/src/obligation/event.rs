@@ -25,9 +25,14 @@ pub enum Event {
     /// The run that was suspended has ended, and leaves what it asked for behind: the turn runs again once that is decided, or now if it
     /// was.
     LeftSuspended,
-    /// The run that is suspended takes back what it asked for: nobody needs to decide it, and the run goes on without. It changes nothing
-    /// if that was decided meanwhile.
-    TakenBack,
+    /// This run, which is suspended, takes back what it asked for: nobody needs to decide it, and the run goes on without. It changes
+    /// nothing if that was decided meanwhile, or another run has begun.
+    TakenBack {
+        /// The agent of its [`Effect::Run`](crate::Effect::Run).
+        agent: Option<String>,
+        /// The attempt of its [`Effect::Run`](crate::Effect::Run).
+        attempt: u32,
+    },
     /// Somebody decided what the turn waits for: see [`Obligation::decide_by`](crate::Obligation::decide_by). In any other
     /// state it changes nothing.
     Decided,

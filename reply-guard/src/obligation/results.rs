@@ -23,7 +23,11 @@ impl Obligation {
         let Some(claim) = self.numbered(claim) else { return };
         claim.partly = true;
         if claim.is_deferral() {
-            return self.deferral_begun(messages, context);
+            self.deferral_begun(messages, context);
+            if self.asks_in_vain() {
+                self.end_question(context);
+            }
+            return;
         }
         if self.say_given_up_at_once(context) {
             return;
@@ -34,6 +38,9 @@ impl Obligation {
     }
 
     pub(super) fn not_sent(&mut self, claim: u32, context: &mut EventContext<'_>) {
+        if self.numbered(claim).is_some() && self.asks_in_vain() {
+            return self.end_question(context);
+        }
         let Some(claim) = self.numbered(claim) else { return };
         // A claim whose earlier attempt is in doubt may have been seen, so it is not replaced. Two exceptions: a deferral
         // that may show twice must not delay a better end, and a cancelled claim is not sent again.
@@ -180,7 +187,11 @@ impl Obligation {
         if self.say_given_up_at_once(context) {
             return;
         }
+        if self.asks_in_vain() {
+            return self.end_question(context);
+        }
         if idempotent {
+            self.let_question_go();
             return context.emit(Effect::Resend { claim, labelled: false });
         }
         let hold = context.policy.on_unknown == OnUnknown::Hold;

@@ -86,7 +86,7 @@ impl Obligation {
 
     /// The run in flight was stopped by a clean shutdown.
     pub(super) fn interrupted(&mut self, context: &mut EventContext<'_>) {
-        if self.runs_in_time() {
+        if matches!(self.work, Work::Running { .. }) {
             self.uncount_run();
         }
         self.recovered(context);

@@ -284,6 +284,13 @@ fn where_a_run_asks_the_person() {
 
 /// G3.
 #[test]
+fn a_question_that_is_sent_although_nobody_needs_an_answer_is_found() {
+    let world = World { questions: true, mishaps: 0, ..suspending(world()) };
+    breaks("no question is asked in vain", Bug::SkipsWithdraw, world);
+}
+
+/// G3.
+#[test]
 fn a_question_in_whose_place_the_answer_comes_is_found() {
     let world = World { questions: true, mishaps: 0, ..suspending(world()) };
     breaks("a question stays in the chat", Bug::AsksForApproval, world);

@@ -26,6 +26,7 @@ pub(crate) fn all() -> Vec<Property<World>> {
         Property::always("nothing follows a cancelled answer", cancelled_is_cancelled),
         Property::always("a deferral of a cancelled turn is removed", cancelled_deferrals_are_removed),
         Property::always("a question stays in the chat", questions_stay),
+        Property::always("no question is asked in vain", no_question_is_asked_in_vain),
         Property::always("the wake time is never in the past", wakes_are_served),
         Property::always("nothing begins while the turn is held", nothing_begins_while_held),
         Property::always("merged turns end together", merged_turns_end_together),
@@ -118,6 +119,11 @@ fn cancelled_deferrals_are_removed(_: &World, moment: &Moment) -> bool {
 /// No signal takes the place of a question for whose answer a run waits.
 fn questions_stay(_: &World, moment: &Moment) -> bool {
     !moment.rows.iter().any(|row| row.replaces_question)
+}
+
+/// No question is sent, or sent again, for whose answer nothing waits any more.
+fn no_question_is_asked_in_vain(_: &World, moment: &Moment) -> bool {
+    moment.obligation.decide_by().is_some() || !moment.rows.iter().any(|row| row.asks && row.status == Status::Waiting)
 }
 
 /// A turn that the operator gives up ends without a word only if nothing was owed, or that was chosen.

@@ -436,7 +436,10 @@ impl Model for World {
                     next.run = Run::Suspended;
                 }
             }
-            Action::AgentTakesBack => self.decide(&mut next, Event::TakenBack),
+            Action::AgentTakesBack => {
+                let (agent, attempt) = next.latest.clone()?;
+                self.decide(&mut next, Event::TakenBack { agent, attempt });
+            }
             Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),
             Action::Resume | Action::ResumeEarlier => self.resume(&mut next, &action),
             Action::Decide => self.approve(&mut next),

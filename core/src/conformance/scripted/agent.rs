@@ -74,6 +74,8 @@ pub enum ScriptStep {
     AskApprovalUnheard(ApprovalRequest, Duration),
     /// Asks for an approval, takes it back after this time, and waits until it is told so.
     TakeBackApproval(ApprovalRequest, Duration),
+    /// The same, and does not wait.
+    TakeBackApprovalUnheard(ApprovalRequest, Duration),
     /// Stores this as its own id of the session.
     Remember(String),
     /// Stores this as who does the run outside of the process.
@@ -182,6 +184,12 @@ impl Script {
     #[must_use]
     pub fn taking_approval_back(self, action: &str, time: Duration) -> Self {
         self.doing(ScriptStep::TakeBackApproval(request(action, None), time))
+    }
+
+    /// The same, and goes on at once.
+    #[must_use]
+    pub fn taking_approval_back_unheard(self, action: &str, time: Duration) -> Self {
+        self.doing(ScriptStep::TakeBackApprovalUnheard(request(action, None), time))
     }
 
     /// Adds a step that asks the person this question, and waits for the answer.
@@ -631,6 +639,13 @@ impl ScriptedAgent {
                     let mut asked = std::pin::pin!(events.ask_approval(request));
                     std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_ready())).await;
                     self.clock.sleep(time).await;
+                }
+                ScriptStep::TakeBackApprovalUnheard(request, time) => {
+                    let taken_back = CancellationToken::new();
+                    tokio::select! {
+                        _ = events.ask_approval_unless(request, taken_back.clone()) => {}
+                        () = self.clock.sleep(time) => taken_back.cancel(),
+                    }
                 }
                 ScriptStep::TakeBackApproval(request, time) => {
                     let taken_back = CancellationToken::new();

@@ -13,6 +13,15 @@ fn resumed(attempt: u32) -> Event {
     Event::RunResumed { agent: None, attempt }
 }
 
+fn taken_back(attempt: u32) -> Event {
+    Event::TakenBack { agent: None, attempt }
+}
+
+fn ask_person() -> Event {
+    let choices = Choices { options: vec!["Red".to_owned(), "Blue".to_owned()], free_text: false, expires: None };
+    Event::Suspended(ApprovalRequest::question("Which?", choices))
+}
+
 /// The run asks ten seconds after it has begun, and the person is told.
 fn suspended() -> Turn {
     let mut turn = Turn::running();
@@ -46,14 +55,9 @@ fn its_deadline_stands_still() {
 /// A question to the person takes the place of the deferral, and stays in the chat: also as a part, and where it was a draft.
 #[test]
 fn no_answer_takes_the_place_of_a_question() {
-    let asks = || {
-        let options = vec!["Red".to_owned(), "Blue".to_owned()];
-        let choices = Choices { options, free_text: false, expires: None };
-        Event::Suspended(ApprovalRequest::question("Which?", choices))
-    };
     let until = WAIT;
     let mut turn = Turn::running();
-    let asked = turn.on(asks());
+    let asked = turn.on(ask_person());
     assert_eq!(asked, [format!("ask approval of Which? until {until}"), "send 1: ask Which? Red|Blue".to_owned()]);
     turn.on(Event::PartDelivered { claim: 1, messages: vec!["d1".to_owned()] });
     turn.on(Event::Delivered { claim: 1, messages: vec!["d1".to_owned(), "d2".to_owned()] });
@@ -65,7 +69,7 @@ fn no_answer_takes_the_place_of_a_question() {
     let mut drafting = Turn::running();
     drafting.on(Event::Draft { text: "I".to_owned() });
     drafting.on(Event::Delivered { claim: Draft::CLAIM, messages: vec!["m".to_owned()] });
-    assert_eq!(drafting.on(asks())[1], "send 1 for m: ask Which? Red|Blue");
+    assert_eq!(drafting.on(ask_person())[1], "send 1 for m: ask Which? Red|Blue");
     drafting.on(Event::Delivered { claim: 1, messages: vec!["m".to_owned()] });
     drafting.on(Event::Decided);
     drafting.on(resumed(1));
@@ -129,6 +133,21 @@ fn the_run_does_not_count_if_the_gateway_stops() {
     }
 }
 
+/// D13. It was told nothing of the decision.
+#[test]
+fn a_run_that_waits_for_its_permit_at_a_stop_is_left_out_once() {
+    let mut turn = Turn::running_with(Policy { max_runs: 2, ..policy() });
+    turn.on(Event::Recovered);
+    turn.on(Event::Begin);
+    turn.on(suspend("pay"));
+    turn.on(Event::Decided);
+    assert_eq!(turn.on(Event::Interrupted), ["run again"]);
+    assert_eq!(turn.on(Event::Begin), ["run 3"]);
+
+    turn.on(Event::Recovered);
+    assert_ne!(turn.on(Event::Begin), ["run 4"], "two have crashed");
+}
+
 #[test]
 fn it_may_leave_what_it_asked_for_behind() {
     let mut turn = suspended();
@@ -145,17 +164,56 @@ fn it_may_leave_what_it_asked_for_behind() {
 fn it_may_take_back_what_it_asked_for() {
     let mut turn = suspended();
     turn.now = 5000;
-    assert_eq!(turn.on(Event::TakenBack), ["run continues", "approval dropped"]);
+    assert_eq!(turn.on(taken_back(1)), ["run continues", "approval dropped"]);
     assert_eq!(turn.on(Event::Decided), no_effects(), "nobody needs to decide it");
     assert_eq!(turn.on(resumed(1)), no_effects());
     assert_eq!(turn.on(reply("paid")), ["send 2 for d1: paid"]);
 
     let mut decided = suspended();
     decided.on(Event::Decided);
-    assert_eq!(decided.on(Event::TakenBack), no_effects());
+    assert_eq!(decided.on(taken_back(1)), no_effects());
     let mut gone = suspended();
     gone.on(Event::Recovered);
-    assert_eq!(gone.on(Event::TakenBack), no_effects(), "it has no run");
+    assert_eq!(gone.on(taken_back(1)), no_effects(), "it has no run");
+    gone.on(Event::Decided);
+    gone.on(Event::Begin);
+    gone.on(suspend("pay"));
+    assert_eq!(gone.on(taken_back(1)), no_effects(), "another run asks");
+    assert_eq!(gone.on(taken_back(2)), ["withdraw 2", "run continues", "approval dropped"]);
+}
+
+/// J1.
+#[test]
+fn a_question_that_needs_no_answer_is_not_sent_again() {
+    let asked = || {
+        let mut turn = Turn::running();
+        turn.on(ask_person());
+        turn.on(Event::Attempted { claim: 1 });
+        assert_eq!(turn.on(taken_back(1)), ["run continues", "approval dropped"]);
+        turn
+    };
+    for idempotent in [true, false] {
+        let mut lost = asked();
+        assert_eq!(lost.on(Event::Lost { claim: 1, idempotent }), ["withdraw 1"]);
+        assert_eq!(lost.state(), "open");
+        lost.on(resumed(1));
+        assert_eq!(lost.on(reply("painted")), ["send 2: painted"]);
+    }
+    let mut resent = Turn::running();
+    resent.on(ask_person());
+    resent.on(Event::Attempted { claim: 1 });
+    resent.on(Event::Lost { claim: 1, idempotent: true });
+    assert_eq!(resent.on(taken_back(1)), ["withdraw 1", "run continues", "approval dropped"]);
+
+    let mut not_sent = asked();
+    assert_eq!(not_sent.on(Event::NotSent { claim: 1 }), ["withdraw 1"]);
+    not_sent.on(resumed(1));
+    assert_eq!(not_sent.on(reply("painted")), ["send 2: painted"]);
+
+    let mut begun = asked();
+    let part = Event::PartDelivered { claim: 1, messages: vec!["d1".to_owned()] };
+    assert_eq!(begun.on(part), ["withdraw 1"], "its rest is not sent");
+    assert_eq!((begun.state(), begun.obligation.unfinished_messages().count()), ("deferred", 0));
 }
 
 #[test]
