@@ -55,6 +55,13 @@ struct Question<'a> {
     told: Pin<Box<dyn Future<Output = Told> + Send + 'a>>,
 }
 
+impl Question<'_> {
+    /// Whether the agent waits for it still. If not, it works on while its run is let go on.
+    fn waits(&self) -> bool {
+        !self.taken_back.is_cancelled()
+    }
+}
+
 /// What became of a question.
 enum Told {
     Decision(Vec<PermissionOption>, Result<AgentApproval, String>),
@@ -110,7 +117,7 @@ impl<'a> Run<'a> {
         let mut question = None;
         let ended = self.work(&mut prompt, session, owner, &mut question).await;
         match (ended, question) {
-            (Err(error), Some(question)) => {
+            (Err(error), Some(question)) if question.waits() => {
                 let (agent, why) = (self.agent, error.summary());
                 debug!(agent, turn_id = %self.turn.turn, why, "a prompt waits no longer for a decision");
                 Ok(Followed::NeedsApproval(question.request))
@@ -138,17 +145,22 @@ impl<'a> Run<'a> {
                     Wanted::Elicitation(id, request) => self.elicit(prompt, id, request),
                 };
             }
-            prompt.suspend(question.is_some());
+            let waits = question.as_ref().is_some_and(Question::waits);
+            prompt.suspend(waits);
             let event = match question {
                 None => timeout(patience, prompt.next())
                     .await
                     .map_err(|_| AgentError::Stalled(format!("nothing came for {patience:?} (`idle_timeout`)")))?,
-                Some(waits) => tokio::select! {
+                Some(asked) => tokio::select! {
                     biased;
-                    told = &mut waits.told => {
-                        let (id, request) = (waits.id.clone(), &waits.request);
+                    told = &mut asked.told => {
+                        let (id, request) = (asked.id.clone(), &asked.request);
                         *question = match told {
-                            _ if waits.taken_back.is_cancelled() => None,
+                            Told::Decision(_, decision) if !waits => {
+                                self.permissions.note(decision.ok());
+                                None
+                            }
+                            Told::Answer(..) if !waits => None,
                             Told::Decision(options, decision) => {
                                 let option = self.option(decision, request, &options);
                                 prompt.permit(&id, option.as_deref());
@@ -161,10 +173,11 @@ impl<'a> Run<'a> {
                         };
                         continue;
                     }
-                    () = owner.is_wanted() => {
+                    // It may not wait any more.
+                    event = prompt.next() => event,
+                    () = owner.is_wanted(), if waits => {
                         return Err(AgentError::Failed("its session is used otherwise".to_owned()));
                     }
-                    event = prompt.next() => event,
                 },
             };
             match event {

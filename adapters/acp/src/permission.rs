@@ -4,7 +4,7 @@
 //! "always", because that would also hold for other people's turns.
 
 use rejoinder_agents::asking::{Decisions, allows};
-use rejoinder_core::{AgentApproval, ApprovalRequest};
+use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -52,6 +52,15 @@ impl Permissions {
         }
         self.decisions.add(decision);
         rejected(options)
+    }
+
+    /// Notes what was decided of a request that the agent took back meanwhile: a no holds all the same.
+    pub(crate) fn note(&mut self, decision: Option<AgentApproval>) {
+        if let Some(decision) =
+            decision.filter(|decision| !allows(decision) && decision.state != ApprovalState::Dropped)
+        {
+            self.decisions.add(decision);
+        }
     }
 }
 
@@ -115,7 +124,7 @@ fn request(action: String, call: &ToolCall) -> ApprovalRequest {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{ApprovalState, as_stored};
+    use rejoinder_core::as_stored;
     use rstest::rstest;
 
     use super::*;
@@ -180,6 +189,20 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert!(matches!(permissions.decide(&call("rm b"), &options(&ALL)), Decision::Ask(_)));
+    }
+
+    #[rstest]
+    #[case::approved(ApprovalState::Approved, None)]
+    #[case::declined(ApprovalState::Declined, Some("id-reject_once"))]
+    #[case::dropped(ApprovalState::Dropped, None)]
+    fn of_what_was_taken_back_only_a_no_holds(#[case] state: ApprovalState, #[case] next: Option<&str>) {
+        let mut permissions = Permissions::new(&[], true);
+
+        permissions.note(Some(approval(&call("rm a"), state)));
+
+        let decision = permissions.decide(&call("rm a"), &options(&ALL));
+        let option = if let Decision::Choose(option) = decision { option } else { None };
+        assert_eq!(option.as_deref(), next);
     }
 
     #[test]

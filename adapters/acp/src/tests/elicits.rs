@@ -168,6 +168,23 @@ async fn a_request_that_the_agent_takes_back_is_over(#[case] asks: Act) {
     assert_eq!(all.len(), 2);
 }
 
+/// Nothing is decided that would let the turn run again.
+#[tokio::test]
+async fn an_agent_that_takes_its_request_back_and_fails_has_failed() {
+    let is_asked = CancellationToken::new();
+    let acts = vec![
+        Act::AsksInPassing("rm a"),
+        Act::TakesBack(is_asked.clone(), 0),
+        Act::Refuses(-32_603, "no memory is left"),
+    ];
+    let double = Double::new(move |_| acts.clone());
+
+    let (outcome, _) = run_approving(&double.runtime(), "rm b", &is_asked).await;
+
+    let error = outcome.expect_err("it has failed").to_string();
+    assert!(error.contains("no memory is left"), "{error}");
+}
+
 /// One that is asked, one that waits for it and is never asked, and one that was answered before.
 #[tokio::test]
 async fn each_request_that_the_agent_takes_back_is_answered_once() {

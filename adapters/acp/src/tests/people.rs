@@ -9,7 +9,7 @@ use rejoinder_core::{
 use tokio::{
     sync::{Notify, oneshot},
     task::JoinHandle,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +68,8 @@ async fn leave_open(request: ApprovalRequest, taken_back: CancellationToken, mut
     tokio::select! {
         () = answer.closed() => {}
         () = taken_back.cancelled() => {
+            // The run goes on once it has a permit.
+            sleep(Duration::from_millis(50)).await;
             let dropped = AgentApproval { by: None, ..decision(&request, ApprovalState::Dropped) };
             let _ = answer.send(Ok(dropped));
         }
