@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use rejoinder_config::{AlertTarget, Alerts};
 use rejoinder_core::{
     SharedClock, Timestamp,
-    store::{LogFilter, LogSeq, LogStore, NewLogEntry, Transition, Transitions},
+    store::{LogEntry, LogFilter, LogSeq, LogStore, NewLogEntry, Transition, Transitions},
 };
 use serde::Serialize;
 use standardwebhooks::Webhook;
@@ -45,7 +45,7 @@ const TIME_TO_RUN: Duration = Duration::from_hours(1);
 /// How long a test may take: somebody waits for it.
 const TEST_WITHIN: Duration = Duration::from_secs(10);
 
-/// The pause after an alert that nobody got.
+/// The pause after an alert that nobody got, or that could not be logged.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 pub(crate) struct Alerter {
@@ -101,16 +101,19 @@ impl Alerter {
         Self { settings, sources, sender, board: Mutex::new(seen) }
     }
 
-    /// Looks, and tells, until `ends` is cancelled.
-    pub(super) async fn run(self: Arc<Self>, ends: CancellationToken) {
-        self.remember().await;
+    /// Looks, and tells, until `ends` is cancelled. `unlogged`: what was told, and could not be logged yet. Returns what is so at the end.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        ends: CancellationToken,
+        mut unlogged: Vec<NewLogEntry>,
+    ) -> Vec<NewLogEntry> {
+        self.remember(&unlogged).await;
         let started_at = self.sources.clock.now();
         let logged = self.sources.log.logged();
         let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.sources.clock.now());
         let mut not_before = self.sources.clock.now();
-        // What was told, and could not be logged yet.
-        let mut unlogged = Vec::new();
+        let mut log_not_before = self.sources.clock.now();
         while ends.run_until_cancelled(self.sources.clock.sleep(LOOK)).await.is_some() {
             let (now, last) = (self.sources.clock.now(), *logged.borrow());
             if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
@@ -130,30 +133,41 @@ impl Alerter {
                 });
                 board.news(now, &self.rules(now))
             };
+            let mut is_new = false;
             if let Some(news) = news.filter(|_| now >= not_before) {
                 if self.tell(&news).await {
                     self.board.lock().await.told(now, &news);
                     unlogged.extend(news.log(now));
-                    self.log(&mut unlogged).await;
+                    is_new = true;
                 } else {
                     not_before = now + TRY_AGAIN;
                 }
             }
-            if !unlogged.is_empty() && self.sources.log.trouble().is_none() {
-                self.log(&mut unlogged).await;
+            // A nearly full disk may have room for what was told.
+            let may_log = is_new || self.sources.log.trouble().is_none() && now >= log_not_before;
+            if may_log && !unlogged.is_empty() && !self.log(&mut unlogged).await {
+                log_not_before = now + TRY_AGAIN;
             }
             if next_digest.is_some_and(|at| at <= now) {
                 next_digest = self.next_digest(now);
                 self.send_digest(now).await;
             }
         }
+        unlogged
     }
 
-    /// Logs what was told. What cannot be logged stays, for a later try.
-    async fn log(&self, told: &mut Vec<NewLogEntry>) {
-        match self.sources.transitions.commit(Transition { log: told.clone(), ..Transition::default() }).await {
-            Ok(_) => told.clear(),
-            Err(error) => warn!(%error, "an alert cannot be logged yet: after a restart it would be told again"),
+    /// Logs what was told. What cannot be logged stays, for a later try. Returns whether it is logged.
+    async fn log(&self, told: &mut Vec<NewLogEntry>) -> bool {
+        let transition = Transition { log: told.clone(), ..Transition::default() };
+        match self.sources.transitions.commit(transition).await {
+            Ok(_) => {
+                told.clear();
+                true
+            }
+            Err(error) => {
+                warn!(%error, "an alert cannot be logged yet: after a restart it would be told again");
+                false
+            }
         }
     }
 
@@ -175,14 +189,15 @@ impl Alerter {
         }
     }
 
-    /// Reads the alerts of an earlier process.
-    async fn remember(&self) {
+    /// Reads the alerts of an earlier process or alerter, of which these are not in the log.
+    async fn remember(&self, unlogged: &[NewLogEntry]) {
         let ((limit, within), last) = (REMEMBERED, *self.sources.log.logged().borrow());
         let topics = vec!["alert.*".to_owned()];
         let filter = LogFilter { topics, after: last - within, newest_first: true, limit, ..LogFilter::default() };
         match self.sources.log.log(&filter).await {
             Ok(mut entries) => {
                 entries.reverse();
+                entries.extend(unlogged.iter().map(stored));
                 *self.board.lock().await = Board::of_log(&entries);
             }
             Err(error) => warn!(%error, "cannot read which alerts were sent: some may be sent again"),
@@ -280,4 +295,11 @@ impl Alerter {
             Err(error) => warn!(%error, "the digest cannot be made"),
         }
     }
+}
+
+/// An entry as it will be in the log.
+fn stored(entry: &NewLogEntry) -> LogEntry {
+    let NewLogEntry { at, subject, event } = entry.clone();
+    let (topic, data) = (event.topic().into_owned(), serde_json::to_value(&event).unwrap_or_default());
+    LogEntry { seq: 0, at, topic, subject, data }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use rejoinder_core::store::NewLogEntry;
 use tokio::{sync::Mutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +26,11 @@ struct Current {
     alerter: Option<Arc<Alerter>>,
     ends: CancellationToken,
     /// The task of the last alerter, which begins when the one before has ended.
-    task: Option<JoinHandle<Option<()>>>,
+    task: Option<Task>,
 }
+
+/// Returns what the alerter has told and could not log; `None` at the stop.
+type Task = JoinHandle<Option<Vec<NewLogEntry>>>;
 
 impl LiveAlerts {
     pub(crate) fn start(means: Option<Means>, sources: Sources, stop: CancellationToken) -> Arc<Self> {
@@ -58,16 +62,17 @@ impl LiveAlerts {
     }
 
     /// Begins an alerter when the task `before` has ended. Until then it knows what was `seen`.
-    fn begin(&self, means: Means, seen: Board, before: Option<JoinHandle<Option<()>>>) -> Current {
+    fn begin(&self, means: Means, seen: Board, before: Option<Task>) -> Current {
         let alerter = Arc::new(Alerter::new(means, seen, self.sources.clone()));
         let ends = CancellationToken::new();
-        let run = Arc::clone(&alerter).run(ends.clone());
+        let (runs, until) = (Arc::clone(&alerter), ends.clone());
         let run = async move {
-            if let Some(before) = before {
+            let unlogged = match before {
                 // If it panicked, it has ended as well.
-                let _ = before.await;
-            }
-            run.await;
+                Some(before) => before.await.ok().flatten().unwrap_or_default(),
+                None => Vec::new(),
+            };
+            runs.run(until, unlogged).await
         };
         let task = tokio::spawn(self.stop.clone().run_until_cancelled_owned(run));
         Current { alerter: Some(alerter), ends, task: Some(task) }

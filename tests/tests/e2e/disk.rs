@@ -1,7 +1,7 @@
 //! The disk is full, or the database file is gone: new turns are refused, `/readyz` tells, accepted turns are kept, and the
 //! gateway recovers without a restart.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use rejoinder_tests::{Gate, Gateway, Pager, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
@@ -77,15 +77,22 @@ async fn a_nearly_full_disk_that_refuses_a_caller_is_told_at_once() {
     assert_eq!(told, (1, 1), "{}", gateway.log());
 }
 
-/// The alert cannot be logged before there is room; the log is what the next process knows.
+/// The alert cannot be logged before there is room; the log is what the next process knows. Other alerts may be wanted meanwhile.
+#[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn an_alert_about_a_full_disk_is_known_to_the_next_process() {
+async fn an_alert_about_a_full_disk_is_known_to_the_next_process(#[values(false, true)] is_reloaded: bool) {
     let (agent, pager) = (ScriptedAgent::replying("done").await, Pager::new());
     let alerts = format!("[alerts]\nto = [\"{}\"]\nafter = \"1s\"\n", pager.path().display());
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).config(&alerts).start().await;
     gateway.fill_disk();
     Reply::of(gateway.hook("test", TOKEN).message("too much")).await;
     eventually("somebody is told", async || pager.told("store").pop()).await;
+    if is_reloaded {
+        gateway.reconfigure(|text| text.replace("after = \"1s\"", "after = \"2s\""));
+        gateway.hang_up();
+        // The log cannot be written either.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
     gateway.free_disk();
     let logged = Events::follow(&gateway, "?topic=alert.raised", Some(0)).await.read(1).await;
     gateway.kill();
