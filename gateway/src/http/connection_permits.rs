@@ -145,7 +145,10 @@ impl ConnectionPermits {
     pub(super) fn take(self: &Arc<Self>, peer: Option<Peer>) -> Option<ConnectionPermit> {
         let (peer, mut occupancy) = (peer.map(Peer::network), self.occupancy());
         if let Some(full) = occupancy.full_limit(self.bounds, peer) {
-            occupancy.make_room(full, peer)?;
+            let is_in_room = occupancy.make_room(full, peer).is_some();
+            // Requests that waited count again, above the share of their address: it keeps one connection more, which then is idle.
+            let has_room = full == FullLimit::Peer && occupancy.all.connections < self.bounds.all.connections;
+            (is_in_room || has_room).then_some(())?;
         }
         occupancy.opened_count += 1;
         let (id, evicted) = (occupancy.opened_count, CancellationToken::new());
@@ -206,8 +209,8 @@ impl Occupancy {
         }
     }
 
-    /// Closes an idle connection for one of `peer`, whose permit is free at once. `None` if there is no idle one, which does not
-    /// happen: requests do not take all permits.
+    /// Closes an idle connection for one of `peer`, whose permit is free at once. `None` if there is no idle one: requests do not take
+    /// all permits, but those of one address may have waited.
     fn make_room(&mut self, full: FullLimit, peer: Option<IpAddr>) -> Option<()> {
         let those = self.connections.iter().filter(|(_, connection)| full == FullLimit::All || connection.peer == peer);
         let idle = those.filter_map(|(id, connection)| {
@@ -472,6 +475,29 @@ mod tests {
         let occupancy = permits.occupancy();
         assert!(occupancy.connections.is_empty() && occupancy.peers.is_empty());
         assert_eq!((occupancy.all.connections, occupancy.all.requests, occupancy.waiting), (0, 0, 0));
+    }
+
+    #[test]
+    fn an_address_whose_requests_have_waited_may_connect() {
+        let permits = ConnectionPermits::new(Bounds::new(64, None));
+        let (mut busy, mut left) = (Vec::new(), Vec::new());
+        while let Some(permit) = permits.take(Some(peer(1))).map(Arc::new)
+            && let Some(request) = permit.begin_request(peer(1))
+        {
+            left.push(request.place().unwrap().leave());
+            busy.push((permit, request));
+        }
+        assert_eq!(busy.len(), 7 + 14);
+
+        drop(left);
+
+        // One after the other: each is closed for the next.
+        for _ in 0..2 {
+            let next = connections(&permits, peer(1), 3);
+            assert_eq!(evicted(&next), [0, 1]);
+            assert!(next[2].begin_request(peer(1)).is_none(), "it has more requests than its share");
+        }
+        assert!(busy.iter().all(|(permit, _)| !permit.evicted.is_cancelled()));
     }
 
     #[test]
