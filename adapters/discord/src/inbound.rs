@@ -33,6 +33,9 @@ const PRIVATE: &str = "private:";
 /// The prefix of an interaction's id that takes the place of a message's id.
 const INTERACTION: &str = "interaction:";
 
+/// The event of a reaction that is added.
+const REACTION_ADDED: &str = "MESSAGE_REACTION_ADD";
+
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
@@ -96,7 +99,7 @@ impl Reader<'_> {
             "MESSAGE_CREATE" => self.message(&serde_json::from_str(data)?, false),
             "MESSAGE_UPDATE" => self.message(&serde_json::from_str(data)?, true),
             "INTERACTION_CREATE" => self.interaction(serde_json::from_str(data)?),
-            "MESSAGE_REACTION_ADD" => self.reaction(&serde_json::from_str(data)?, seq, true),
+            REACTION_ADDED => self.reaction(&serde_json::from_str(data)?, seq, true),
             "MESSAGE_REACTION_REMOVE" => self.reaction(&serde_json::from_str(data)?, seq, false),
             "MESSAGE_REACTION_REMOVE_ALL" | "MESSAGE_REACTION_REMOVE_EMOJI" => {
                 Some(self.removed_reactions(&serde_json::from_str(data)?, seq))

@@ -3,9 +3,9 @@
 mod backfill;
 mod missed;
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
-use rejoinder_core::{Accepted, Backoff, ChatKind, EventKind, InboundEvent};
+use rejoinder_core::{Accepted, Backoff, ChatKind, EventKind, InboundEvent, store::SentText};
 use rejoinder_kit::{Receiver, ShuttingDown};
 use tokio::sync::mpsc;
 
@@ -24,6 +24,9 @@ use crate::{
 };
 
 const BATCH: usize = 100;
+
+/// How many messages of others are remembered, to which somebody reacts.
+const OF_OTHERS: usize = 256;
 
 /// How often an unknown channel is requested before it is treated as not being a thread.
 const MAX_FETCHES: u32 = 4;
@@ -83,6 +86,8 @@ pub(crate) struct EventStorer<'a> {
     pub(crate) stored: Arc<StoredSeq>,
     backfill: Backfill<'a>,
     waiting: Vec<ReadEvent>,
+    /// The latest messages of others that were looked up among ours.
+    of_others: VecDeque<Snowflake>,
 }
 
 impl<'a> EventStorer<'a> {
@@ -94,8 +99,8 @@ impl<'a> EventStorer<'a> {
         known_chats: KnownChats,
         stored: Arc<StoredSeq>,
     ) -> Self {
-        let (backfill, waiting) = (Backfill::new(discord), Vec::new());
-        Self { discord, receiver, me, position, known_chats, stored, backfill, waiting }
+        let (backfill, waiting, of_others) = (Backfill::new(discord), Vec::new(), VecDeque::new());
+        Self { discord, receiver, me, position, known_chats, stored, backfill, waiting, of_others }
     }
 
     /// Stores the events of the queue, until the run ends or the queue is closed.
@@ -136,10 +141,11 @@ impl<'a> EventStorer<'a> {
                 }
             }
             "INTERACTION_CREATE" => self.wait_until_stored(dispatch).await?,
-            "MESSAGE_REACTION_ADD"
-            | "MESSAGE_REACTION_REMOVE"
-            | "MESSAGE_REACTION_REMOVE_ALL"
-            | "MESSAGE_REACTION_REMOVE_EMOJI" => self.read_event(&dispatch),
+            "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => {
+                self.recall(&dispatch).await?;
+                self.read_event(&dispatch);
+            }
+            "MESSAGE_REACTION_REMOVE_ALL" | "MESSAGE_REACTION_REMOVE_EMOJI" => self.read_event(&dispatch),
             _ => {
                 self.update_directory(&dispatch);
                 self.position.mark_handled(&dispatch);
@@ -161,6 +167,25 @@ impl<'a> EventStorer<'a> {
         if let Some(stored) = dispatch.stored {
             self.receiver.until_shutdown(stored).await?.map_err(|_| ShuttingDown)?;
             self.position.mark_handled_to(&dispatch.session, dispatch.seq);
+        }
+        Ok(())
+    }
+
+    /// Recalls the message of a reaction, if we sent it before the start. Nothing is looked up for those who may not talk to the agent.
+    async fn recall(&mut self, Dispatch { kind, data, seq, .. }: &Dispatch) -> Result<(), ShuttingDown> {
+        let Some((event, id)) = self.reader().unknown_reaction(kind, data, *seq) else { return Ok(()) };
+        if self.of_others.contains(&id) {
+            return Ok(());
+        }
+        let InboundEvent { conversation, sender, chat, .. } = &event;
+        if !self.receiver.intake.lets_in(&sender.id, sender.username.as_deref(), *chat, conversation) {
+            return Ok(());
+        }
+        if let Some(SentText { thread, text }) = self.receiver.sent_text(&conversation.chat, &id.to_string()).await? {
+            self.discord.sent.note(id, &text, thread);
+        } else {
+            self.of_others.truncate(OF_OTHERS - 1);
+            self.of_others.push_front(id);
         }
         Ok(())
     }

@@ -120,6 +120,31 @@ async fn a_reaction_to_an_answer_owes_nothing() {
     }
 }
 
+/// Discord does not say whose message it was, and the gateway has been started again since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_reaction_that_is_removed_after_a_restart_is_not_told() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let mut gateway = between(&server, &agent).start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let chat = ada.direct().await;
+    ada.dm("hello").await;
+    let answer = hears(&server, &chat, "Hello.").await;
+    gateway.until_settled().await;
+    ada.reacts(&answer, "👍").await;
+    bob.dm("hello").await;
+    hears(&server, &bob.direct().await, "Hello.").await;
+    gateway.until_settled().await;
+    gateway.kill();
+    gateway.restart().await;
+
+    ada.removes_reaction(&answer, "👍").await;
+    ada.dm("and now?").await;
+    agent.until_called(3).await;
+
+    gateway.until_settled().await;
+    assert!(agent.calls()[2].last_answer()["reactions"].is_null(), "{:?}", agent.calls()[2].last_answer());
+}
+
 /// A server that invites the bot at run time is answered from then on; being removed from one causes no trouble.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn servers_come_and_go() {

@@ -2,15 +2,36 @@
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind};
 
-use super::{ReadEvent, Reader};
-use crate::payload::{Emoji, Reaction, RemovedReactions};
+use super::{REACTION_ADDED, ReadEvent, Reader};
+use crate::{
+    payload::{Emoji, Reaction, RemovedReactions},
+    snowflake::Snowflake,
+};
 
 impl Reader<'_> {
     pub(super) fn reaction(&self, reaction: &Reaction, seq: u64, is_added: bool) -> Option<ReadEvent> {
         let us = self.me.user;
-        if reaction.user_id == us {
-            return None;
-        }
+        let event = self.reacts(reaction, seq, is_added);
+        let is_ours = event.quoted.is_some() || reaction.message_author_id == Some(us);
+        (is_ours && reaction.user_id != us).then_some(ReadEvent {
+            event,
+            message: None,
+            interaction: None,
+            is_hidden: false,
+        })
+    }
+
+    /// A reaction to a message that is not known, and may be one of ours from before the start. Discord says whose it is only when a
+    /// reaction is added: <https://discord.com/developers/docs/events/gateway-events#message-reaction-remove>.
+    pub(crate) fn unknown_reaction(&self, kind: &str, data: &str, seq: u64) -> Option<(InboundEvent, Snowflake)> {
+        let reaction: Reaction = serde_json::from_str(data).ok()?;
+        let us = self.me.user;
+        let may_be_ours = reaction.message_author_id.is_none_or(|author| author == us) && reaction.user_id != us;
+        let is_unknown = may_be_ours && self.sent.get(&reaction.message_id).is_none();
+        is_unknown.then(|| (self.reacts(&reaction, seq, kind == REACTION_ADDED), reaction.message_id))
+    }
+
+    fn reacts(&self, reaction: &Reaction, seq: u64, is_added: bool) -> InboundEvent {
         let user = reaction.member.as_ref().and_then(|member| member.user.as_ref());
         let sender = match user {
             Some(user) => self.sender(user, reaction.member.as_ref(), None),
@@ -20,24 +41,19 @@ impl Reader<'_> {
         let info = self.directory.channel(reaction.channel_id);
         let chat = if reaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
         let quoted = self.sent.get(&reaction.message_id);
-        if quoted.is_none() && reaction.message_author_id != Some(us) {
-            // The reaction is not to a message of ours.
-            return None;
-        }
         let emoji = named(&reaction.emoji);
         let what = if is_added { "added" } else { "removed" };
         let (channel, message) = (reaction.channel_id, reaction.message_id.to_string());
         // Discord gives a reaction no id. If it is added, removed and added again, only the event's number differs.
         let external_id = format!("reaction:{channel}:{message}:{}:{emoji}:{what}:{seq}", sender.id);
         let (emoji, removed) = if is_added { (emoji, None) } else { (String::new(), Some(emoji)) };
-        let event = InboundEvent {
+        InboundEvent {
             kind: EventKind::Reaction { message: message.clone(), emoji, removed },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
             quoted: quoted.map(|message| Quote::of_ours(&message.text)),
             ..self.event(self.conversation(channel, info.as_ref()), chat, external_id, sender)
-        };
-        Some(ReadEvent { event, message: None, interaction: None, is_hidden: false })
+        }
     }
 
     /// Also of a message that is not known as ours: the core finds the answer in it.
