@@ -51,21 +51,19 @@ fn clean_names(event: &mut InboundEvent) {
 }
 
 fn clean_emoji(event: &mut InboundEvent) {
-    let (emoji, removed) = match &mut event.kind {
-        EventKind::Reaction { emoji, removed, .. } => (emoji, removed),
-        EventKind::ReactionsRemoved { emoji: Some(emoji), .. } => {
-            // As it was kept. Nothing is kept that shows nothing.
+    match &mut event.kind {
+        EventKind::Reaction { emoji, removed, .. } => {
+            let is_removal = emoji.is_empty();
             *emoji = clean(emoji, MAX_EMOJI);
-            return;
+            clean_to(removed, MAX_EMOJI);
+            // Nothing of it can be seen.
+            if emoji.is_empty() && !is_removal {
+                event.kind = EventKind::Other;
+            }
         }
-        _ => return,
-    };
-    let is_removal = emoji.is_empty();
-    *emoji = clean(emoji, MAX_EMOJI);
-    clean_to(removed, MAX_EMOJI);
-    // Nothing of it can be seen.
-    if emoji.is_empty() && !is_removal {
-        event.kind = EventKind::Other;
+        // As it was kept. Nothing is kept that shows nothing.
+        EventKind::ReactionsRemoved { emoji: Some(emoji), .. } => *emoji = clean(emoji, MAX_EMOJI),
+        _ => {}
     }
 }
 

@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    agent_sessions, approvals, channels, files, lines, log, log_lines, people, pick, questions,
+    agent_sessions, approvals, channels, files, lines, log, log_lines, people, questions,
     rows::{self, Transaction, insert_into, json, name},
     runs, schedules, sessions, tokens, versions,
 };
@@ -97,7 +97,7 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         questions::close_pointless(transaction, question)?;
     }
     for question in &transition.questions {
-        pick::ask(transaction, question)?;
+        questions::ask(transaction, question)?;
     }
     for change in &transition.delivery_changes {
         change_delivery(transaction, change)?;

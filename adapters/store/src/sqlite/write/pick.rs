@@ -1,9 +1,9 @@
-//! Questions, the first pick, and the end of the time for it.
+//! The first pick from a question, and the end of the time for it.
 
 use rejoinder_core::{
-    ConversationId, Language, StoreError, Timestamp, TurnId,
+    ConversationId, StoreError, Timestamp, TurnId,
     store::{
-        AskedQuestion, LogEvent, NewEvent, NewLogEntry, Stored, Subject,
+        LogEvent, NewEvent, NewLogEntry, Stored, Subject,
         rules::{self, ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState},
     },
 };
@@ -13,35 +13,8 @@ use uuid::Uuid;
 use super::{
     insert, log,
     questions::CLOSE,
-    rows::{self, Transaction, insert_into, json},
+    rows::{self, Transaction},
 };
-
-/// Inserts a question, in place of an earlier one of its turn.
-pub(super) fn ask(transaction: &Transaction<'_>, question: &AskedQuestion) -> Result<(), StoreError> {
-    insert_into!(
-        transaction,
-        questions {
-            turn_id: question.turn.as_uuid(),
-            claim: question.claim,
-            conversation_id: question.conversation.as_uuid(),
-            channel: question.address.channel.as_str(),
-            chooser: question.chooser,
-            text: question.text,
-            choices: json(&question.choices),
-            free_text: question.free_text,
-            asked_at: question.asked_at.as_millis(),
-            expires_at: question.expires_at.map(Timestamp::as_millis),
-            language: question.language.as_ref().map(Language::as_str),
-            state: "open",
-        },
-        "on conflict (turn_id) do update set
-            claim = excluded.claim, conversation_id = excluded.conversation_id, channel = excluded.channel,
-            chooser = excluded.chooser, text = excluded.text, choices = excluded.choices,
-            free_text = excluded.free_text, asked_at = excluded.asked_at, expires_at = excluded.expires_at,
-            language = excluded.language, state = excluded.state, picked = null"
-    )
-    .map(drop)
-}
 
 pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent, question: TurnId) -> Result<Stored, StoreError> {
     let (conversation, picked) = rows::one(transaction, SELECT_PICKED, [question.as_uuid()], picked)?.unzip();
