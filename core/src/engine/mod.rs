@@ -4,6 +4,7 @@ mod start;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use futures_util::future::BoxFuture;
 use rejoinder_guard::Timestamp;
 
 use crate::{
@@ -90,9 +91,9 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read or written.
-    pub async fn start(parts: Parts) -> Result<Self, StoreError> {
-        // On the heap: it is large.
-        Box::pin(Self::start_all(parts)).await
+    pub fn start(parts: Parts) -> BoxFuture<'static, Result<Self, StoreError>> {
+        // As a trait object: the compiler generates the code of all loops in this crate, and not again in each that starts them.
+        Box::pin(Self::start_all(parts))
     }
 
     /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows.
