@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
                         };
                         continue;
                     }
-                    // It may not wait any more.
+                    // Before the session is given away: the agent may have taken its request back.
                     event = prompt.next() => event,
                     () = owner.is_wanted(), if waits => {
                         return Err(AgentError::Failed("its session is used otherwise".to_owned()));

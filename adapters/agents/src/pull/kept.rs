@@ -26,7 +26,8 @@ pub(super) fn of(agent: &str, turn: &AgentTurn) -> Option<KeptLease> {
     (is_asked && !note.is_silent).then_some(note.kept)
 }
 
-/// Stores the lease of a run, before its worker gets the turn. Returns whether there is nothing left to store. Not of one whose worker calls tools: their calls are in this process.
+/// Stores the lease of a run, before its worker gets the turn. Not of a run whose worker calls tools: their calls are in this process.
+/// Returns false if the lease could not be stored.
 pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, is_silent: bool, events: &RunEvents) -> bool {
     if turn.tools.is_some() {
         return true;
