@@ -50,7 +50,7 @@ impl LogLine {
 
     /// Whether it is news also after an equal one was acknowledged.
     pub fn is_always_news(&self) -> bool {
-        self.level == LineLevel::Error && self.message == "a panic"
+        self.level == LineLevel::Error && ALWAYS_NEWS.contains(&self.message.as_str())
     }
 
     /// Why, without what differs from one to the next: numbers, except the codes of HTTP, and ids.
@@ -72,6 +72,15 @@ impl LogLine {
         words.chars().take(MOST_CAUSE).collect()
     }
 }
+
+/// An agent has reached [`Budget::MOST`](super::Budget::MOST) of its day. Another day is news.
+pub(crate) const BUDGET_SOON: &str = "an agent has used most of its budget of the day";
+
+/// An agent has nothing left of its day.
+pub(crate) const BUDGET_USED: &str = "an agent has used its budget of the day: it begins no run before the next";
+
+/// Errors that are news each time.
+const ALWAYS_NEWS: [&str; 3] = ["a panic", BUDGET_SOON, BUDGET_USED];
 
 /// The fields that say why.
 const CAUSES: [&str; 5] = ["error", "reason", "problem", "what", "location"];

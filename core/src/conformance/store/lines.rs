@@ -13,7 +13,7 @@ use crate::{
     model::{
         conversation::ChannelId,
         ids::TurnId,
-        line::{ErrorFilter, ErrorMark, ErrorRecord, LineLevel, LogLine, LogLineFilter, LogLineRecord},
+        line::{BUDGET_SOON, ErrorFilter, ErrorMark, ErrorRecord, LineLevel, LogLine, LogLineFilter, LogLineRecord},
         log::{AuditEntry, Subject as LogSubject},
         settings::Lifetimes,
     },
@@ -142,7 +142,7 @@ pub async fn equal_errors_are_counted(subject: &mut impl Subject) {
     assert_eq!(rest, found[2..]);
 }
 
-/// Also over a restart. One that was muted is kept without its lines; a panic is news each time.
+/// Also over a restart. One that was muted is kept without its lines; a panic is news each time, and so is an agent's budget.
 pub async fn what_operators_say_of_errors_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let failed = |cause: &str, seconds| {
@@ -151,15 +151,16 @@ pub async fn what_operators_say_of_errors_is_kept(subject: &mut impl Subject) {
         failed
     };
     let panicked = |seconds| line(LineLevel::Error, "a panic", None, seconds);
-    keep(&*store, [failed("403 Forbidden", 1), failed("400 Bad Request", 2), panicked(3)]).await;
+    let spent = |seconds| line(LineLevel::Error, BUDGET_SOON, None, seconds);
+    keep(&*store, [failed("403 Forbidden", 1), failed("400 Bad Request", 2), panicked(3), spent(4)]).await;
     let news = async |store: &dyn Store| {
         let filter = ErrorFilter { news_since: Some(START), ..ErrorFilter::default() };
         let news = errors(store, filter).await;
         news.into_iter().map(|error| (error.id, error.count)).collect::<Vec<_>>()
     };
     let found = news(&*store).await;
-    assert_eq!(found.len(), 3, "two causes are two errors: {found:?}");
-    let [(panic, _), (bad, _), (forbidden, _)] = found[..] else { panic!("{found:?}") };
+    assert_eq!(found.len(), 4, "two causes are two errors: {found:?}");
+    let [(budget, _), (panic, _), (bad, _), (forbidden, _)] = found[..] else { panic!("{found:?}") };
     let said = |id: i64, mark| {
         let entry = AuditEntry {
             by: "ada".to_owned(),
@@ -171,6 +172,7 @@ pub async fn what_operators_say_of_errors_is_kept(subject: &mut impl Subject) {
         let operation = Operation { at: at(9), entry, subject: LogSubject::default(), answer: None };
         Transition { error: Some((id, mark)), operation: Some(operation), ..Transition::default() }
     };
+    done(&*store, said(budget, ErrorMark::Acknowledged)).await;
     done(&*store, said(panic, ErrorMark::Acknowledged)).await;
     done(&*store, said(bad, ErrorMark::Acknowledged)).await;
     done(&*store, said(forbidden, ErrorMark::Muted)).await;
@@ -179,8 +181,8 @@ pub async fn what_operators_say_of_errors_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     assert_eq!(news(&*store).await, []);
 
-    keep(&*store, [failed("403 Forbidden", 4), failed("400 Bad Request", 5), panicked(6)]).await;
-    assert_eq!(news(&*store).await, [(panic, 2)]);
+    keep(&*store, [failed("403 Forbidden", 4), failed("400 Bad Request", 5), panicked(6), spent(7)]).await;
+    assert_eq!(news(&*store).await, [(budget, 2), (panic, 2)]);
     let last = lines(&*store, ALL).await[0].id;
     store.remove(Removal::Lines { through: last, lines: 1 }).await.expect("rows are removed");
     let left = errors(&*store, ErrorFilter::default()).await;

@@ -11,10 +11,10 @@ use super::{
     record::{Pause, Remark},
 };
 use crate::model::{
-    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, Budget, ChannelId,
-    ConversationId, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label, LineLevel,
-    LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange, SessionChange,
-    SessionId, SignInChange, Subject, TokenChange, TurnFile, TurnId, TurnSeq, Usage, Used, Version,
+    Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, BUDGET_SOON, BUDGET_USED, Budget,
+    ChannelId, ConversationId, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label,
+    LineLevel, LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange,
+    SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnFile, TurnId, TurnSeq, Usage, Used, Version,
 };
 
 store_trait! {
@@ -344,9 +344,9 @@ impl AgentUse {
         let percent = |used: DayUse| self.budget.percent(used.tokens, used.micros);
         let (earlier, now) = (percent(before), percent(after));
         let message = if earlier < 100 && now >= 100 {
-            "an agent has used its budget of the day: it begins no run before the next"
+            BUDGET_USED
         } else if earlier < Budget::MOST && now >= Budget::MOST {
-            "an agent has used most of its budget of the day"
+            BUDGET_SOON
         } else {
             return None;
         };
