@@ -5,11 +5,14 @@
 //! agents never send ids: there every chunk counts. Which of the two a run is may show only after a notice.
 
 use rejoinder_agents::report::{AnswerUpdate, VisibleText, cut};
-use rejoinder_core::Shim;
+use rejoinder_core::{Shim, excerpt};
 use sha2::{Digest, Sha256};
 
 /// How many messages an answer may have: each takes some memory, however short it is.
 const MOST_MESSAGES: usize = 10_000;
+
+/// How much of the notices of a run the operator gets, in bytes.
+const MOST_NOTICES: usize = 500;
 
 /// What a chunk changes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -34,8 +37,8 @@ pub(crate) struct Answer {
     size: usize,
     /// Whether the end of it is left out.
     pub(crate) is_cut: bool,
-    /// How many chunks were notices.
-    pub(crate) notices: usize,
+    /// The beginning of what was a notice, a line for each.
+    notices: String,
 }
 
 impl Answer {
@@ -54,14 +57,15 @@ impl Answer {
         let mut step = Step::default();
         match id {
             None if self.has_ids => {
-                self.notices += 1;
+                self.note(whole);
                 return None;
             }
             Some(_) if !self.has_ids => {
                 self.has_ids = true;
                 step.withdraws = !self.messages.is_empty();
-                self.notices += self.messages.len();
-                self.messages.clear();
+                for notice in std::mem::take(&mut self.messages) {
+                    self.note(&notice);
+                }
                 self.visible = VisibleText::default();
                 (self.size, self.is_cut) = (0, false);
             }
@@ -97,6 +101,19 @@ impl Answer {
         self.visible.push(text, &mut step.update);
         self.visible.count(&step.update);
         Some(step)
+    }
+
+    fn note(&mut self, notice: &str) {
+        let left = MOST_NOTICES.saturating_sub(self.notices.len());
+        if left > 0 && !notice.trim().is_empty() {
+            self.notices.push_str(&notice[..notice.floor_char_boundary(left)]);
+            self.notices.push('\n');
+        }
+    }
+
+    /// What the agent said besides the answer, for the operator.
+    pub(crate) fn notices(&self) -> Option<String> {
+        (!self.notices.is_empty()).then(|| excerpt(&self.notices, MOST_NOTICES))
     }
 
     /// The rest of the text to show.
@@ -139,7 +156,7 @@ mod tests {
             seen.push_str(&step.update.show);
         }
         seen.push_str(&answer.end());
-        let notices = answer.notices;
+        let notices = answer.notices.lines().count();
         (answer.into_text(), seen, notices)
     }
 
@@ -157,6 +174,20 @@ mod tests {
         #[case] (text, seen, notices): (&str, &str, usize),
     ) {
         assert_eq!(read(chunks), (text.to_owned(), seen.to_owned(), notices));
+    }
+
+    #[test]
+    fn the_beginning_of_the_notices_is_kept() {
+        let mut answer = Answer::default();
+        assert_eq!(answer.notices(), None);
+        let chunks = [(None, "Warning: old.".to_owned()), (Some("a"), "Hello.".to_owned()), (None, "ä".repeat(600))];
+        for (id, text) in chunks {
+            answer.push(id, &text);
+        }
+
+        let notices = answer.notices().expect("notices");
+        assert!(notices.starts_with("Warning: old. ää"), "{notices}");
+        assert!((400..=MOST_NOTICES).contains(&notices.len()), "{}", notices.len());
     }
 
     #[test]

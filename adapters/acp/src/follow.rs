@@ -12,7 +12,7 @@ use rejoinder_core::{
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::{
     AcpSection,
@@ -358,8 +358,15 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn log_notices(&self) {
+        if let Some(said) = self.answer.notices() {
+            info!(agent = self.agent, turn_id = %self.turn.turn, said, "an agent said something that is no part of its answer");
+        }
+    }
+
     /// The error that ends the run.
     pub(crate) fn failed(&self, session: &str, error: CallError) -> AgentError {
+        self.log_notices();
         let after = if self.answer.has_shown() { " in the middle of its answer" } else { "" };
         match error {
             CallError::Closed(reason) => AgentError::Broken(format!("its process has ended{after}: {reason}")),
@@ -376,10 +383,7 @@ impl<'a> Run<'a> {
     /// The whole answer.
     pub(crate) async fn text(mut self) -> String {
         self.report.text(self.answer.end()).await;
-        if self.answer.notices > 0 {
-            let (agent, notices) = (self.agent, self.answer.notices);
-            debug!(agent, turn_id = %self.turn.turn, notices, "chunks without an id are no part of the answer");
-        }
+        self.log_notices();
         let is_cut = self.answer.is_cut;
         let mut text = self.answer.into_text();
         if is_cut {
