@@ -65,8 +65,10 @@ pub enum RunEvent {
 pub enum MemberReport {
     /// It is asked from now on: what is consumed until the next report counts for it as well.
     Asked(AgentName),
-    /// The one that was asked last was not reached: it has consumed nothing that it has not reported.
-    Unreached,
+    /// The one that was asked last has answered.
+    Answered,
+    /// The one that was asked last has failed. One that was not reached has consumed nothing that it has not reported.
+    Failed(AgentError),
 }
 
 /// The result of [`RunEvents::send`].
@@ -120,9 +122,10 @@ impl RunEvents {
         let _ = self.sender.send(RunEvent::Member(MemberReport::Asked(name))).await;
     }
 
-    /// Reports that the member that was asked last was not reached.
-    pub async fn member_unreached(&self) {
-        let _ = self.sender.send(RunEvent::Member(MemberReport::Unreached)).await;
+    /// Reports how the member that was asked last has ended. An end that says nothing about the member is not reported.
+    pub async fn member_ended(&self, result: Result<(), AgentError>) {
+        let report = result.map_or_else(MemberReport::Failed, |()| MemberReport::Answered);
+        let _ = self.sender.send(RunEvent::Member(report)).await;
     }
 
     /// Reports a tool call of the agent, when it has ended.

@@ -99,6 +99,15 @@ impl Agents {
         }
     }
 
+    /// Records how a run of an agent ended that answered in the place of another one.
+    pub(super) fn note_member(&self, ended: Option<(AgentName, Result<(), String>)>) {
+        let Some((agent, result)) = ended else { return };
+        if let Some(mut health) = self.known.get_mut(&agent) {
+            health.ended_at = Some(self.clock.now());
+        }
+        self.note(&agent, result);
+    }
+
     /// Records whether an agent could be reached. That it can be is no proof that its runs succeed.
     pub(crate) fn note_probe(&self, agent: &AgentName, result: Result<(), String>) {
         let Some(mut health) = self.known.get_mut(agent) else { return };

@@ -434,7 +434,7 @@ impl Worker {
             loop {
                 match reported.recv().await {
                     Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
-                    Some(RunEvent::Member(name)) => recorder.asks(name),
+                    Some(RunEvent::Member(report)) => self.agents.note_member(recorder.asks(report)),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
                     Some(RunEvent::Title(title)) => recorder.titles(&title),
@@ -514,9 +514,9 @@ impl Worker {
                 drafting.add(turn, &delta);
             }
             RunEvent::Rewrite(text) => drafting.rewrite(turn, &text),
-            RunEvent::Member(name) => {
+            RunEvent::Member(report) => {
                 drafting.end_activities(turn);
-                recorder.asks(name);
+                self.agents.note_member(recorder.asks(report));
             }
             RunEvent::Activity(Activity { title, state })
                 if drafting.shows_activity() && turn.event.seal_to.is_none() =>

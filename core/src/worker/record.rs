@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::{estimate::Estimate, result::RunResult};
 use crate::{
     model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage, title},
-    ports::MemberReport,
+    ports::{AgentError, MemberReport},
 };
 
 /// How large the arguments and the result of a tool call may be, in bytes.
@@ -83,15 +83,15 @@ impl<'a> Recorder<'a> {
         self.masker.text(text)
     }
 
-    /// Another member is asked from now on, or the last one was not reached.
-    pub(super) fn asks(&mut self, report: MemberReport) {
+    /// Another member is asked from now on, or the last one has ended. Returns the health of the one that has.
+    pub(super) fn asks(&mut self, report: MemberReport) -> Option<(AgentName, Result<(), String>)> {
         let name = match report {
             MemberReport::Asked(name) => name,
-            MemberReport::Unreached => {
-                if let Some(last) = self.members.last_mut() {
-                    last.is_unreached = true;
-                }
-                return;
+            MemberReport::Answered => return Some((self.members.last()?.name.clone(), Ok(()))),
+            MemberReport::Failed(error) => {
+                let last = self.members.last_mut()?;
+                last.is_unreached = matches!(error, AgentError::Unreachable(_));
+                return Some((last.name.clone(), Err(error.summary())));
             }
         };
         if let Some(last) = self.members.last_mut() {
@@ -100,6 +100,7 @@ impl<'a> Recorder<'a> {
         }
         let before = self.usage.unwrap_or_default();
         self.members.push(Member { name, before, estimated: Usage::default(), is_unreached: false });
+        None
     }
 
     /// What each member consumed, in order; all of it without one if there is none. Of a member that did not say it, that is
@@ -224,10 +225,7 @@ mod tests {
     use rejoinder_guard::Outcome;
 
     use super::*;
-    use crate::{
-        model::{AgentMessage, Sender, SenderKind},
-        ports::AgentError,
-    };
+    use crate::model::{AgentMessage, Sender, SenderKind};
 
     fn call(arguments: &str, result: &str) -> ToolUse {
         let (arguments, result) = (arguments.to_owned(), result.to_owned());
@@ -322,7 +320,8 @@ mod tests {
         recorder.asks(asked("one"));
         recorder.estimate.streams("five bytes");
         recorder.asks(asked("two"));
-        recorder.asks(MemberReport::Unreached);
+        let health = recorder.asks(MemberReport::Failed(AgentError::Unreachable("no route".to_owned())));
+        assert_eq!(health, Some(("two".into(), Err("the agent cannot be reached: no route".to_owned()))));
         recorder.asks(asked("three"));
         recorder.usage = Some(usage(4, 4));
 

@@ -8,6 +8,9 @@ use tokio::time::Instant;
 /// How many runs in a row fail until the circuit opens.
 const FAILURES: u32 = 5;
 
+/// The same of probes.
+const FAILED_PROBES: u32 = 2;
+
 /// How long it stays open.
 const OPEN: Duration = Duration::from_mins(1);
 
@@ -21,6 +24,8 @@ struct Inner {
     failures: u32,
     /// Until when no run is admitted. After that, one at a time.
     open_until: Option<Instant>,
+    /// Failed probes since the last one that reached the member.
+    failed_probes: u32,
     /// Whether a trial run is under way.
     is_tried: bool,
 }
@@ -61,6 +66,19 @@ impl Circuit {
         Some(Permit { circuit: self.clone(), is_trial })
     }
 
+    /// Hears whether a probe has reached the member. That it has is no proof that its runs succeed: after runs that failed, one tries.
+    pub(super) fn probed(&self, is_reached: bool) {
+        let mut inner = self.0.lock();
+        if !is_reached {
+            inner.failed_probes = inner.failed_probes.saturating_add(1);
+            if inner.failed_probes >= FAILED_PROBES {
+                inner.open_until = Some(Instant::now() + OPEN);
+            }
+        } else if std::mem::take(&mut inner.failed_probes) >= FAILED_PROBES {
+            inner.open_until = (inner.failures >= FAILURES).then(Instant::now);
+        }
+    }
+
     /// Admits a run in any state.
     pub(super) fn force(&self) -> Permit {
         Permit { circuit: self.clone(), is_trial: false }
@@ -78,7 +96,7 @@ impl Permit {
     /// The member answered.
     pub(super) fn answered(self) {
         let mut inner = self.circuit.0.lock();
-        (inner.failures, inner.open_until) = (0, None);
+        (inner.failures, inner.failed_probes, inner.open_until) = (0, 0, None);
     }
 
     /// The member failed.
@@ -121,6 +139,37 @@ mod tests {
 
         assert!(circuit.is_open());
         assert!(circuit.admit().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_opens_when_probes_fail_and_closes_when_one_reaches_the_member() {
+        let circuit = Circuit::default();
+        circuit.probed(false);
+        assert!(!circuit.is_open());
+        circuit.probed(false);
+        assert!(circuit.is_open());
+        advance(OPEN.saturating_sub(Duration::from_secs(1))).await;
+        circuit.probed(false);
+        advance(Duration::from_secs(2)).await;
+        assert!(circuit.is_open(), "nobody tries while probes fail");
+
+        circuit.probed(true);
+
+        assert!(circuit.admit().is_some() && circuit.admit().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_failed_runs_a_probe_that_reaches_the_member_admits_one_run() {
+        let circuit = Circuit::default();
+        fail(&circuit, 5);
+        circuit.probed(true);
+        assert!(circuit.is_open(), "it was reached all the time");
+        (0..2).for_each(|_| circuit.probed(false));
+
+        circuit.probed(true);
+
+        let trial = circuit.admit();
+        assert!(trial.is_some() && circuit.admit().is_none());
     }
 
     #[tokio::test(start_paused = true)]

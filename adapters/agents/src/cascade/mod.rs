@@ -29,9 +29,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::join_all};
 use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, Runtimes};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -43,6 +43,9 @@ pub use self::{
     member::CascadeMember,
     section::{CascadeSection, Order},
 };
+
+/// How long a member may take for a probe.
+const PROBE: Duration = Duration::from_secs(8);
 
 /// An agent whose members answer in its place.
 pub struct Cascade {
@@ -107,8 +110,14 @@ impl Cascade {
         end
     }
 
-    /// Counts the end of a member's run. Returns whether it failed.
-    fn judge(&self, (of, permit): (&Member, Permit), end: &End, time: Duration, is_stopped: bool) -> bool {
+    /// Counts the end of a member's run. Returns whether it failed, and what its end says about it.
+    fn judge(
+        &self,
+        (of, permit): (&Member, Permit),
+        end: &End,
+        time: Duration,
+        is_stopped: bool,
+    ) -> (bool, Option<Result<(), AgentError>>) {
         match end {
             Ok(Ok(_)) if !is_stopped => {
                 of.took(time);
@@ -116,26 +125,27 @@ impl Cascade {
                 metrics::histogram!("rejoinder_member_seconds", &labels).record(time.as_secs_f64());
                 self.count(of, "answered");
                 permit.answered();
-                false
+                (false, Some(Ok(())))
             }
             // That it was stopped says nothing about it.
             _ if is_stopped => {
                 self.count(of, "stopped");
-                false
+                (false, None)
             }
             _ => {
-                if !matches!(end, Ok(Err(error)) if is_of_the_turn(error)) {
+                let error = match end {
+                    Ok(Err(error)) => error.clone(),
+                    _ => AgentError::Failed("its runtime panicked".to_owned()),
+                };
+                let says = (!is_of_the_turn(&error)).then(|| Err(error.clone()));
+                if says.is_some() {
                     permit.failed();
                 }
-                let (agent, member) = (&*self.name, &*of.of.name);
-                let error = match end {
-                    Ok(Err(error)) => error.summary(),
-                    _ => "it panicked".to_owned(),
-                };
+                let (agent, member, error) = (&*self.name, &*of.of.name, error.summary());
                 tracing::warn!(agent, member, error, "a member failed");
                 self.count(of, "failed");
                 of.failed(error);
-                true
+                (true, says)
             }
         }
     }
@@ -180,6 +190,25 @@ impl AgentRuntime for Cascade {
         self.members.iter().map(Member::health).collect()
     }
 
+    /// Tries the members that can be asked whether they are there. One that is not is left out before a person has to wait for it.
+    async fn probe(&self) -> Option<Result<(), AgentError>> {
+        let probe = async |member: &Member| {
+            let runtime = self.runtime(member)?;
+            let probed = timeout(PROBE, runtime.probe()).await;
+            let late = |_| Some(Err(AgentError::Stalled("it does not answer a probe in time".to_owned())));
+            let result = probed.unwrap_or_else(late)?;
+            member.circuit.probed(result.is_ok());
+            Some(result)
+        };
+        let probed = join_all(self.members.iter().map(probe)).await;
+        // It is down only if no member may be there.
+        probed.into_iter().reduce(|one, other| match (one, other) {
+            (Some(Err(_)), Some(Err(error))) => Some(Err(error)),
+            (Some(Ok(())), _) | (_, Some(Ok(()))) => Some(Ok(())),
+            _ => None,
+        })?
+    }
+
     async fn run(
         &self,
         mut turn: AgentTurn,
@@ -205,10 +234,10 @@ impl AgentRuntime for Cascade {
             // A member that has used up the time of the run has failed, although it was stopped.
             let is_stopped = cancel.is_cancelled() && began.elapsed().saturating_sub(relay.waited()) < longest;
             let took = asked.elapsed().saturating_sub(relay.waited());
-            let has_failed = self.judge((member, permit), &end, took, is_stopped);
+            let (has_failed, says) = self.judge((member, permit), &end, took, is_stopped);
             used = relay.used;
-            if matches!(end, Ok(Err(AgentError::Unreachable(_)))) {
-                events.member_unreached().await;
+            if let Some(result) = says {
+                events.member_ended(result).await;
             }
             next = if has_failed && !relay.has_effect && !cancel.is_cancelled() { admitted.next() } else { None };
             if next.is_none() {
@@ -332,5 +361,67 @@ mod files {
         assert!(are_kept_after(" ", false).await);
         assert!(!are_kept_after(" ", true).await);
         assert!(!are_kept_after("I look.", false).await);
+    }
+}
+
+#[cfg(test)]
+mod probes {
+    use std::{
+        collections::HashMap,
+        sync::atomic::{AtomicBool, Ordering},
+    };
+
+    use super::*;
+
+    /// Whether it can be reached; `None`: it cannot be asked.
+    struct Server(Option<AtomicBool>);
+
+    #[async_trait]
+    impl AgentRuntime for Server {
+        fn describe(&self) -> String {
+            "a server".to_owned()
+        }
+
+        async fn probe(&self) -> Option<Result<(), AgentError>> {
+            let is_up = self.0.as_ref()?.load(Ordering::Relaxed);
+            Some(if is_up { Ok(()) } else { Err(AgentError::Unreachable("no route".to_owned())) })
+        }
+
+        async fn run(&self, _: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
+            unreachable!("it is only probed")
+        }
+    }
+
+    fn cascade(servers: [Arc<Server>; 2]) -> (Cascade, Arc<Runtimes>) {
+        let names: [AgentName; 2] = ["one".into(), "two".into()];
+        let known = names.clone().into_iter().zip(servers.map(|server| server as Arc<dyn AgentRuntime>));
+        let runtimes = Arc::new(Runtimes::from(known.collect::<HashMap<_, _>>()));
+        let members = names.map(|name| CascadeMember { name, models: Vec::new(), price: None, shows_activity: true });
+        (Cascade::new("both".into(), members.into(), Order::Listed, Arc::downgrade(&runtimes)), runtimes)
+    }
+
+    #[tokio::test]
+    async fn a_member_that_is_down_is_left_out_before_anybody_waits_for_it() {
+        let [one, two] = [false, true].map(|is_up| Arc::new(Server(Some(is_up.into()))));
+        let (cascade, _runtimes) = cascade([Arc::clone(&one), two]);
+        let left_out = || cascade.members().iter().map(|member| member.is_left_out).collect::<Vec<_>>();
+
+        for _ in 0..2 {
+            assert_eq!(cascade.probe().await, Some(Ok(())), "the other one is there");
+        }
+        assert_eq!(left_out(), [true, false]);
+
+        one.0.as_ref().expect("it can be asked").store(true, Ordering::Relaxed);
+        cascade.probe().await;
+        assert_eq!(left_out(), [false, false]);
+    }
+
+    #[tokio::test]
+    async fn a_cascade_is_down_if_no_member_may_be_there() {
+        let down = || Arc::new(Server(Some(false.into())));
+        let (both, _runtimes) = cascade([down(), down()]);
+        assert_eq!(both.probe().await, Some(Err(AgentError::Unreachable("no route".to_owned()))));
+        let (one, _runtimes) = cascade([down(), Arc::new(Server(None))]);
+        assert_eq!(one.probe().await, None);
     }
 }

@@ -82,7 +82,8 @@ impl<'a> Relay<'a> {
                 self.events.usage(used).await;
             }
             RunEvent::Member(MemberReport::Asked(name)) => self.events.member(name).await,
-            RunEvent::Member(MemberReport::Unreached) => self.events.member_unreached().await,
+            RunEvent::Member(MemberReport::Answered) => self.events.member_ended(Ok(())).await,
+            RunEvent::Member(MemberReport::Failed(error)) => self.events.member_ended(Err(error)).await,
             RunEvent::Activity(Activity { title, state }) => {
                 if self.shows_activity {
                     self.events.activity(title, state).await;

@@ -253,8 +253,11 @@ async fn what_a_member_used_that_failed_is_part_of_what_the_run_used(#[case] two
 }
 
 #[tokio::test]
-async fn the_core_learns_which_member_was_not_reached() {
-    for (step, is_reached) in [(IsUnreachable, false), (Fails, true)] {
+async fn the_core_learns_how_members_have_ended() {
+    for (step, error) in [
+        (IsUnreachable, AgentError::Unreachable("no route".to_owned())),
+        (Fails, AgentError::Failed("it fails".to_owned())),
+    ] {
         let both = of_both([Scripted::that([step]), Scripted::that([Answers("Hello.")])]);
         let (events, mut reported) = RunEvents::channel();
 
@@ -266,11 +269,8 @@ async fn the_core_learns_which_member_was_not_reached() {
                 members.push(report);
             }
         }
-        let mut expected = vec![MemberReport::Asked("one".into()), MemberReport::Asked("two".into())];
-        if !is_reached {
-            expected.insert(1, MemberReport::Unreached);
-        }
-        assert_eq!(members, expected);
+        let asked = |name: &str| MemberReport::Asked(name.into());
+        assert_eq!(members, [asked("one"), MemberReport::Failed(error), asked("two"), MemberReport::Answered]);
     }
 }
 
