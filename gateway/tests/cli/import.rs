@@ -145,7 +145,12 @@ fn openclaws_configuration_becomes_ours() {
     assert_has(matrix, &["password = { env = \"MATRIX_PASSWORD\" }", "group_allow_from = [\"@ada:example.org\"]"]);
     assert_has(
         section(&written, "[agents.main]"),
-        &["model = \"claude-sonnet-4-5\"", "api_key = { env = \"ANTHROPIC_API_KEY\" }"],
+        &[
+            "kind = \"anthropic\"",
+            "base_url = \"https://api.anthropic.com\"",
+            "model = \"claude-sonnet-4-5\"",
+            "api_key = { env = \"ANTHROPIC_API_KEY\" }",
+        ],
     );
     assert_has(
         section(&written, "[agents.work-desk]"),
@@ -228,6 +233,29 @@ fn a_secret_inside_a_text_is_left_out() {
     let written = fs::read_to_string(home.path().join("rejoinder.toml")).unwrap();
     assert!(!written.contains("SECRET") && !said.contains("SECRET"), "{written}{said}");
     assert_has(&said, &["models.providers.house.baseUrl names a variable with a secret"]);
+}
+
+#[test]
+fn a_model_keeps_the_api_of_its_server() {
+    let config = r#"{
+      agents: { list: [{ id: "main", model: "mine/gpt" }, { id: "house", model: "proxy/claude" }, { id: "odd", model: "other/x" }] },
+      models: { providers: {
+        mine: { baseUrl: "http://localhost:4000/v1", api: "openai-responses" },
+        proxy: { baseUrl: "http://localhost:4001/v1", api: "anthropic-messages" },
+        other: { baseUrl: "http://localhost:4002", api: "bedrock-converse-stream" },
+      } },
+    }"#;
+    let openclaw = home(&[(".openclaw/openclaw.json", config)]);
+    let (written, said) = imported(openclaw.path(), "openclaw", &[]);
+    assert_has(section(&written, "[agents.main]"), &["kind = \"openai\"", "api = \"responses\""]);
+    let house = section(&written, "[agents.house]");
+    assert_has(house, &["kind = \"anthropic\"", "base_url = \"http://localhost:4001\""]);
+    assert_has(&said, &["its server speaks bedrock-converse-stream"]);
+
+    let model = "model:\n  default: gpt-5\n  base_url: http://localhost:4000/v1\n  api_mode: codex_responses\n";
+    let hermes = home(&[(".hermes/config.yaml", model)]);
+    let (written, _) = imported(hermes.path(), "hermes", &[]);
+    assert_has(section(&written, "[agents.main]"), &["kind = \"openai\"", "api = \"responses\""]);
 }
 
 #[test]

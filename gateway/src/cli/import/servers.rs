@@ -1,23 +1,34 @@
-//! Model servers with the Chat Completions API, by the names that the other gateways have for them.
+//! Model servers, by the names that the other gateways have for them.
 
 use url::Url;
 
 use super::{draft::Block, notes::Notes};
 use crate::console::secret::SecretLocation;
 
+/// The API of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Api {
+    #[default]
+    ChatCompletions,
+    Responses,
+    /// Anthropic's Messages.
+    Messages,
+}
+
 /// A server that is known by name.
 pub(super) struct KnownServer {
     pub(super) names: &'static [&'static str],
     pub(super) base_url: &'static str,
+    pub(super) api: Api,
     /// The variables in which its users keep the key, the usual one first. None: it needs no key.
     pub(super) keys: &'static [&'static str],
 }
 
 /// Sources: NousResearch/hermes-agent, `cli-config.yaml.example` and `.env.example`; openclaw/openclaw, `docs/providers/`; for
-/// Anthropic <https://docs.anthropic.com/en/api/openai-sdk>, for Google <https://ai.google.dev/gemini-api/docs/openai>.
+/// Anthropic <https://docs.anthropic.com/en/api/messages>, for Google <https://ai.google.dev/gemini-api/docs/openai>.
 const KNOWN: &[KnownServer] = &[
     known(&["openai"], "https://api.openai.com/v1", &["OPENAI_API_KEY"]),
-    known(&["anthropic"], "https://api.anthropic.com/v1", &["ANTHROPIC_API_KEY"]),
+    KnownServer { api: Api::Messages, ..known(&["anthropic"], "https://api.anthropic.com", &["ANTHROPIC_API_KEY"]) },
     known(&["openrouter", "auto"], "https://openrouter.ai/api/v1", &["OPENROUTER_API_KEY", "OPENAI_API_KEY"]),
     known(
         &["google", "gemini"],
@@ -36,12 +47,20 @@ const KNOWN: &[KnownServer] = &[
 ];
 
 const fn known(names: &'static [&'static str], base_url: &'static str, keys: &'static [&'static str]) -> KnownServer {
-    KnownServer { names, base_url, keys }
+    KnownServer { names, base_url, api: Api::ChatCompletions, keys }
 }
 
 /// The server with this name, if it is known.
 pub(super) fn find(name: &str) -> Option<&'static KnownServer> {
     KNOWN.iter().find(|server| server.names.contains(&name))
+}
+
+impl KnownServer {
+    /// Whether `base_url` is its address. That of a server with Anthropic's API may be written with its version.
+    pub(super) fn is_at(&self, base_url: &str) -> bool {
+        let base_url = base_url.trim_end_matches('/');
+        base_url == self.base_url || (self.api == Api::Messages && base_url.strip_suffix("/v1") == Some(self.base_url))
+    }
 }
 
 /// An agent that another gateway runs itself: all that can be taken over is its model.
@@ -51,6 +70,7 @@ pub(super) struct Model {
     /// The model's name on its server.
     pub(super) name: Option<String>,
     pub(super) base_url: Option<String>,
+    pub(super) api: Api,
     pub(super) api_key: Option<SecretLocation>,
     /// Why our gateway cannot talk to the server, if it cannot.
     pub(super) obstacle: Option<String>,
@@ -61,8 +81,8 @@ impl Model {
     pub(super) fn block(self, name: &str, notes: &mut Notes) -> Block {
         let mut block = Block::new(&["agents", name]);
         block.remark("The model alone: tools, memory and skills of the former agent are not part of it.");
-        block.set("kind", "openai");
-        let base_url = self.base_url.and_then(|url| address(&url, &self.key, notes));
+        block.set("kind", if self.api == Api::Messages { "anthropic" } else { "openai" });
+        let base_url = self.base_url.and_then(|url| address(&url, self.api, &self.key, notes));
         let missing = match (&base_url, &self.name) {
             (None, _) => Some("the address of the model's server is not known"),
             (_, None) => Some("the model is not known"),
@@ -71,6 +91,9 @@ impl Model {
         match base_url {
             Some(base_url) => block.set("base_url", base_url),
             None => block.leave_open("base_url", "\"http://127.0.0.1:11434/v1\""),
+        }
+        if self.api == Api::Responses {
+            block.set("api", "responses");
         }
         match self.name {
             Some(model) => block.set("model", model),
@@ -88,11 +111,14 @@ impl Model {
 }
 
 /// The address of a server, without what may be a secret: a user, a password or a query. `None` if it is no URL.
-fn address(url: &str, key: &str, notes: &mut Notes) -> Option<String> {
+fn address(url: &str, api: Api, key: &str, notes: &mut Notes) -> Option<String> {
+    let url = url.trim_end_matches('/');
+    // Our section of kind `anthropic` adds the version.
+    let url = if api == Api::Messages { url.strip_suffix("/v1").unwrap_or(url) } else { url };
     let mut address = url.parse::<Url>().ok()?;
     let has_secrets = !address.username().is_empty() || address.password().is_some() || address.query().is_some();
     if !has_secrets {
-        return Some(url.trim_end_matches('/').to_owned());
+        return Some(url.to_owned());
     }
     address.set_username("").ok()?;
     address.set_password(None).ok()?;
@@ -113,6 +139,7 @@ mod tests {
 
     #[rstest]
     #[case("http://models:1/v1/", Some("http://models:1/v1"), false)]
+    #[case::anthropic("http://claude:1/v1/", Some("http://claude:1"), false)]
     #[case("https://ann:secret-word@models/v1/", Some("https://models/v1"), true)]
     #[case("https://secret-word@models", Some("https://models"), true)]
     #[case("https://models/v1?key=secret-word", Some("https://models/v1"), true)]
@@ -124,7 +151,8 @@ mod tests {
     ) {
         let mut notes = Notes::new(&[]);
 
-        assert_eq!(address(url, "models.main", &mut notes).as_deref(), expected);
+        let api = if url.contains("claude") { Api::Messages } else { Api::ChatCompletions };
+        assert_eq!(address(url, api, "models.main", &mut notes).as_deref(), expected);
 
         let noted = notes.lines();
         assert_eq!((noted.contains("models.main"), noted.contains("secret-word")), (is_noted, false), "{noted}");

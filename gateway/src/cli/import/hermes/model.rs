@@ -9,7 +9,7 @@ use crate::{
     cli::import::{
         draft::Block,
         notes::Notes,
-        servers::{self, Model},
+        servers::{self, Api, Model},
         table::Table,
     },
     console::secret::SecretLocation,
@@ -40,8 +40,8 @@ pub(super) fn read(root: &mut Table, settings: &Settings<'_>, notes: &mut Notes)
     // A server of one's own has no key of a known one.
     let is_known = server.base_url.is_none() && configured.base_url.is_none();
     let base_url = server.base_url.or(configured.base_url);
-    let known = known
-        .filter(|known| is_known || base_url.as_deref().is_some_and(|url| url.trim_end_matches('/') == known.base_url));
+    let api = server.api.or(configured.api).or(known.map(|known| known.api)).unwrap_or_default();
+    let known = known.filter(|known| is_known || base_url.as_deref().is_some_and(|url| known.is_at(url)));
     let api_key = server.api_key.or(configured.api_key).or_else(|| {
         let keys = known?.keys;
         let set = keys.iter().find(|name| settings.has(name));
@@ -51,6 +51,7 @@ pub(super) fn read(root: &mut Table, settings: &Settings<'_>, notes: &mut Notes)
         key: "model".to_owned(),
         name: name.or(configured.model),
         base_url: base_url.or_else(|| known.map(|known| known.base_url.to_owned())),
+        api,
         api_key,
         obstacle: server.obstacle.or(configured.obstacle),
     };
@@ -60,6 +61,8 @@ pub(super) fn read(root: &mut Table, settings: &Settings<'_>, notes: &mut Notes)
 #[derive(Default)]
 struct Server {
     base_url: Option<String>,
+    /// The API, if it is named.
+    api: Option<Api>,
     api_key: Option<SecretLocation>,
     model: Option<String>,
     obstacle: Option<String>,
@@ -71,15 +74,21 @@ impl Server {
         let written = table.take("api_key").and_then(|key| settings.written_secret(&key, KEY_FILE));
         let api_key = table.text("key_env").map(|name| settings.secret(&name, KEY_FILE)).or(written);
         let is_command = table.take("key_cmd").is_some();
-        let speaks = table.text("api_mode").filter(|mode| !matches!(&**mode, "chat_completions" | "codex_responses"));
-        let obstacle = match speaks {
-            Some(mode) => {
-                Some(format!("its server speaks {mode}, and only servers that speak chat_completions are taken over"))
-            }
+        let mode = table.text("api_mode");
+        let api = mode.as_deref().and_then(|mode| match mode {
+            "chat_completions" => Some(Api::ChatCompletions),
+            "codex_responses" => Some(Api::Responses),
+            "anthropic_messages" => Some(Api::Messages),
+            _ => None,
+        });
+        let obstacle = match mode.filter(|_| api.is_none()) {
+            Some(mode) => Some(format!(
+                "its server speaks {mode}, and only chat_completions, codex_responses and anthropic_messages are taken over"
+            )),
             None if is_command => Some("its key is what a program prints, and none is run here".to_owned()),
             None => None,
         };
-        Self { base_url, api_key, model: None, obstacle }
+        Self { base_url, api, api_key, model: None, obstacle }
     }
 }
 

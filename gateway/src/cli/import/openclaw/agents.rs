@@ -11,7 +11,7 @@ use crate::{
     cli::import::{
         draft::{Draft, Names},
         notes::Notes,
-        servers::{self, Model},
+        servers::{self, Api, Model},
         table::Table,
         variables::is_variable,
     },
@@ -137,21 +137,35 @@ impl Providers {
     fn model(&self, key: String, chosen: Option<String>, name: &str, secrets: &Secrets<'_>) -> Model {
         let Some((provider, model)) = chosen.as_deref().and_then(|chosen| chosen.split_once('/')) else {
             let obstacle = Some("the model is not written as provider/model".to_owned());
-            return Model { key, name: chosen, base_url: None, api_key: None, obstacle };
+            let api = Api::default();
+            return Model { key, name: chosen, base_url: None, api, api_key: None, obstacle };
         };
         let (known, configured) = (servers::find(provider), self.0.get(provider));
         let file = format!("agent-{name}-key");
         let (mut obstacle, mut base_url) = (None, known.map(|known| known.base_url.to_owned()));
+        let mut speaks = known.map_or(Api::default(), |known| known.api);
         let mut api_key = None;
         if let Some(Provider { base_url: url, api, api_key: given }) = configured {
             match api.as_deref() {
-                None | Some("openai-completions" | "openai-responses") => base_url = url.clone().or(base_url),
-                Some("ollama") => base_url = url.as_deref().map(with_version).or(base_url),
+                None => base_url = url.clone().or(base_url),
+                Some(api @ ("openai-completions" | "openai-responses" | "anthropic-messages")) => {
+                    base_url = url.clone().or(base_url);
+                    speaks = match api {
+                        "openai-responses" => Api::Responses,
+                        "anthropic-messages" => Api::Messages,
+                        _ => Api::ChatCompletions,
+                    };
+                }
+                Some("ollama") => {
+                    base_url = url.as_deref().map(with_version).or(base_url);
+                    speaks = Api::ChatCompletions;
+                }
                 Some(_) if known.is_some() => {}
                 Some(api) => {
                     base_url.clone_from(url);
                     obstacle = Some(format!(
-                        "its server speaks {api}, and only servers that speak openai-completions are taken over"
+                        "its server speaks {api}, and only openai-completions, openai-responses and anthropic-messages \
+                         are taken over"
                     ));
                 }
             }
@@ -167,7 +181,7 @@ impl Providers {
                 Some(secrets.variables.locate(set.or(known.keys.first())?, secrets.data_dir.join(&file)))
             });
         }
-        Model { key, name: Some(model.to_owned()), base_url, api_key, obstacle }
+        Model { key, name: Some(model.to_owned()), base_url, api: speaks, api_key, obstacle }
     }
 }
 
