@@ -22,7 +22,7 @@ pub(super) use self::file::OWN_CHANNELS;
 #[cfg(test)]
 pub(crate) use self::script::{Script, load_section, unused_url};
 use self::{
-    agent::{AgentChoice, Interview, Server, find_agents, first_with_model, http_client},
+    agent::{AgentChoice, Interview, Server, find_agents, first_found, http_client},
     file::{Existing, already_exists, configuration, write},
 };
 use super::{global::Global, remembered};
@@ -75,8 +75,8 @@ pub(super) struct Init {
 
 fn examples() -> String {
     let mut text = "\
-It looks for a server at $OPENAI_BASE_URL and for Ollama, LM Studio, llama.cpp and vLLM on this machine, offers what it finds, and
-tries the agent and the accounts that you choose or name; with --no-check it does not. It writes ./rejoinder.toml, or the file that --config names; if that file exists, it offers to add to it.
+It looks for a server at $OPENAI_BASE_URL, for Ollama, LM Studio, llama.cpp and vLLM on this machine, and for coding agents (Claude Code,
+Codex, Gemini CLI, Qwen Code, OpenCode, goose) on the path, offers what it finds, and tries the agent and the accounts that you choose or name; with --no-check it does not. It writes ./rejoinder.toml, or the file that --config names; if that file exists, it offers to add to it.
 
 Examples:
   rejoinder init
@@ -189,7 +189,7 @@ impl Init {
         let (accounts, missing) = self.accounts_from_options(None).await?;
         let mut choices = Choices { agent: self.agent_from_options().await?, accounts };
         if choices.agent.is_none() && self.yes {
-            let found = first_with_model(&find_agents(&http_client()?).await?);
+            let found = first_found(&find_agents(&http_client()?).await?, &programs::find());
             choices.agent = Some(self.tried(found).await?);
         } else if choices.agent.is_none() {
             self.may_ask()?;

@@ -6,7 +6,10 @@ use rejoinder_agents::is_executable;
 
 use crate::{
     agents,
-    console::{failure::Failure, toml::toml_list},
+    console::{
+        failure::Failure,
+        toml::{toml_list, toml_text},
+    },
 };
 
 /// The kind of agent that runs such a program.
@@ -22,26 +25,33 @@ pub(super) struct Program {
     pub(super) command: &'static [&'static str],
     /// How to install the adapter that the command starts, for programs that do not speak the protocol themselves.
     adapter: Option<&'static str>,
+    /// The variable with its key, if it is not logged in otherwise.
+    key: Option<&'static str>,
+    /// The mode in which it asks for permissions, if its own default does not.
+    mode: Option<&'static str>,
 }
 
 /// Sources: <https://opencode.ai/docs/acp/>, <https://block.github.io/goose/docs/guides/acp-clients>, google-gemini/gemini-cli,
 /// agentclientprotocol/claude-agent-acp, agentclientprotocol/codex-acp.
 static PROGRAMS: &[Program] = &[
     Program {
-        name: "Claude Code",
-        file: "claude",
-        command: &["claude-agent-acp"],
         adapter: Some("npm install -g @agentclientprotocol/claude-agent-acp"),
+        key: Some("ANTHROPIC_API_KEY"),
+        mode: Some("default"),
+        ..Program::new("Claude Code", "claude", &["claude-agent-acp"])
     },
     Program {
-        name: "Codex",
-        file: "codex",
-        command: &["codex-acp"],
         adapter: Some("npm install -g @agentclientprotocol/codex-acp"),
+        key: Some("OPENAI_API_KEY"),
+        ..Program::new("Codex", "codex", &["codex-acp"])
     },
-    Program { name: "Gemini CLI", file: "gemini", command: &["gemini", "--acp"], adapter: None },
-    Program { name: "OpenCode", file: "opencode", command: &["opencode", "acp"], adapter: None },
-    Program { name: "goose", file: "goose", command: &["goose", "acp"], adapter: None },
+    Program {
+        key: Some("GEMINI_API_KEY"),
+        ..Program::new("Gemini CLI", "gemini", &["gemini", "--acp", "-m", "gemini-2.5-flash"])
+    },
+    Program { key: Some("OPENAI_API_KEY"), ..Program::new("Qwen Code", "qwen", &["qwen", "--acp"]) },
+    Program::new("OpenCode", "opencode", &["opencode", "acp"]),
+    Program::new("goose", "goose", &["goose", "acp"]),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,9 +74,20 @@ impl FoundProgram {
 }
 
 impl Program {
+    const fn new(name: &'static str, file: &'static str, command: &'static [&'static str]) -> Self {
+        Self { name, file, command, adapter: None, key: None, mode: None }
+    }
+
     /// The section of the agent, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
-        Ok(format!("[agents.main]\nkind = \"{KIND}\"\ncommand = {}\n", toml_list(self.command)?))
+        let mut text = format!("[agents.main]\nkind = \"{KIND}\"\ncommand = {}\n", toml_list(self.command)?);
+        if let Some(key) = self.key {
+            let _ = writeln!(text, "inherit = {}", toml_list(&[key])?);
+        }
+        if let Some(mode) = self.mode {
+            let _ = writeln!(text, "mode = {}", toml_text(mode)?);
+        }
+        Ok(text)
     }
 }
 
@@ -104,11 +125,18 @@ mod tests {
 
     #[test]
     fn each_program_has_its_command() {
-        let all = ["goose", "opencode", "gemini", "claude", "claude-agent-acp", "codex", "codex-acp"];
+        let all = ["goose", "opencode", "qwen", "gemini", "claude", "claude-agent-acp", "codex", "codex-acp"];
 
         let commands: Vec<_> = found(&all).into_iter().map(|(command, missing)| (command, missing.is_some())).collect();
 
-        let ready = ["claude-agent-acp", "codex-acp", "gemini --acp", "opencode acp", "goose acp"];
+        let ready = [
+            "claude-agent-acp",
+            "codex-acp",
+            "gemini --acp -m gemini-2.5-flash",
+            "qwen --acp",
+            "opencode acp",
+            "goose acp",
+        ];
         assert_eq!(commands, ready.map(|command| (command.to_owned(), false)));
         assert_eq!(found(&["vim"]), []);
     }
@@ -139,11 +167,13 @@ mod tests {
     #[test]
     fn programs_are_offered_only_by_a_build_that_runs_them() {
         let is_known = agents::sections().iter().any(|kind| kind.name == KIND);
-        let section = PROGRAMS[0].section().unwrap();
-
-        let loaded = crate::wiring::tests::load(&section, rejoinder_config::Environment::default());
-
         assert!(is_known || find().is_empty());
-        assert_eq!(loaded.is_ok(), is_known, "{section}: {loaded:?}");
+        for program in PROGRAMS {
+            let section = program.section().unwrap();
+            let loaded = crate::wiring::tests::load(&section, rejoinder_config::Environment::default());
+            assert_eq!(loaded.is_ok(), is_known, "{section}: {loaded:?}");
+        }
+        let claude = PROGRAMS[0].section().unwrap();
+        assert!(claude.ends_with("inherit = [\"ANTHROPIC_API_KEY\"]\nmode = \"default\"\n"), "{claude}");
     }
 }
