@@ -115,6 +115,8 @@ pub(crate) struct PromptCapabilities {
 pub(crate) struct SessionCapabilities {
     /// An object, if the agent can.
     pub(crate) resume: Option<Value>,
+    /// The same.
+    pub(crate) delete: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,8 +9,10 @@ use rejoinder_agents::{
     sessions::Sessions,
 };
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SessionNotice, TraceHeaders,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SessionNotice, SessionNoticeChange,
+    TraceHeaders,
 };
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -19,13 +21,17 @@ use tracing::debug;
 use crate::{
     AcpSection,
     drive::Keeper,
+    event::CallError,
     follow::{Followed, Run},
     launch::{Launch, Launcher},
-    open::{Opened, Opener},
+    open::{Opened, Opener, refusal},
     prompt::Prompt,
     protocol::PromptPart,
     sessions::{Owner, Slot},
 };
+
+/// The method that deletes a session: <https://agentclientprotocol.com/protocol/v1/session-delete>.
+const DELETE: &str = "session/delete";
 
 /// How many prompts one run may have.
 const MAX_ROUNDS: usize = 5;
@@ -132,6 +138,21 @@ impl Acp {
         Ok(Outcome::Reply(Reply::text(run.text().await)))
     }
 
+    /// Deletes a session of the agent that nobody will use any more, once its last prompt has ended.
+    async fn delete(&self, id: &str, owner: &Owner) -> Result<(), AgentError> {
+        owner.until_idle().await;
+        let ready = self.keeper.ready().await?;
+        if ready.agent.agent_capabilities.session_capabilities.delete.as_ref().is_none_or(Value::is_null) {
+            return Ok(());
+        }
+        let deleted = ready.connection.call::<IgnoredAny>(DELETE, json!({ "sessionId": id })).await;
+        deleted.map(drop).map_err(|error| match error {
+            CallError::Refused(error) => refusal(DELETE, &error),
+            CallError::Closed(why) => AgentError::Broken(format!("its process has ended: {why}")),
+            CallError::Invalid(why) => AgentError::Broken(format!("its response cannot be read: {why}")),
+        })
+    }
+
     /// Stores the agent's own id of a new session, to open it again after a restart of the gateway. An id of an earlier one is stored no
     /// more, also if this one is not kept.
     async fn remember(&self, id: &str, events: &RunEvents, slot: &Slot, owner: &Arc<Owner>) {
@@ -179,10 +200,15 @@ impl AgentRuntime for Acp {
     }
 
     /// A session that is deleted, or from which a turn is taken, is not used any more: the next turn begins a new one, with what is left
-    /// of the transcript.
+    /// of the transcript. The agent deletes it, if it can.
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        let owner = self.sessions.of(notice.session).owner();
         self.sessions.changed(&notice);
-        Ok(())
+        let SessionNotice { own_session, change, .. } = notice;
+        match own_session.filter(|id| !id.is_empty() && change != SessionNoticeChange::Left) {
+            Some(id) => self.delete(&id, &owner).await,
+            None => Ok(()),
+        }
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -251,7 +251,10 @@ impl Served {
             Some("session/resume") if served.agent.capabilities["sessionCapabilities"]["resume"]["fails"] == true => {
                 served.refuse(&id, -32_603, "it cannot be resumed").await;
             }
-            Some("session/resume" | "session/set_mode") => served.answer(&id, &json!({})).await,
+            Some("session/delete") if served.agent.capabilities["sessionCapabilities"]["delete"]["fails"] == true => {
+                served.refuse(&id, -32_603, "it cannot be deleted").await;
+            }
+            Some("session/resume" | "session/set_mode" | "session/delete") => served.answer(&id, &json!({})).await,
             Some("session/cancel") => {
                 if let Some(prompt) = served.prompts.lock().get(&session) {
                     prompt.cancel();

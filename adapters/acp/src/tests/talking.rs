@@ -315,6 +315,29 @@ async fn a_session_from_which_a_turn_was_removed_is_not_opened_again() {
     assert!(!acp.forgets_turns());
 }
 
+#[rstest]
+#[case::it_can(json!({ "delete": {} }), true, true)]
+#[case::it_cannot(json!({}), false, true)]
+#[case::it_fails(json!({ "delete": { "fails": true } }), true, false)]
+#[tokio::test]
+async fn a_session_that_is_not_used_any_more_is_deleted(
+    #[case] capabilities: Value,
+    #[case] is_asked: bool,
+    #[case] is_done: bool,
+) {
+    let double = Double::that_can(json!({ "sessionCapabilities": capabilities }), None, |_| vec![says("Yes.")]);
+    let (acp, first) = (double.runtime(), turn("Hi"));
+    let (_, _, stored) = run_remembering(&acp, first.clone()).await;
+    let notice = |change| SessionNotice { session: first.session, own_session: stored.first().cloned(), change };
+
+    acp.session_changed(notice(SessionNoticeChange::Left)).await.expect("it is only left");
+    let told = acp.session_changed(notice(SessionNoticeChange::Deleted)).await;
+
+    assert_eq!(told.is_ok(), is_done, "{told:?}");
+    let deleted = double.methods().iter().filter(|method| *method == "session/delete").count();
+    assert_eq!(deleted, usize::from(is_asked));
+}
+
 #[tokio::test]
 async fn a_session_from_which_a_turn_is_removed_while_it_is_loaded_is_not_used() {
     let double = Double::that_can(json!({ "loadSession": true }), Some(Vec::new()), |_| vec![says("Yes.")]);
