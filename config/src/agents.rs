@@ -3,7 +3,7 @@
 //! The section of a kind of agent is an [`AgentSection`] in the crate of its runtime; [`load`](crate::load) gets the list of
 //! kinds that are built in.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use rejoinder_core::{Price, ScheduleLimits};
 use serde::{Serialize, Serializer, de::DeserializeOwned};
@@ -14,6 +14,7 @@ use crate::{
     key::Key,
     names::{list, nearest},
     node::{Node, Table},
+    problem::Origin,
     read::{Reader, entries},
 };
 
@@ -74,7 +75,9 @@ pub struct AgentKind {
 
 impl AgentKind {
     pub const fn of<T: AgentSection>() -> Self {
-        let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| reader.read::<T>(node, key).map(Agent::new);
+        let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| {
+            reader.read::<T>(node, key).map(|section| Agent::new(section, node))
+        };
         Self { name: T::KIND, manual: T::MANUAL, read }
     }
 }
@@ -99,11 +102,40 @@ pub struct Agent {
     /// [`AgentSection::keeps_sessions`].
     keeps_sessions: bool,
     section: Boxed,
+    origins: Origins,
+}
+
+/// Where a section was written, and each key in it: `mcp.files.command`.
+#[derive(Clone)]
+struct Origins(BTreeMap<String, Origin>);
+
+impl fmt::Debug for Origins {
+    /// Sections that say the same are shown alike.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Origins").finish_non_exhaustive()
+    }
+}
+
+impl Origins {
+    fn of(node: &Node) -> Self {
+        let mut origins = BTreeMap::new();
+        Self::note(node, String::new(), &mut origins);
+        Self(origins)
+    }
+
+    fn note(node: &Node, key: String, origins: &mut BTreeMap<String, Origin>) {
+        for (name, node) in node.table().into_iter().flatten() {
+            let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+            Self::note(node, key, origins);
+        }
+        origins.insert(key, node.origin.clone());
+    }
 }
 
 impl Agent {
-    fn new<T: AgentSection>(section: T) -> Self {
+    fn new<T: AgentSection>(section: T, node: &Node) -> Self {
         Self {
+            origins: Origins::of(node),
             kind: T::KIND,
             max_concurrent: section.max_concurrent(),
             price: section.price(),
@@ -119,6 +151,13 @@ impl Agent {
     /// The section. `None` if `T` belongs to another kind.
     pub fn section<T: AgentSection>(&self) -> Option<&T> {
         self.section.get()
+    }
+
+    /// Where a key of the section was written, or else the section: the key as in `mcp.files.command`.
+    pub fn origin_of(&self, key: &str) -> &Origin {
+        let parents = key.rmatch_indices('.').map(|(dot, _)| &key[..dot]);
+        let found = std::iter::once(key).chain(parents).chain([""]).find_map(|key| self.origins.0.get(key));
+        found.unwrap_or(&Origin::Default)
     }
 
     pub(crate) fn read_all(

@@ -142,7 +142,9 @@ impl From<WiringError> for RunError {
         match error {
             WiringError::Token { source, .. } => Self::Wiring(message, Some(Box::new(source))),
             WiringError::Http(source) => Self::Wiring(message, Some(Box::new(source))),
-            WiringError::Channel { .. } | WiringError::Agent { .. } => Self::Wiring(message, None),
+            WiringError::Channel { .. } | WiringError::Agent { .. } | WiringError::AgentKey { .. } => {
+                Self::Wiring(message, None)
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rejoinder_config::{Config, Secret, Token, TokenValue};
+use rejoinder_config::{Config, Origin, Secret, Token, TokenValue};
 use rejoinder_core::{AgentName, AgentRuntime, ChannelId, Masker, Runtimes, SharedClock, Timestamp};
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::{ExposeSecret, SecretString};
@@ -36,6 +36,9 @@ pub(crate) enum WiringError {
     /// An agent's section is invalid.
     #[error("config key `agents.{name}` cannot be used: {reason}")]
     Agent { name: AgentName, reason: String },
+    /// A key of an agent's section cannot be used.
+    #[error("config key `{key}` cannot be used: {reason} ({origin})")]
+    AgentKey { key: String, reason: String, origin: Origin },
     #[error("cannot create the HTTP client")]
     Http(#[source] reqwest::Error),
 }

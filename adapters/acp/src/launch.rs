@@ -1,6 +1,6 @@
 //! Starts the agent's process.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use rejoinder_agents::{
     Supervisor,
@@ -44,19 +44,9 @@ impl Launch for Launcher {
 }
 
 impl AcpSection {
-    fn program(&self) -> ServingProgram<'_> {
+    /// The program that is started.
+    #[must_use]
+    pub fn program(&self) -> ServingProgram<'_> {
         ServingProgram { command: &self.command, folder: self.folder(), env: &self.env, inherit: &self.inherit }
-    }
-
-    /// The file of the program; `None` if there is none.
-    #[must_use]
-    pub fn find_program(&self) -> Option<PathBuf> {
-        self.program().find()
-    }
-
-    /// Says that [`find_program`](Self::find_program) finds nothing.
-    #[must_use]
-    pub fn missing_program(&self) -> String {
-        self.program().missing()
     }
 }

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 use url::Url;
 
+use crate::serving::ServingProgram;
+
 /// The most servers of an agent.
 const MOST_SERVERS: usize = 16;
 
@@ -70,6 +72,17 @@ impl McpServerSection {
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|patterns| fits(patterns, tool))
+    }
+
+    /// Its program; `None` if it is at a URL.
+    #[must_use]
+    pub fn program(&self) -> Option<ServingProgram<'_>> {
+        Some(ServingProgram {
+            command: self.command.as_deref()?,
+            folder: self.cwd.as_deref().unwrap_or("/"),
+            env: &self.env,
+            inherit: &self.inherit,
+        })
     }
 
     /// Whether each call of the tool needs an approval. `only_reads`: what the server says of it.

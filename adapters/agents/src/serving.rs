@@ -73,7 +73,7 @@ impl ServingProgram<'_> {
     pub fn missing(&self) -> String {
         let program = self.command.first().map(String::as_str).unwrap_or_default();
         let place = if program.contains('/') { "" } else { " in the folders of PATH" };
-        format!("there is no program {program}{place} (`command`)")
+        format!("there is no program {program}{place}")
     }
 
     /// # Errors
@@ -85,7 +85,7 @@ impl ServingProgram<'_> {
         if !Path::new(self.folder).is_dir() {
             return Err(format!("there is no folder {} (`cwd`)", self.folder));
         }
-        let found = self.find().ok_or_else(|| self.missing())?;
+        let found = self.find().ok_or_else(|| format!("{} (`command`)", self.missing()))?;
         let passed_on = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(|name| self.passes_on(name)));
         let mut command = supervisor.clone().streaming().command(found);
         command

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_agents::{
     McpServerSection, Supervisor,
-    serving::{ProgramProcess, ServingProgram, StartedProgram},
+    serving::{ProgramProcess, StartedProgram},
     tail::Tail,
 };
 use tokio::{
@@ -46,12 +46,7 @@ impl Process {
 /// # Errors
 /// Says why the program cannot be started, for the operator.
 pub(crate) fn start(section: &McpServerSection, supervisor: &Supervisor) -> Result<Started, String> {
-    let program = ServingProgram {
-        command: section.command.as_deref().unwrap_or_default(),
-        folder: section.cwd.as_deref().unwrap_or("/"),
-        env: &section.env,
-        inherit: &section.inherit,
-    };
+    let program = section.program().ok_or("it has no `command`")?;
     let StartedProgram { input, output, errors, process: program, tail } = program.start(supervisor)?;
     let followed = Arc::clone(&tail);
     let reading = tokio::spawn(async move { followed.follow(errors).await });

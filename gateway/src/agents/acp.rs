@@ -11,7 +11,7 @@ use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 use tracing::error;
 
-use super::factory::{AgentFactory, role, section};
+use super::factory::{AgentFactory, missing_program, role, section};
 use crate::{
     built_agent::{AgentLoop, BuiltAgent},
     console::finding::Finding,
@@ -63,8 +63,9 @@ impl AgentFactory for Acp {
 
     fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {
         let section = section::<AcpSection>(agent);
-        let is_missing = section.find_program().is_none();
-        let remark = is_missing.then(|| format!("agents.{name} cannot answer: {}.", section.missing_program()));
+        let remark = missing_program(section.program(), agent, "command").map(|missing| {
+            format!("agents.{name} cannot answer: {missing}. Install it, or correct agents.{name}.command.")
+        });
         remark.into_iter().collect()
     }
 

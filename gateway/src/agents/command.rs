@@ -29,8 +29,14 @@ impl AgentFactory for Command {
         let supervisor =
             Supervisor::own().map_err(|error| wrong(format!("this program cannot start itself: {error}")))?;
         let section = section::<CommandSection>(agent);
-        let command = rejoinder_agents::Command::new(Arc::clone(name), section.clone(), supervisor)
-            .map_err(|error| wrong(error.to_string()))?;
+        let command =
+            rejoinder_agents::Command::new(Arc::clone(name), section.clone(), supervisor).map_err(|error| {
+                WiringError::AgentKey {
+                    key: format!("agents.{name}.{}", error.key()),
+                    reason: error.to_string(),
+                    origin: agent.origin_of(error.key()).clone(),
+                }
+            })?;
         Ok(materials.with_tools(name, Arc::new(command), section.mcp, Caller::Here)?.into())
     }
 
@@ -38,7 +44,10 @@ impl AgentFactory for Command {
         let (about, program) = (format!("agents.{name}"), section::<CommandSection>(agent));
         let role = role(is_default);
         let found = match program.find_program() {
-            Err(error) => Finding::wrong(about, format!("it cannot be run{role}: {error}")),
+            Err(error) => {
+                let (key, origin) = (error.key(), agent.origin_of(error.key()));
+                Finding::wrong(about, format!("it cannot be run{role}: {error} (`{key}`, {origin})"))
+            }
             Ok(path) => {
                 let who = format!("the program {}{role}", path.display());
                 match program.try_program() {

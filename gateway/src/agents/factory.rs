@@ -1,7 +1,7 @@
 //! What a kind of agent implements.
 
 use async_trait::async_trait;
-use rejoinder_agents::AddedToPrompt;
+use rejoinder_agents::{AddedToPrompt, serving::ServingProgram};
 use rejoinder_config::{Agent, AgentKind, AgentSection, Config};
 use rejoinder_core::{AgentName, AgentTurn};
 use reqwest::Client;
@@ -64,6 +64,12 @@ pub(crate) trait AgentFactory: Sync {
 /// If it is of another kind.
 pub(super) fn section<S: AgentSection>(agent: &Agent) -> &S {
     agent.section().expect("an agent of this kind has this section")
+}
+
+/// Says that a program is not there, and where `key` of the agent's section names it. `None` if it is there.
+pub(super) fn missing_program(program: ServingProgram<'_>, agent: &Agent, key: &str) -> Option<String> {
+    let is_missing = program.find().is_none();
+    is_missing.then(|| format!("{} (`{key}`, {})", program.missing(), agent.origin_of(key)))
 }
 
 /// What a finding says of the agent's role, after its name.

@@ -1,6 +1,10 @@
 //! An agent behind a server with a model, in each of the protocols.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::{
+    marker::PhantomData,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use rejoinder_agents::{
@@ -10,7 +14,7 @@ use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::{AgentName, AgentTurn};
 use reqwest::Client;
 
-use super::factory::{AgentFactory, role, section};
+use super::factory::{AgentFactory, missing_program, role, section};
 use crate::{
     built_agent::BuiltAgent,
     client::{CHECK_TIMEOUT, is_readable_on_the_way},
@@ -79,7 +83,14 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
                 )
             })
         };
-        own.into_iter().chain(server.mcp().iter().filter_map(of_server)).collect()
+        let missing = server.mcp().iter().filter_map(|(server, section)| {
+            let key = format!("mcp.{server}.command");
+            let missing = missing_program(section.program()?, agent, &key)?;
+            Some(format!(
+                "agents.{name} has no tools of {server}: {missing}. Install it, or correct agents.{name}.{key}."
+            ))
+        });
+        own.into_iter().chain(server.mcp().iter().filter_map(of_server)).chain(missing).collect()
     }
 
     async fn check(&self, name: &str, agent: &Agent, is_default: bool, http: &Client) -> Vec<Finding> {
@@ -87,10 +98,12 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
         let role = role(is_default);
         let url = rejoinder_agents::redacted_url(server.base_url());
         let who = format!("{} at {}{role}", server.model(), url.as_str().trim_end_matches('/'));
+        let asked = Instant::now();
         let in_time = tokio::time::timeout(CHECK_TIMEOUT, server.check_model(http)).await;
+        let took = asked.elapsed();
         let late = || Err(ModelsError::Unreachable("it does not answer in time".to_owned()));
         let has_key = server.api_key().is_some();
-        let mut findings = vec![finding(about, &who, has_key, self.doubt, in_time.unwrap_or_else(|_| late()))];
+        let mut findings = vec![finding(about, &who, has_key, self.doubt, in_time.unwrap_or_else(|_| late()), took)];
         let servers = self.mcp_servers(agent, http).await;
         findings
             .extend(servers.into_iter().map(|(server, found)| of_server(format!("agents.{name}.mcp.{server}"), found)));
@@ -98,12 +111,21 @@ impl<S: ModelSection> AgentFactory for ModelKind<S> {
     }
 }
 
-/// What a check found. `doubt`: what may be wrong with `base_url` if the server does not list its models.
-fn finding(about: String, who: &str, has_key: bool, doubt: &str, status: Result<ModelStatus, ModelsError>) -> Finding {
+/// What a check found. `doubt`: what may be wrong with `base_url` if the server does not list its models. `took`: how long the list took.
+fn finding(
+    about: String,
+    who: &str,
+    has_key: bool,
+    doubt: &str,
+    status: Result<ModelStatus, ModelsError>,
+    took: Duration,
+) -> Finding {
     let (model, key) = (format!("{about}.model"), format!("{about}.api_key"));
     let base_url = format!("{about}.base_url");
     match status {
-        Ok(ModelStatus::Available) => Finding::ok(about, who),
+        Ok(ModelStatus::Available) => {
+            Finding::ok(about, format!("{who}: it lists the model after {:.1} s", took.as_secs_f64()))
+        }
         Ok(ModelStatus::Missing(listed)) => Finding::wrong(about, format!("{who}: the server has no such model"))
             .with_advice(format!("Set {model} to one that it has: {}.", list_models(&listed))),
         Ok(ModelStatus::Unlisted(listed)) => {

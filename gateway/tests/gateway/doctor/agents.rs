@@ -52,7 +52,11 @@ async fn an_agent_that_has_the_model_is_well() {
     let doctor = run_doctor(&base_url, &format!("api_key = \"{KEY}\"")).await;
 
     assert_eq!(doctor.code, Some(0));
-    doctor.assert_finding("agents.main", "ok", &["llama3.1 at http://127.0.0.1:", "the default"]);
+    doctor.assert_finding(
+        "agents.main",
+        "ok",
+        &["llama3.1 at http://127.0.0.1:", "the default: it lists the model after "],
+    );
 }
 
 #[tokio::test]
@@ -88,7 +92,11 @@ async fn claude_is_asked_for_by_its_own_api() {
     };
     let root = base_url.trim_end_matches("/v1");
 
-    run("claude-haiku", root).await.assert_finding("agents.main", "ok", &["claude-haiku at http://127.0.0.1:"]);
+    run("claude-haiku", root).await.assert_finding(
+        "agents.main",
+        "ok",
+        &["claude-haiku at http://127.0.0.1:", "it lists the model after "],
+    );
     run("claude", root).await.assert_finding("agents.main", "wrong", &["no such model", "claude-haiku"]);
     run("claude", &base_url).await.assert_finding("agents.main", "warning", &["does not list", "end in /v1"]);
 }
@@ -156,7 +164,7 @@ async fn a_service_is_well_if_it_can_be_reached_and_is_sent_no_turn() {
     let gone = DoctorRun::in_folder(folder(&config(&gone)).await.path()).await;
 
     assert_eq!((there.code, gone.code), (Some(0), Some(1)));
-    there.assert_finding("agents.main", "ok", &["can be reached", "agents.main.secret"]);
+    there.assert_finding("agents.main", "ok", &["can be reached: it responds after ", "agents.main.secret"]);
     gone.assert_finding("agents.main", "wrong", &["cannot be reached", "agents.main.url"]);
 }
 
