@@ -8,6 +8,7 @@ mod turn;
 use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
+use rejoinder_agents::PieceName;
 use rejoinder_config::Agent;
 use rejoinder_core::{Clock as _, SystemClock};
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ async fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Fa
         }
         text.push_str("\n# What the gateway adds to the system prompt in a direct chat:\n");
         for piece in &added.pieces {
-            let _ = write!(text, "\n{}: {}\n", piece.name.as_str(), piece.text);
+            let _ = write!(text, "\n{}{}: {}\n", piece.name.as_str(), condition(piece.name), piece.text);
         }
         if !added.left_out.is_empty() {
             let names: Vec<_> = added.left_out.iter().map(|piece| piece.as_str()).collect();
@@ -133,6 +134,16 @@ async fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Fa
         }
         text.trim_end().to_owned()
     })
+}
+
+/// When the model gets a piece that it does not always get.
+const fn condition(piece: PieceName) -> &'static str {
+    match piece {
+        PieceName::Place | PieceName::Legend | PieceName::Date => "",
+        PieceName::Program => " (only if a program speaks for the person)",
+        PieceName::Handoff => " (only in a turn that was handed over)",
+        PieceName::Language => " (only if it is known, with its name)",
+    }
 }
 
 /// What the MCP servers of an agent offer, by name.

@@ -76,10 +76,10 @@ async fn agents_with(folder: &Path, arguments: &[&str], listen: &str) -> (Option
 async fn an_agent_is_asked_without_a_gateway() {
     let folder = folder(KEY).await;
 
-    let (code, out, err) = agents(folder.path(), &["test", "main", "are you there?"]).await;
+    let (code, out, err) = agents(folder.path(), &["test", "main", "are you there?", "--input"]).await;
 
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("You asked: are you there?"), "{out}");
+    assert!(out.contains("You asked: are you there?") && out.contains("[the agent is given {"), "{out}");
     assert!(out.contains("the first word after ") && out.contains("it read 12 and wrote 3"), "{out}");
     let database = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(database, 1, "a test writes nothing");
@@ -96,6 +96,8 @@ async fn a_test_is_printed_for_programs() {
     assert_eq!((&tested["ok"], &tested["outcome"]), (&json!(true), &json!("reply")));
     assert_eq!(tested["text"], "You asked: hello");
     assert_eq!(tested["usage"], json!({ "input_tokens": 12, "output_tokens": 3 }));
+    assert_eq!(tested["inputs"][0]["messages"][0]["content"], "hello");
+    assert_eq!(tested["inputs"][0]["settings"]["model"], "m");
     assert!(tested["first_word_ms"].as_u64() <= tested["total_ms"].as_u64(), "{out}");
 }
 
@@ -131,6 +133,9 @@ async fn an_agent_is_shown_with_what_the_gateway_adds() {
     assert!(out.starts_with("[agents.main]\nkind = \"openai\"\n"), "{out}");
     for words in ["api_key = \"***\"", "\nplace: You are in a direct chat", "\nlegend: ", "\nask: ", "\nreact: "] {
         assert!(out.contains(words), "{words} is not in {out}");
+    }
+    for piece in ["program", "handoff", "language"] {
+        assert!(out.contains(&format!("\n{piece} (only ")), "{piece} is not in {out}");
     }
     let shown: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&shown["configuration"]["model"], &shown["is_default"]), (&json!("m"), &json!(true)));

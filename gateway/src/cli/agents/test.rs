@@ -6,11 +6,12 @@ use anyhow::anyhow;
 use clap::Args;
 use futures_util::FutureExt as _;
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Clock as _, Masker, MemberReport, Outcome, RunEvent, RunEvents,
-    SendResult, SystemClock, ToolUse, Usage,
+    Activity, ActivityState, AgentError, AgentName, AgentRuntime, AgentTurn, Clock as _, Masker, MemberReport,
+    ModelInput, Outcome, RunEvent, RunEvents, SendResult, SystemClock, ToolUse, Usage,
 };
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +34,7 @@ Exit code: 0 if the agent answered or chose to stay silent, 1 if not.
 Examples:
   rejoinder agents test main
   rejoinder agents test main \"What can you do?\" --timeout 30
+  rejoinder agents test main --input
   rejoinder agents test main --json | jq .first_word_ms";
 
 /// What the agent is asked, unless something else is.
@@ -54,6 +56,9 @@ pub(crate) struct Test {
     /// After how many seconds it is stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
+    /// Print what the agent is given as well: instructions, tools and messages
+    #[arg(long)]
+    input: bool,
     #[command(flatten)]
     printing: Printing,
 }
@@ -68,12 +73,31 @@ struct Tested {
     outcome: &'static str,
     /// The answer, the emoji, the reason for silence, the note, the action or the error.
     text: String,
+    /// What it was given, as its kind of agent sends it: `settings` and `messages`.
+    inputs: Vec<Input>,
     tools: Vec<ToolUse>,
     /// Its MCP servers, as they were at the end of the test.
     mcp_servers: Vec<TestedServer>,
     usage: Option<Usage>,
     first_word_ms: Option<u64>,
     total_ms: u64,
+}
+
+/// What an agent was given in one request.
+#[derive(Debug, Serialize)]
+struct Input {
+    settings: Value,
+    messages: Value,
+}
+
+impl Input {
+    fn of(input: &ModelInput, masker: &Masker) -> Self {
+        let read = |json: &str| {
+            let json = masker.text(json.to_owned());
+            serde_json::from_str(&json).unwrap_or(Value::String(json))
+        };
+        Self { settings: read(&input.settings), messages: read(&input.messages) }
+    }
 }
 
 /// An MCP server of the agent.
@@ -116,7 +140,8 @@ impl Test {
         if !self.printing.json {
             output::print(format!("{}\n\n> {}\n", built.runtime.describe(), self.question))?;
         }
-        let tested = run(&built.runtime, asked, time, !self.printing.json, &masker).await;
+        let prints = Prints { events: !self.printing.json, input: !self.printing.json && self.input };
+        let tested = run(&built.runtime, asked, time, prints, &masker).await;
         loops.stop().await;
         let servers = built.tools.iter().flat_map(|tools| tools.servers());
         let mcp_servers = servers.map(TestedServer::of).collect();
@@ -126,12 +151,19 @@ impl Test {
     }
 }
 
-/// Runs the agent once, and prints its events if `prints`.
+/// What is printed while the agent runs.
+#[derive(Clone, Copy)]
+struct Prints {
+    events: bool,
+    input: bool,
+}
+
+/// Runs the agent once, and prints its events.
 async fn run(
     runtime: &Arc<dyn AgentRuntime>,
     asked: AgentTurn,
     time: Duration,
-    prints: bool,
+    prints: Prints,
     masker: &Masker,
 ) -> Result<Tested, Failure> {
     let (events, mut reported) = RunEvents::channel();
@@ -165,7 +197,7 @@ async fn run(
 
 struct Watched<'a> {
     began: Instant,
-    prints: bool,
+    prints: Prints,
     masker: &'a Masker,
     /// Whether the last line that was printed has no end yet.
     is_open: bool,
@@ -191,7 +223,22 @@ impl Watched<'_> {
                 self.tested.tools.push(call);
                 Ok(())
             }
-            RunEvent::Activity(_) | RunEvent::Shown(_) | RunEvent::Member(MemberReport::Unreached) => Ok(()),
+            RunEvent::Activity(Activity { title, state: ActivityState::Working }) => {
+                self.line(&format!("[{}]", output::excerpt(&title, MOST_SHOWN)))
+            }
+            RunEvent::Activity(_) | RunEvent::Member(MemberReport::Answered) => Ok(()),
+            RunEvent::Member(MemberReport::Failed(error)) => {
+                self.line(&format!("[it failed: {}]", self.masker.text(error.to_string())))
+            }
+            RunEvent::Shown(input) => {
+                let input = Input::of(&input, self.masker);
+                if self.prints.input {
+                    let json = serde_json::to_string_pretty(&input).unwrap_or_default();
+                    self.line(&format!("[the agent is given {json}]"))?;
+                }
+                self.tested.inputs.push(input);
+                Ok(())
+            }
             RunEvent::Member(MemberReport::Asked(name)) => self.line(&format!("[{name} is asked]")),
             RunEvent::Title(title) => self.line(&format!("[title {}]", output::excerpt(&title, MOST_SHOWN))),
             RunEvent::Usage(usage) => {
@@ -245,7 +292,7 @@ impl Watched<'_> {
             return Ok(());
         }
         self.note_first();
-        if !self.prints {
+        if !self.prints.events {
             return Ok(());
         }
         if is_again {
@@ -256,7 +303,7 @@ impl Watched<'_> {
     }
 
     fn line(&mut self, line: &str) -> Result<(), Failure> {
-        if !self.prints {
+        if !self.prints.events {
             return Ok(());
         }
         self.close_line()?;
@@ -284,7 +331,7 @@ impl Watched<'_> {
             self.note_first();
         }
         self.close_line()?;
-        if self.prints && ok && !(self.has_shown && outcome == "reply") && !text.is_empty() {
+        if self.prints.events && ok && !(self.has_shown && outcome == "reply") && !text.is_empty() {
             output::print(&text)?;
         }
         Ok(Tested { ok, outcome, text, total_ms: millis(self.began.elapsed()), ..self.tested })

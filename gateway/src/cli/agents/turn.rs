@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, DeferralLimits, Sender, SenderKind, SessionId,
-    Support, Surface, Timestamp, TurnId,
+    AgentTurn, Capabilities, Cause, ChannelId, ChatKind, ConversationRef, DeferralLimits, Handoff, Language, Sender,
+    SenderKind, SessionId, Support, Surface, Timestamp, TurnId,
 };
 
 /// How long an answer may be put off.
@@ -52,7 +52,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
     }
 }
 
-/// A turn in a direct chat where everything can be done.
+/// A turn in a direct chat where everything can be done, and of which everything is to be told.
 pub(super) fn in_chat(now: Timestamp) -> AgentTurn {
     AgentTurn {
         surface: Surface::Chat("<the platform>".into()),
@@ -60,6 +60,9 @@ pub(super) fn in_chat(now: Timestamp) -> AgentTurn {
         may_ask_approval: true,
         may_ask_person: true,
         may_schedule: true,
+        language: Some(Language::ENGLISH),
+        instructions: Some(String::new()),
+        handoff: Some(Handoff { cause: Cause::Error, why: String::new(), tried: Vec::new() }),
         capabilities: capabilities(Support::Full),
         ..asking("", now, LONGEST)
     }
