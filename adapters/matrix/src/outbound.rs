@@ -111,8 +111,14 @@ impl Sending<'_> {
         self.delivery.conversation().thread.as_deref()
     }
 
+    /// A message that is sent in place of an edit is another event than the edit.
     fn transaction(&self) -> OwnedTransactionId {
-        self.delivery.id().to_string().into()
+        let id = self.delivery.id();
+        if matches!(self.delivery.action(), Action::Edit { .. }) {
+            format!("{id}.edit").into()
+        } else {
+            id.to_string().into()
+        }
     }
 
     /// Sends an event, encrypted if the room is. Repeating a transaction id returns the id of the first event.
@@ -157,20 +163,44 @@ impl Sending<'_> {
         self.check_not_redacted(message).await?;
         let text = self.text_content(content);
         let replacing = content::replacing(message, &text);
-        self.send_message(replacing, MESSAGE_TIMEOUT).await?;
+        let edit = self.send_message(replacing, MESSAGE_TIMEOUT).await?;
+        self.check_seen(message, &edit).await?;
         self.remember_sent(message, &text, content);
         Ok(Receipt::of(message))
+    }
+
+    /// Fails if our message was redacted before the edit that the homeserver has accepted: the sync may be behind.
+    async fn check_seen(&self, message: &str, edit: &str) -> Result<(), DeliveryError> {
+        let redacted_at = match self.look_up(message).await {
+            Ok(Some(event)) => event.unsigned.redacted_because,
+            // The edit is sent, and nothing says that it is not seen.
+            Ok(None) | Err(_) => None,
+        };
+        let Some(redaction) = redacted_at else { return Ok(()) };
+        let edited_at = self.look_up(edit).await.ok().flatten().map(|event| event.origin_server_ts);
+        match (redaction["origin_server_ts"].as_i64(), edited_at) {
+            // Somebody has removed the whole answer.
+            (Some(redacted_at), Some(edited_at)) if edited_at < redacted_at => Ok(()),
+            _ => {
+                self.matrix.memory.note_redacted(self.room.room_id().as_str(), message);
+                Err(DeliveryError::Gone(format!("`{message}` was deleted before it was edited")))
+            }
+        }
+    }
+
+    async fn look_up(&self, event: &str) -> Result<Option<Event>, matrix_sdk::Error> {
+        let Ok(id) = EventId::parse(event) else { return Ok(None) };
+        Ok(read(&self.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await?))
     }
 
     /// Fails if our message was redacted: homeservers accept an edit of it, but clients do not show the edit.
     async fn check_not_redacted(&self, message: &str) -> Result<(), DeliveryError> {
         let gone = || DeliveryError::Gone(format!("`{message}` was deleted"));
-        let id = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
         let is_redacted = match self.matrix.memory.get(self.room.room_id().as_str(), message) {
             Some(known) => known.is_redacted,
             // It was sent before the last start, or so many events ago that it was forgotten.
-            None => match self.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await {
-                Ok(event) => read(&event).is_some_and(|event| event.is_redacted()),
+            None => match self.look_up(message).await {
+                Ok(event) => event.is_some_and(|event| event.is_redacted()),
                 Err(error) => match errors::sdk(&error) {
                     Failure::Refused(_) => true,
                     // A lookup changes nothing: the delivery was not sent.

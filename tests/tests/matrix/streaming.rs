@@ -1,6 +1,6 @@
 //! Streamed answers.
 
-use rejoinder_matrix_server::{Fault, Homeserver, Person, Proxy};
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Person, Proxy};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
 use rstest::rstest;
 use serde_json::json;
@@ -139,4 +139,34 @@ async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
 
     gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, [STREAMED]);
+}
+
+/// The same while the gateway does not hear of it: the homeserver accepts the edit, which nobody sees.
+#[tokio::test]
+async fn a_draft_whose_deletion_is_not_heard_of_costs_nobody_the_answer() {
+    let (homeserver, model) = tokio::join!(Homeserver::shared(), ModelServer::start());
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(proxy.url(), &account, "streaming = \"edit\"\nsync_timeout = \"1s\"");
+    let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
+    let (user, ada) = (account.user, homeserver.person("ada").await);
+    let room = ada.direct(&user).await;
+    ada.until_joined(&room, &user).await;
+
+    ada.says(&room, "zebra-long").await;
+    let draft = ada.until("the draft", async || ada.sees(&room).await.into_iter().find(|it| it.sender == user)).await;
+    proxy.fail("GET", "/sync", 10_000, Fault::Answer { status: 502, body: json!({}) });
+    proxy.until("a sync fails", |call| call.path.contains("/sync") && call.status == 502).await;
+    ada.redacts(&room, &draft.id).await;
+
+    let is_whole =
+        |heard: &[String]| matches!(heard, [text] if text.starts_with("one two") && text.ends_with("forty fifty"));
+    ada.until("the whole answer", async || is_whole(&ada.hears(&room, &user).await).then_some(())).await;
+    proxy.clear_faults();
+    gateway.until_settled().await;
+    assert!(is_whole(&ada.hears(&room, &user).await));
+    let is_last_edit = |call: &Call| {
+        call.status == 200
+            && call.body["m.new_content"]["body"].as_str().is_some_and(|text| text.ends_with("forty fifty"))
+    };
+    assert!(proxy.calls().iter().any(is_last_edit), "no edit was accepted");
 }
