@@ -26,6 +26,8 @@ struct Inner {
     open_until: Option<Instant>,
     /// Failed probes since the last one that reached the member.
     failed_probes: u32,
+    /// Whether it has answered while probes failed: until one reaches it they say nothing about it.
+    is_proven: bool,
     /// Whether a trial run is under way.
     is_tried: bool,
 }
@@ -71,10 +73,14 @@ impl Circuit {
         let mut inner = self.0.lock();
         if !is_reached {
             inner.failed_probes = inner.failed_probes.saturating_add(1);
-            if inner.failed_probes >= FAILED_PROBES {
+            // After a minute a run may show that it answers all the same, before the next probe.
+            if inner.failed_probes >= FAILED_PROBES && !inner.is_proven && inner.state() != State::Open {
                 inner.open_until = Some(Instant::now() + OPEN);
             }
-        } else if std::mem::take(&mut inner.failed_probes) >= FAILED_PROBES {
+            return;
+        }
+        inner.is_proven = false;
+        if std::mem::take(&mut inner.failed_probes) >= FAILED_PROBES {
             inner.open_until = (inner.failures >= FAILURES).then(Instant::now);
         }
     }
@@ -96,6 +102,7 @@ impl Permit {
     /// The member answered.
     pub(super) fn answered(self) {
         let mut inner = self.circuit.0.lock();
+        inner.is_proven |= inner.failed_probes >= FAILED_PROBES;
         (inner.failures, inner.failed_probes, inner.open_until) = (0, 0, None);
     }
 
@@ -148,14 +155,27 @@ mod tests {
         assert!(!circuit.is_open());
         circuit.probed(false);
         assert!(circuit.is_open());
-        advance(OPEN.saturating_sub(Duration::from_secs(1))).await;
+        advance(OPEN).await;
+        assert!(!circuit.is_open(), "one run may try");
         circuit.probed(false);
-        advance(Duration::from_secs(2)).await;
-        assert!(circuit.is_open(), "nobody tries while probes fail");
+        assert!(circuit.is_open());
 
         circuit.probed(true);
 
         assert!(circuit.admit().is_some() && circuit.admit().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probes_say_nothing_about_a_member_that_answers_while_they_fail() {
+        let circuit = Circuit::default();
+        (0..2).for_each(|_| circuit.probed(false));
+        circuit.force().answered();
+        (0..5).for_each(|_| circuit.probed(false));
+        assert!(!circuit.is_open());
+
+        circuit.probed(true);
+        (0..2).for_each(|_| circuit.probed(false));
+        assert!(circuit.is_open());
     }
 
     #[tokio::test(start_paused = true)]
