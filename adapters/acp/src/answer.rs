@@ -111,9 +111,10 @@ impl Answer {
         }
     }
 
-    /// What the agent said besides the answer, for the operator.
-    pub(crate) fn notices(&self) -> Option<String> {
-        (!self.notices.is_empty()).then(|| excerpt(&self.notices, MOST_NOTICES))
+    /// What the agent said besides the answer since this was called before, for the operator.
+    pub(crate) fn take_notices(&mut self) -> Option<String> {
+        let notices = std::mem::take(&mut self.notices);
+        (!notices.is_empty()).then(|| excerpt(&notices, MOST_NOTICES))
     }
 
     /// The rest of the text to show.
@@ -179,15 +180,16 @@ mod tests {
     #[test]
     fn the_beginning_of_the_notices_is_kept() {
         let mut answer = Answer::default();
-        assert_eq!(answer.notices(), None);
+        assert_eq!(answer.take_notices(), None);
         let chunks = [(None, "Warning: old.".to_owned()), (Some("a"), "Hello.".to_owned()), (None, "ä".repeat(600))];
         for (id, text) in chunks {
             answer.push(id, &text);
         }
 
-        let notices = answer.notices().expect("notices");
+        let notices = answer.take_notices().expect("notices");
         assert!(notices.starts_with("Warning: old. ää"), "{notices}");
         assert!((400..=MOST_NOTICES).contains(&notices.len()), "{}", notices.len());
+        assert_eq!(answer.take_notices(), None);
     }
 
     #[test]

@@ -7,12 +7,12 @@ use rejoinder_agents::{
     report::{AnswerUpdate, Report},
 };
 use rejoinder_core::{
-    Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, PersonAnswer, RunEvents, Usage, as_stored,
+    Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, PersonAnswer, RunEvents, ToolUse, Usage, as_stored,
 };
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use crate::{
     AcpSection,
@@ -30,6 +30,9 @@ use crate::{
     sessions::{Owner, Slot},
     tools::{Changed, ToolCalls},
 };
+
+/// What stands for the name of a tool where the agent said something that is no part of its answer.
+const NOTICE: &str = "notice";
 
 /// A request of the agent, with its id.
 enum Wanted {
@@ -116,6 +119,11 @@ impl<'a> Run<'a> {
     ) -> Result<Followed, AgentError> {
         let mut question = None;
         let ended = self.work(&mut prompt, session, owner, &mut question).await;
+        if let Some(result) = self.answer.take_notices() {
+            // For the operator, in the record of the run.
+            let (name, arguments) = (NOTICE.to_owned(), String::new());
+            self.events.tool(ToolUse { name, arguments, result, duration_ms: None }).await;
+        }
         match (ended, question) {
             (Err(error), Some(question)) if question.waits() => {
                 let (agent, why) = (self.agent, error.summary());
@@ -358,15 +366,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn log_notices(&self) {
-        if let Some(said) = self.answer.notices() {
-            info!(agent = self.agent, turn_id = %self.turn.turn, said, "an agent said something that is no part of its answer");
-        }
-    }
-
     /// The error that ends the run.
     pub(crate) fn failed(&self, session: &str, error: CallError) -> AgentError {
-        self.log_notices();
         let after = if self.answer.has_shown() { " in the middle of its answer" } else { "" };
         match error {
             CallError::Closed(reason) => AgentError::Broken(format!("its process has ended{after}: {reason}")),
@@ -383,7 +384,6 @@ impl<'a> Run<'a> {
     /// The whole answer.
     pub(crate) async fn text(mut self) -> String {
         self.report.text(self.answer.end()).await;
-        self.log_notices();
         let is_cut = self.answer.is_cut;
         let mut text = self.answer.into_text();
         if is_cut {

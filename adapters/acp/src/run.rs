@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::{
     AcpSection,
@@ -32,6 +32,9 @@ use crate::{
 
 /// The method that deletes a session: <https://agentclientprotocol.com/protocol/v1/session-delete>.
 const DELETE: &str = "session/delete";
+
+/// How long the agent may take to delete a session that another one has replaced.
+const DELETED: Duration = Duration::from_secs(10);
 
 /// How many prompts one run may have.
 const MAX_ROUNDS: usize = 5;
@@ -138,7 +141,7 @@ impl Acp {
         Ok(Outcome::Reply(Reply::text(run.text().await)))
     }
 
-    /// Deletes a session of the agent that nobody will use any more, once its last prompt has ended.
+    /// Deletes a session of the agent that nobody will use any more, once the last prompt of its `owner` has ended.
     async fn delete(&self, id: &str, owner: &Owner) -> Result<(), AgentError> {
         owner.until_idle().await;
         let ready = self.keeper.ready().await?;
@@ -200,14 +203,29 @@ impl AgentRuntime for Acp {
     }
 
     /// A session that is deleted, or from which a turn is taken, is not used any more: the next turn begins a new one, with what is left
-    /// of the transcript. The agent deletes it, if it can.
+    /// of the transcript. The agent deletes it, if it can. If it fails to, a session that goes on is no worse for it: it has another one
+    /// there already.
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         let owner = self.sessions.of(notice.session).owner();
         self.sessions.changed(&notice);
         let SessionNotice { own_session, change, .. } = notice;
-        match own_session.filter(|id| !id.is_empty() && change != SessionNoticeChange::Left) {
-            Some(id) => self.delete(&id, &owner).await,
-            None => Ok(()),
+        let Some(id) = own_session.filter(|id| !id.is_empty()) else { return Ok(()) };
+        match change {
+            SessionNoticeChange::Left => Ok(()),
+            SessionNoticeChange::Deleted => self.delete(&id, &owner).await,
+            SessionNoticeChange::TurnRemoved(_) => {
+                let deleted = timeout(DELETED, self.delete(&id, &owner)).await;
+                let late = |_| Err(AgentError::Stalled(format!("nothing for {DELETED:?}")));
+                if let Err(error) = deleted.unwrap_or_else(late) {
+                    let (agent, error) = (&*self.name, error.summary());
+                    warn!(
+                        agent,
+                        error,
+                        "an ACP agent keeps a session from which a turn was removed, and which is not used any more"
+                    );
+                }
+                Ok(())
+            }
         }
     }
 
