@@ -37,7 +37,7 @@ use crate::{
 /// Timeout of a request for a message. In an encrypted room the room key is shared first.
 pub(crate) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timeout of a typing notice, draft or button: later it would be of no use.
+/// Timeout of a typing notice, draft, button, or a look at what was sent: later it would be of no use.
 const EPHEMERAL_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// When to retry while there is no session.
@@ -171,13 +171,13 @@ impl Sending<'_> {
 
     /// Fails if our message was redacted before the edit that the homeserver has accepted: the sync may be behind.
     async fn check_seen(&self, message: &str, edit: &str) -> Result<(), DeliveryError> {
-        let redacted_at = match self.look_up(message).await {
+        let redacted_at = match self.look_up(message, EPHEMERAL_TIMEOUT).await {
             Ok(Some(event)) => event.unsigned.redacted_because,
             // The edit is sent, and nothing says that it is not seen.
             Ok(None) | Err(_) => None,
         };
         let Some(redaction) = redacted_at else { return Ok(()) };
-        let edited_at = self.look_up(edit).await.ok().flatten().map(|event| event.origin_server_ts);
+        let edited_at = self.look_up(edit, EPHEMERAL_TIMEOUT).await.ok().flatten().map(|event| event.origin_server_ts);
         match (redaction["origin_server_ts"].as_i64(), edited_at) {
             // Somebody has removed the whole answer.
             (Some(redacted_at), Some(edited_at)) if edited_at < redacted_at => Ok(()),
@@ -188,9 +188,9 @@ impl Sending<'_> {
         }
     }
 
-    async fn look_up(&self, event: &str) -> Result<Option<Event>, matrix_sdk::Error> {
+    async fn look_up(&self, event: &str, timeout: Duration) -> Result<Option<Event>, matrix_sdk::Error> {
         let Ok(id) = EventId::parse(event) else { return Ok(None) };
-        Ok(read(&self.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await?))
+        Ok(read(&self.room.event(&id, Some(config(timeout))).await?))
     }
 
     /// Fails if our message was redacted: homeservers accept an edit of it, but clients do not show the edit.
@@ -199,7 +199,7 @@ impl Sending<'_> {
         let is_redacted = match self.matrix.memory.get(self.room.room_id().as_str(), message) {
             Some(known) => known.is_redacted,
             // It was sent before the last start, or so many events ago that it was forgotten.
-            None => match self.look_up(message).await {
+            None => match self.look_up(message, MESSAGE_TIMEOUT).await {
                 Ok(event) => event.is_some_and(|event| event.is_redacted()),
                 Err(error) => match errors::sdk(&error) {
                     Failure::Refused(_) => true,

@@ -32,7 +32,11 @@ impl Sending<'_> {
             options.limit = UInt::from(100_u32);
             let page = self.room.messages(options).await.map_err(|error| self.classify(errors::sdk(&error)))?;
             let events: Vec<_> = page.chunk.iter().filter_map(read).collect();
-            let is_it = |event: &&Event| event.sender == self.session.me() && delivery_of(&event.content) == Some(&id);
+            // Not an edit in whose place it is sent.
+            let is_message = |event: &Event| event.relation().replaces().is_none();
+            let is_it = |event: &&Event| {
+                event.sender == self.session.me() && delivery_of(&event.content) == Some(&id) && is_message(event)
+            };
             if let Some(sent) = events.iter().find(is_it) {
                 return Ok(Some(Receipt::of(sent.id.clone())));
             }
