@@ -56,6 +56,12 @@ pub(super) fn find(name: &str) -> Option<&'static KnownServer> {
 }
 
 impl KnownServer {
+    /// Its address for this API: Anthropic's server has the others below its version.
+    pub(super) fn base_url(&self, api: Api) -> String {
+        let version = if self.api == Api::Messages && api != Api::Messages { "/v1" } else { "" };
+        format!("{}{version}", self.base_url)
+    }
+
     /// Whether `base_url` is its address. That of a server with Anthropic's API may be written with its version.
     pub(super) fn is_at(&self, base_url: &str) -> bool {
         let base_url = base_url.trim_end_matches('/');
@@ -112,13 +118,15 @@ impl Model {
 
 /// The address of a server, without what may be a secret: a user, a password or a query. `None` if it is no URL.
 fn address(url: &str, api: Api, key: &str, notes: &mut Notes) -> Option<String> {
-    let url = url.trim_end_matches('/');
     // Our section of kind `anthropic` adds the version.
-    let url = if api == Api::Messages { url.strip_suffix("/v1").unwrap_or(url) } else { url };
+    let bare = |url: &str| {
+        let url = url.trim_end_matches('/');
+        if api == Api::Messages { url.strip_suffix("/v1").unwrap_or(url) } else { url }.to_owned()
+    };
     let mut address = url.parse::<Url>().ok()?;
     let has_secrets = !address.username().is_empty() || address.password().is_some() || address.query().is_some();
     if !has_secrets {
-        return Some(url.to_owned());
+        return Some(bare(url));
     }
     address.set_username("").ok()?;
     address.set_password(None).ok()?;
@@ -128,7 +136,7 @@ fn address(url: &str, api: Api, key: &str, notes: &mut Notes) -> Option<String> 
         "its address holds a user, a password or a query, which may be a secret",
         "send it as a header of the agent: docs/agents.md#headers",
     );
-    Some(address.as_str().trim_end_matches('/').to_owned())
+    Some(bare(address.as_str()))
 }
 
 #[cfg(test)]
@@ -140,6 +148,7 @@ mod tests {
     #[rstest]
     #[case("http://models:1/v1/", Some("http://models:1/v1"), false)]
     #[case::anthropic("http://claude:1/v1/", Some("http://claude:1"), false)]
+    #[case::anthropic_with_a_query("http://claude:1/v1?key=secret-word", Some("http://claude:1"), true)]
     #[case("https://ann:secret-word@models/v1/", Some("https://models/v1"), true)]
     #[case("https://secret-word@models", Some("https://models"), true)]
     #[case("https://models/v1?key=secret-word", Some("https://models/v1"), true)]

@@ -50,7 +50,7 @@ pub(super) fn read(root: &mut Table, settings: &Settings<'_>, notes: &mut Notes)
     let model = Model {
         key: "model".to_owned(),
         name: name.or(configured.model),
-        base_url: base_url.or_else(|| known.map(|known| known.base_url.to_owned())),
+        base_url: base_url.or_else(|| known.map(|known| known.base_url(api))),
         api,
         api_key,
         obstacle: server.obstacle.or(configured.obstacle),

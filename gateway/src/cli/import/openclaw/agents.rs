@@ -142,7 +142,7 @@ impl Providers {
         };
         let (known, configured) = (servers::find(provider), self.0.get(provider));
         let file = format!("agent-{name}-key");
-        let (mut obstacle, mut base_url) = (None, known.map(|known| known.base_url.to_owned()));
+        let (mut obstacle, mut base_url) = (None, None);
         let mut speaks = known.map_or(Api::default(), |known| known.api);
         let mut api_key = None;
         if let Some(Provider { base_url: url, api, api_key: given }) = configured {
@@ -175,6 +175,7 @@ impl Providers {
                 Some(Err(why)) => obstacle = obstacle.or(Some(format!("its key {why}"))),
             }
         }
+        let base_url = base_url.or_else(|| known.map(|known| known.base_url(speaks)));
         if configured.is_none_or(|configured| configured.api_key.is_none()) {
             api_key = known.and_then(|known| {
                 let set = known.keys.iter().find(|name| secrets.variables.get(name).is_some());
