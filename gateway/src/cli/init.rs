@@ -22,7 +22,7 @@ pub(super) use self::file::OWN_CHANNELS;
 #[cfg(test)]
 pub(crate) use self::script::{Script, load_section, unused_url};
 use self::{
-    agent::{AgentChoice, Interview, Server, find_agents, first_found, http_client},
+    agent::{AgentChoice, Interview, Server, find_agents, first_with_model, http_client},
     file::{Existing, already_exists, configuration, write},
 };
 use super::{global::Global, remembered};
@@ -59,7 +59,7 @@ pub(super) struct Init {
     api_key_file: Option<PathBuf>,
     #[command(flatten)]
     accounts: AccountArgs,
-    /// Ask nothing: use the first agent that is found, or the front desk
+    /// Ask nothing: use the first server with a model that is found, or the front desk
     #[arg(long, short)]
     yes: bool,
     /// Add to an existing file; without options that name an agent or an account, init asks on a terminal
@@ -189,7 +189,7 @@ impl Init {
         let (accounts, missing) = self.accounts_from_options(None).await?;
         let mut choices = Choices { agent: self.agent_from_options().await?, accounts };
         if choices.agent.is_none() && self.yes {
-            let found = first_found(&find_agents(&http_client()?).await?, &programs::find());
+            let found = first_with_model(&find_agents(&http_client()?).await?);
             choices.agent = Some(self.tried(found).await?);
         } else if choices.agent.is_none() {
             self.may_ask()?;

@@ -185,12 +185,11 @@ pub(super) fn http_client() -> Result<Client, Failure> {
     Ok(client::http_client().context("cannot look for agents")?)
 }
 
-/// The choice without asking: the first model of the first server that lists any, else the first program that can be started, else the
-/// front desk.
-pub(super) fn first_found(servers: &[FoundServer], programs: &[FoundProgram]) -> AgentChoice {
-    let with_model = servers.iter().find_map(|found| Some((found, found.models.first()?)));
-    let ready = programs.iter().find(|found| found.missing.is_none()).map(|found| AgentChoice::Program(found.program));
-    with_model.map(|(found, model)| choice(found, model.clone())).or(ready).unwrap_or(AgentChoice::FrontDesk)
+/// The choice without asking: the first model of the first server that lists any, else the front desk. A program that works on this
+/// machine is only chosen by somebody.
+pub(super) fn first_with_model(found: &[FoundServer]) -> AgentChoice {
+    let with_model = found.iter().find_map(|found| Some((found, found.models.first()?)));
+    with_model.map_or(AgentChoice::FrontDesk, |(found, model)| choice(found, model.clone()))
 }
 
 fn choice(found: &FoundServer, model: String) -> AgentChoice {
@@ -488,19 +487,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_server_with_a_model_or_the_first_program_is_taken_without_asking() {
+    fn the_first_server_with_a_model_is_taken_without_asking() {
         let found = |models: &[&str]| FoundServer {
             origin: Origin::Ollama,
             base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
             models: models.iter().map(ToString::to_string).collect(),
         };
 
-        let programs = |files: &[&str]| crate::cli::init::programs::installed(|file| files.contains(&file));
-        assert!(matches!(first_found(&[], &programs(&["codex"])), AgentChoice::FrontDesk));
-        assert!(matches!(first_found(&[found(&[])], &[]), AgentChoice::FrontDesk));
-        let goose = first_found(&[found(&[])], &programs(&["codex", "goose"]));
-        assert!(matches!(&goose, AgentChoice::Program(program) if program.name == "goose"), "{goose:?}");
-        let server = first_found(&[found(&[]), found(&["one", "two"])], &programs(&["goose"]));
-        assert_eq!(server_of(server).model, "one");
+        assert!(matches!(first_with_model(&[]), AgentChoice::FrontDesk));
+        assert!(matches!(first_with_model(&[found(&[])]), AgentChoice::FrontDesk));
+        assert_eq!(server_of(first_with_model(&[found(&[]), found(&["one", "two"])])).model, "one");
     }
 }
