@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
+use rejoinder_agents::PriceSection;
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
     duration::{self, HOUR},
     headers, number, text,
 };
+use rejoinder_core::Price;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -43,6 +45,8 @@ pub struct A2aSection {
     pub max_concurrent: u32,
     /// Whether drafts show what it does.
     pub show_activity: bool,
+    /// What its tokens cost. `None`: unknown.
+    pub price: Option<PriceSection>,
     /// How long the server may take until its response begins.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 24 * HOUR }>")]
     pub response_timeout: Duration,
@@ -62,6 +66,7 @@ impl Default for A2aSection {
             history_messages: 40,
             max_concurrent: 32,
             show_activity: false,
+            price: None,
             response_timeout: Duration::from_mins(5),
             idle_timeout: Duration::from_mins(10),
         }
@@ -92,6 +97,10 @@ impl AgentSection for A2aSection {
 
     fn shows_activity(&self) -> bool {
         self.show_activity
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price.map(Price::from)
     }
 
     fn keeps_sessions(&self) -> bool {
@@ -127,7 +136,7 @@ mod tests {
     #[test]
     fn the_manual_holds() {
         let variables = [("HELPER_TOKEN", "token-of-these-tests"), ("HELPER_TENANT", "tests")];
-        check_agent_manual::<A2aSection>(&variables, &["url", "token", "headers"]);
+        check_agent_manual::<A2aSection>(&variables, &["url", "token", "headers", "price"]);
     }
 
     #[rstest]

@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
+use rejoinder_agents::PriceSection;
 use rejoinder_config::{
     AgentSection, Checks, Secret, Section,
     duration::{self, HOUR},
     number, text,
 };
+use rejoinder_core::Price;
 use serde::{Deserialize, Serialize};
 
 /// A program that speaks the Agent Client Protocol on its standard input and output.
@@ -36,6 +38,8 @@ pub struct AcpSection {
     pub max_concurrent: u32,
     /// Whether drafts show what it does.
     pub show_activity: bool,
+    /// What its tokens cost. `None`: unknown.
+    pub price: Option<PriceSection>,
     /// How long it may take to start, and to begin a session.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub start_timeout: Duration,
@@ -58,6 +62,7 @@ impl Default for AcpSection {
             history_messages: 40,
             max_concurrent: 8,
             show_activity: false,
+            price: None,
             start_timeout: Duration::from_mins(1),
             idle_timeout: Duration::from_mins(10),
             mcp: false,
@@ -123,6 +128,10 @@ impl AgentSection for AcpSection {
         self.show_activity
     }
 
+    fn price(&self) -> Option<Price> {
+        self.price.map(Price::from)
+    }
+
     fn keeps_sessions(&self) -> bool {
         true
     }
@@ -137,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_manual_holds() {
-        check_agent_manual::<AcpSection>(&[("ANTHROPIC_API_KEY", "sk-example")], &["cwd", "env", "mode"]);
+        check_agent_manual::<AcpSection>(&[("ANTHROPIC_API_KEY", "sk-example")], &["cwd", "env", "mode", "price"]);
     }
 
     #[rstest]

@@ -309,3 +309,34 @@ async fn without_configuration_the_front_desk_answers() {
     assert_eq!(reply.state(), "answered");
     assert!(reply.text().to_lowercase().contains("pong"), "{reply:?}");
 }
+
+/// C. An agent with a memory of its own hears of what is taken back, also if it could not do it at first and the gateway was killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_program_with_a_memory_of_its_own_hears_what_is_taken_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (heard, allowed) = (folder.path().join("heard"), folder.path().join("allowed"));
+    let script = format!(
+        "said=$(cat); case \"$said\" in *session_changed*) test -e {} && echo \"$said\" >> {};; *) echo Hello.;; esac",
+        allowed.display(),
+        heard.display()
+    );
+    let program = json!(["sh", "-c", script]);
+    let section = format!("[agents.main]\nkind = \"command\"\nsessions = true\ncommand = {program}\n");
+    let mut gateway = Gateway::builder().time_passes_faster(20).config(&hook("")).config(&section).start().await;
+    let asks = async |gateway: &Gateway, said: &str| {
+        Reply::of(gateway.hook("test", TOKEN).call().json(&json!({ "message": said, "conversation": "kitchen" }))).await
+    };
+
+    let hello = asks(&gateway, "Hi").await;
+    assert_eq!(hello.text(), "Hello.");
+    asks(&gateway, "/undo").await;
+    gateway.kill();
+    std::fs::write(&allowed, "").expect("it may now");
+    gateway.restart().await;
+
+    let told =
+        rejoinder_tests::eventually("the program hears of it", async || std::fs::read_to_string(&heard).ok()).await;
+    let told: serde_json::Value = serde_json::from_str(told.lines().next().unwrap_or_default()).expect("JSON");
+    assert_eq!(told["session_changed"]["change"], "turn_removed");
+    assert_eq!(told["session_changed"]["turn_id"], hello.turn().as_str());
+}

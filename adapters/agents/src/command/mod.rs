@@ -11,7 +11,7 @@ mod run;
 mod section;
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents};
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents, SessionNotice};
 use tokio_util::sync::CancellationToken;
 
 pub use self::section::{CommandSection, Memory, ProgramError, is_executable};
@@ -53,6 +53,15 @@ impl AgentRuntime for Command {
 
     fn seals(&self) -> bool {
         true
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        self.settings.sessions
+    }
+
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        // What is left of a time in which it kept sessions is not for it.
+        if self.settings.sessions { self.tell(&notice).await } else { Ok(()) }
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -3,7 +3,7 @@
 use std::{os::unix::process::ExitStatusExt, pin::pin, process::Stdio, time::Duration};
 
 use futures_util::future::maybe_done;
-use rejoinder_core::{AgentError, AgentTurn, Outcome, RunEvents};
+use rejoinder_core::{AgentError, AgentTurn, Outcome, RunEvents, SessionNotice};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -15,7 +15,7 @@ use super::Command;
 use crate::{
     supervise::{MAX_MEMORY, program_end},
     tail::Tail,
-    wire::{Body, Said, WireTurn},
+    wire::{Body, Said, WireSession, WireTurn},
 };
 
 /// How long a supervisor may take to end after its output, which it closes with its end.
@@ -75,6 +75,41 @@ impl Command {
             (Ok(_), Ok(())) => body.outcome().await,
         };
         outcome.map_err(|error| with_note(error, &written))
+    }
+
+    /// Tells the program what happened to a session: one that ends with 0 has done it.
+    pub(super) async fn tell(&self, notice: &SessionNotice) -> Result<(), AgentError> {
+        let json = WireSession::of(notice).json();
+        let mut child =
+            self.start().map_err(|error| AgentError::Unreachable(format!("it cannot be started: {error}")))?;
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (mut stdin, mut stdout, stderr) =
+            (stdin.expect("a pipe"), stdout.expect("a pipe"), stderr.expect("a pipe"));
+        let tail = Tail::of(&self.settings.env, &self.settings.inherit);
+        let write = async {
+            // If it fails, the supervisor has ended, which its output shows.
+            let _ = stdin.write_u64(json.len() as u64).await;
+            let _ = stdin.write_all(&json).await;
+        };
+        let mut ignored = tokio::io::sink();
+        let read = async { tokio::join!(write, tokio::io::copy(&mut stdout, &mut ignored)).1 };
+        let mut errors = pin!(maybe_done(tail.follow(stderr)));
+        let read = tokio::select! {
+            read = read => read.map_err(|error| AgentError::Broken(format!("its output cannot be read: {error}"))),
+            () = killed(&mut child, group) => Err(AgentError::Failed("its supervisor was killed".to_owned())),
+            () = async {
+                errors.as_mut().await;
+                std::future::pending::<()>().await;
+            } => unreachable!("it is pending"),
+        };
+        let told = match read {
+            Ok(_) => ended(&mut child, group).await.map_err(AgentError::Failed),
+            Err(error) => Err(error),
+        };
+        // Another process may hold them open.
+        let _ = timeout(ERRORS_TIMEOUT, errors.as_mut()).await;
+        told.map_err(|error| with_note(error, &tail.text()))
     }
 
     fn start(&self) -> std::io::Result<Child> {

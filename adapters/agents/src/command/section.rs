@@ -11,9 +11,10 @@ use std::{
 };
 
 use rejoinder_config::{AgentSection, Checks, Secret, Section, Size, number, text};
+use rejoinder_core::Price;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::timeout;
+use crate::{section::PriceSection, timeout};
 
 /// The variables that every program gets.
 const INHERITED: [&str; 7] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"];
@@ -45,6 +46,10 @@ pub struct CommandSection {
     pub max_concurrent: u32,
     /// Whether drafts show what it does.
     pub show_activity: bool,
+    /// What its tokens cost. `None`: unknown.
+    pub price: Option<PriceSection>,
+    /// Whether it keeps sessions in a memory of its own, and is told what happens to them.
+    pub sessions: bool,
     /// Whether it may call the tools of its runs over the Model Context Protocol.
     pub mcp: bool,
 }
@@ -62,6 +67,8 @@ impl Default for CommandSection {
             history_messages: 40,
             max_concurrent: 8,
             show_activity: false,
+            price: None,
+            sessions: false,
             mcp: false,
         }
     }
@@ -95,22 +102,40 @@ impl AgentSection for CommandSection {
         Some(self.max_concurrent)
     }
 
+    fn keeps_sessions(&self) -> bool {
+        self.sessions
+    }
+
     fn shows_activity(&self) -> bool {
         self.show_activity
     }
+
+    fn price(&self) -> Option<Price> {
+        self.price.map(Price::from)
+    }
 }
 
-/// Why the program of a section cannot be run. Names the key and what to do.
+/// Why the program of a section cannot be run, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    #[error("`cwd`: there is no folder {}", .0.display())]
+    #[error("there is no folder {}", .0.display())]
     NoFolder(PathBuf),
-    #[error("`command`: there is no program `{0}` in PATH (install it, or give its whole path)")]
+    #[error("there is no program `{0}` in PATH (install it, or give its whole path)")]
     NotInPath(String),
-    #[error("`command`: there is no program {} (correct its path)", .0.display())]
+    #[error("there is no program {} (correct its path)", .0.display())]
     Missing(PathBuf),
-    #[error("`command`: {} is no program that the gateway may run (make it executable: chmod +x)", .0.display())]
+    #[error("{} is no program that the gateway may run (make it executable: chmod +x)", .0.display())]
     NotExecutable(PathBuf),
+}
+
+impl ProgramError {
+    /// The key of the section that is wrong.
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::NoFolder(_) => "cwd",
+            Self::NotInPath(_) | Self::Missing(_) | Self::NotExecutable(_) => "command",
+        }
+    }
 }
 
 impl CommandSection {
@@ -224,7 +249,7 @@ mod tests {
     fn the_manual_holds() {
         check_agent_manual::<CommandSection>(
             &[("ANSWER_KEY", "a secret")],
-            &["command", "cwd", "env", "timeout", "max_memory"],
+            &["command", "cwd", "env", "timeout", "max_memory", "price"],
         );
     }
 

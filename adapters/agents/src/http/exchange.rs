@@ -1,6 +1,8 @@
 //! The request of a turn and its response.
 
-use rejoinder_core::{AgentError, AgentTurn, Outcome, Reply, RunEvents, TraceHeaders};
+use rejoinder_core::{
+    AgentError, AgentTurn, Clock as _, Outcome, Reply, RunEvents, SessionNotice, SystemClock, Timestamp, TraceHeaders,
+};
 use reqwest::{
     RequestBuilder, Response, StatusCode, Version,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING},
@@ -11,7 +13,7 @@ use tokio::time::timeout;
 use super::Http;
 use crate::{
     response::{chain, error_body},
-    wire::{Body, Format, Said, WireTurn, short_error},
+    wire::{Body, Format, Said, WireSession, WireTurn, short_error},
 };
 
 /// What the service may answer with.
@@ -51,18 +53,36 @@ impl Http {
     }
 
     fn post(&self, turn: &AgentTurn, body: Vec<u8>) -> Result<RequestBuilder, AgentError> {
-        let (id, seconds) = (format!("{}-{}", turn.turn, turn.attempt), turn.now.as_millis().div_euclid(1000));
-        let request = self.client.post(self.settings.url.clone()).header(CONTENT_TYPE, "application/json");
-        let mut request = request.header(ACCEPT, ACCEPTED).header(HEADER_WEBHOOK_ID, &id);
-        if let Some(signer) = &self.signer {
-            let signature = signer.sign(&id, seconds, &body);
-            let signature = signature.map_err(|_| AgentError::Failed("the request cannot be signed".to_owned()))?;
-            request = request.header(HEADER_WEBHOOK_SIGNATURE, signature);
-        }
+        let mut request =
+            self.signed(&format!("{}-{}", turn.turn, turn.attempt), turn.now, body)?.header(ACCEPT, ACCEPTED);
         for (name, value) in turn.trace.iter().flat_map(TraceHeaders::pairs) {
             request = request.header(name, value);
         }
+        Ok(request)
+    }
+
+    fn signed(&self, id: &str, now: Timestamp, body: Vec<u8>) -> Result<RequestBuilder, AgentError> {
+        let seconds = now.as_millis().div_euclid(1000);
+        let request = self.client.post(self.settings.url.clone()).header(CONTENT_TYPE, "application/json");
+        let mut request = request.header(HEADER_WEBHOOK_ID, id);
+        if let Some(signer) = &self.signer {
+            let signature = signer.sign(id, seconds, &body);
+            let signature = signature.map_err(|_| AgentError::Failed("the request cannot be signed".to_owned()))?;
+            request = request.header(HEADER_WEBHOOK_SIGNATURE, signature);
+        }
         Ok(request.header(HEADER_WEBHOOK_TIMESTAMP, seconds).body(body))
+    }
+
+    /// Tells the service what happened to a session.
+    pub(super) async fn tell(&self, notice: &SessionNotice) -> Result<(), AgentError> {
+        let changed = WireSession::of(notice);
+        let request = self.signed(&changed.id(), SystemClock.now(), changed.json())?;
+        match request.send().await {
+            Err(error) if error.is_connect() => Err(AgentError::Unreachable(chain(error))),
+            Err(error) => Err(AgentError::Broken(format!("no response: {}", chain(error)))),
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(refusal(response).await),
+        }
     }
 
     async fn read(&self, mut response: Response, body: &mut Body<'_>) -> Result<(), AgentError> {

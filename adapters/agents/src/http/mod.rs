@@ -15,7 +15,7 @@ mod section;
 use std::fmt;
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents};
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents, SessionNotice};
 use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
 
@@ -83,6 +83,15 @@ impl AgentRuntime for Http {
 
     fn seals(&self) -> bool {
         true
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        self.settings.sessions
+    }
+
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        // What is left of a time in which it kept sessions is not for it.
+        if self.settings.sessions { self.tell(&notice).await } else { Ok(()) }
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -2,7 +2,7 @@
 
 use utoipa::OpenApi;
 
-use crate::wire::{WireObject, WireTurn};
+use crate::wire::{WireObject, WireSession, WireTurn};
 
 /// Describes the request, for merging into the gateway's description: a webhook, as the path is that of the service.
 #[must_use]
@@ -15,7 +15,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Services", description = "What the gateway asks an agent of the kind `http`."),
-    paths(turn),
+    paths(turn, session),
     tags((name = "services", description = "What the gateway asks an agent of the kind `http`")),
 )]
 struct Description;
@@ -48,3 +48,26 @@ struct Description;
 )]
 #[expect(dead_code, reason = "a description: the service has the function")]
 fn turn() {}
+
+/// Hear what happened to a session.
+///
+/// Sent to the same `url`, signed in the same way, to an agent with `sessions = true`: each change once at least, with the same
+/// `webhook-id`, and again for a week until the response is a 2xx.
+#[utoipa::path(
+    post,
+    path = "agent-session",
+    tag = "services",
+    operation_id = "change_session",
+    params(
+        ("webhook-id" = String, Header, description = "The session's id, the change and the id of the turn: the same whenever this change is told"),
+        ("webhook-timestamp" = i64, Header, description = "When the request was made, in seconds since the Unix epoch"),
+        ("webhook-signature" = Option<String>, Header, description = "`v1,` and the signature, if the agent has a `secret`"),
+    ),
+    request_body(content = WireSession),
+    responses(
+        (status = "2XX", description = "The service has forgotten it, or does not know it"),
+        (status = "default", description = "It is told again"),
+    ),
+)]
+#[expect(dead_code, reason = "a description: the service has the function")]
+fn session() {}

@@ -7,12 +7,13 @@ use rejoinder_config::{
     duration::{self, HOUR},
     number, text,
 };
+use rejoinder_core::Price;
 use rejoinder_kit::signing_key;
 use serde::{Deserialize, Serialize};
 use standardwebhooks::Webhook;
 use url::Url;
 
-use crate::timeout;
+use crate::{section::PriceSection, timeout};
 
 /// A service that gets one request for each turn.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -40,6 +41,10 @@ pub struct HttpSection {
     pub max_concurrent: u32,
     /// Whether drafts show what it does.
     pub show_activity: bool,
+    /// What its tokens cost. `None`: unknown.
+    pub price: Option<PriceSection>,
+    /// Whether it keeps sessions in a memory of its own, and is told what happens to them.
+    pub sessions: bool,
     /// Whether it may call the tools of its runs over the Model Context Protocol.
     pub mcp: bool,
 }
@@ -55,6 +60,8 @@ impl Default for HttpSection {
             history_messages: 40,
             max_concurrent: 32,
             show_activity: false,
+            price: None,
+            sessions: false,
             mcp: false,
         }
     }
@@ -87,8 +94,16 @@ impl AgentSection for HttpSection {
         Some(self.max_concurrent)
     }
 
+    fn keeps_sessions(&self) -> bool {
+        self.sessions
+    }
+
     fn shows_activity(&self) -> bool {
         self.show_activity
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price.map(Price::from)
     }
 }
 
@@ -102,7 +117,7 @@ mod tests {
     #[test]
     fn the_manual_holds() {
         let secret = "whsec_dGhlLWtleS1vZi10aGUtdGVzdHMtb2YtYS1yZWxvYWQ=";
-        check_agent_manual::<HttpSection>(&[("SERVICE_SECRET", secret)], &["url", "secret", "timeout"]);
+        check_agent_manual::<HttpSection>(&[("SERVICE_SECRET", secret)], &["url", "secret", "timeout", "price"]);
     }
 
     #[rstest]

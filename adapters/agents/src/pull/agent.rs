@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents};
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents, SessionNotice};
 use rejoinder_kit::{Guesses, Peer, Tokens};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use super::{
     desk::{Change, Desk, Entry},
     kept,
     leases::{Lease, Worker, logged},
+    notices::Notices,
     purpose::Purpose,
     room::ROOM,
     section::{PullSection, WorkerSection},
@@ -46,6 +47,7 @@ pub struct Pull {
     pub(super) body_timeout: Duration,
     pub(super) stop_waiting: CancellationToken,
     pub(super) desk: Arc<Desk>,
+    pub(super) notices: Notices,
     /// For large bodies, in KiB.
     pub(super) room: Semaphore,
 }
@@ -71,7 +73,8 @@ impl Pull {
         let desk = Arc::new(Desk::new(&settings.section));
         let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting } = settings;
         let workers = workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect();
-        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, desk, room: Semaphore::new(ROOM) }
+        let (notices, room) = (Notices::default(), Semaphore::new(ROOM));
+        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, desk, notices, room }
     }
 
     /// The worker whose token was sent.
@@ -259,6 +262,18 @@ impl AgentRuntime for Pull {
 
     fn seals(&self) -> bool {
         true
+    }
+
+    fn keeps_sessions(&self) -> bool {
+        self.section.sessions
+    }
+
+    async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
+        // What is left of a time in which it kept sessions is not for it.
+        if self.section.sessions {
+            self.notices.tell(&notice).await;
+        }
+        Ok(())
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -59,7 +59,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Workers with the same token share their leases: the address of one may change.
-    fn has_token_of(&self, other: &Self) -> bool {
+    pub(super) fn has_token_of(&self, other: &Self) -> bool {
         match (self.has_own_token, other.has_own_token) {
             (true, true) => self.name == other.name,
             (is_own, is_others_own) => is_own == is_others_own,

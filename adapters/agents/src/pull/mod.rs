@@ -6,8 +6,11 @@
 //! | `command` | what a worker says about a run |
 //! | `kept` | the lease of a run, as it is stored |
 //! | `leases` | which run waits and which one a worker has (no I/O) |
+//! | `notices` | what workers are still to be told of sessions |
 //! | `desk` | where runs wait for workers, and workers for runs |
+//! | `caller` | which worker a request is from |
 //! | `routes` | what workers send |
+//! | `sessions` | the same, of changes of sessions |
 //! | `room` | bounds the memory of their bodies |
 //! | `body` | reads the bodies of their requests (no I/O) |
 //! | `schema`, `openapi` | the OpenAPI description |
@@ -22,16 +25,19 @@
 
 mod agent;
 mod body;
+mod caller;
 mod command;
 mod desk;
 mod kept;
 mod leases;
+mod notices;
 mod openapi;
 mod purpose;
 mod room;
 mod routes;
 mod schema;
 mod section;
+mod sessions;
 
 pub use self::{
     agent::{Pull, PullSettings},

@@ -14,7 +14,14 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Workers", description = "What the workers of an agent of the kind `pull` use."),
-    paths(super::routes::next, super::routes::answer, super::routes::renew, super::routes::report),
+    paths(
+        super::routes::next,
+        super::routes::answer,
+        super::routes::renew,
+        super::routes::report,
+        super::sessions::next,
+        super::sessions::done,
+    ),
     tags((name = "workers", description = "What the workers of an agent of the kind `pull` use")),
     modifiers(&Security),
 )]
@@ -39,7 +46,14 @@ mod tests {
         let text = serde_json::to_string(&openapi()).unwrap();
         let description: serde_json::Value = serde_json::from_str(&text).unwrap();
 
-        for path in ["next", "turns/{turn_id}", "turns/{turn_id}/renew", "turns/{turn_id}/events"] {
+        for path in [
+            "next",
+            "turns/{turn_id}",
+            "turns/{turn_id}/renew",
+            "turns/{turn_id}/events",
+            "sessions/next",
+            "sessions/{id}",
+        ] {
             assert!(description["paths"][format!("/agents/{{name}}/{path}")].is_object(), "{path}");
         }
         for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {

@@ -6,38 +6,33 @@ use axum::{
     Json, Router,
     body::{Body, Bytes},
     extract::{Path, Request, State, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderValue, StatusCode, header},
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use futures_util::stream;
 use rejoinder_core::{AgentTurn, TurnId};
-use rejoinder_kit::{Peer, Problem, bearer, read_body, uncached};
+use rejoinder_kit::{Peer, Problem, read_body, uncached};
 use sha2::{Digest, Sha256};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout},
 };
-use url::form_urlencoded;
 
 use super::{
     agent::{Caller, Pull},
     body::{self, Posted},
+    caller::wait_of,
     command::{BodyDigest, Command, Done, Refused, Stored},
     desk::{Asking, Offer},
     leases::{NotHeld, logged},
     purpose::Purpose,
     room::{Room, SMALL},
     schema::{Answer, Events, LeaseOnly, LeasedTurn, Renewed, Reported, WorkerProblem},
+    sessions,
 };
 use crate::{tools::rfc3339, wire::MAX_OBJECT};
-
-/// The longest wait for a turn: as long as proxies usually allow.
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
-
-/// How long a worker waits that does not say.
-const USUAL_WAIT: Duration = Duration::from_secs(30);
 
 /// How long a worker waits until its answer, or that its lease goes on, is stored.
 const STORING: Duration = Duration::from_secs(10);
@@ -53,6 +48,8 @@ impl Pull {
             .route("/turns/{turn_id}", post(answer))
             .route("/turns/{turn_id}/renew", post(renew))
             .route("/turns/{turn_id}/events", post(report))
+            .route("/sessions/next", get(sessions::next))
+            .route("/sessions/{id}", post(sessions::done))
             .layer(middleware::from_fn(uncached))
             .with_state(Arc::clone(self))
     }
@@ -302,22 +299,6 @@ impl Pull {
         }
     }
 
-    /// Finds out which worker a request is from.
-    async fn identify(&self, headers: &HeaderMap, peer: Peer) -> Result<Caller<'_>, Problem> {
-        let surface = format!("agents.{}", self.name);
-        let Some(sent) = bearer(headers) else {
-            self.guesses.missing(peer, &surface);
-            return Err(unauthorized("send the token of the agent or of a worker as `Authorization: Bearer TOKEN`"));
-        };
-        self.guesses.turn_of(peer, &surface, sent).await?;
-        let Some(caller) = self.caller(sent, peer) else {
-            self.guesses.wrong(peer, &surface);
-            return Err(unauthorized("this token is neither that of the agent nor of one of its workers"));
-        };
-        self.guesses.right(peer, &surface, sent);
-        Ok(caller)
-    }
-
     /// Notes that a worker sent something with a lease that is not good.
     fn not_held(
         &self,
@@ -364,23 +345,6 @@ async fn until_stored(stored: Stored) -> Result<(), Refused> {
         Ok(Err(_)) => Err(Refused::NotHeld(NotHeld::NotYet)),
         Err(_) => Err(Refused::NotStored),
     }
-}
-
-fn wait_of(parts: &Parts) -> Result<Duration, Problem> {
-    let query = parts.uri.query().unwrap_or_default();
-    let Some((_, wait)) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "wait") else {
-        return Ok(USUAL_WAIT);
-    };
-    let seconds: u32 = wait.parse().map_err(|_| {
-        let detail = "`wait` must be a whole number of seconds, such as ?wait=30";
-        Problem::new(StatusCode::BAD_REQUEST, "bad-wait", "Bad request: `wait` is no number", detail)
-    })?;
-    Ok(Duration::from_secs(seconds.into()).min(LONGEST_WAIT))
-}
-
-fn unauthorized(detail: &'static str) -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "Unauthorized: the worker is not known", detail)
-        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }
 
 fn not_stored() -> Problem {

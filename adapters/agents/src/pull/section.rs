@@ -7,8 +7,10 @@ use rejoinder_config::{
     duration::{self, HOUR},
     number,
 };
-use rejoinder_core::ChannelId;
+use rejoinder_core::{ChannelId, Price};
 use serde::{Deserialize, Serialize};
+
+use crate::section::PriceSection;
 
 /// Workers anywhere, which fetch turns over HTTP and post the answers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -32,6 +34,10 @@ pub struct PullSection {
     pub max_concurrent: u32,
     /// Whether drafts show what it does.
     pub show_activity: bool,
+    /// What its tokens cost. `None`: unknown.
+    pub price: Option<PriceSection>,
+    /// Whether it keeps sessions in a memory of its own, and is told what happens to them.
+    pub sessions: bool,
     /// Whether it may call the tools of its runs over the Model Context Protocol.
     pub mcp: bool,
 }
@@ -68,6 +74,8 @@ impl Default for PullSection {
             history_messages: 40,
             max_concurrent: 32,
             show_activity: false,
+            price: None,
+            sessions: false,
             mcp: false,
         }
     }
@@ -79,6 +87,10 @@ impl Section for PullSection {
             let what = "must be set, unless there are `workers` with tokens of their own: nobody fetches turns without one \
                         (`token = { generate = true }` makes a token)";
             checks.wrong(checks.key(&["token"]), what);
+        }
+        if self.sessions && self.token.is_none() && self.workers.values().all(|worker| !worker.takes.is_empty()) {
+            let what = "needs a worker that takes the turns of all channels: only such a one is told of sessions";
+            checks.wrong(checks.key(&["sessions"]), what);
         }
         for (name, worker) in &self.workers {
             checks.has_name(checks.key(&["workers", name]), name);
@@ -105,8 +117,16 @@ impl AgentSection for PullSection {
         Some(self.max_concurrent)
     }
 
+    fn keeps_sessions(&self) -> bool {
+        self.sessions
+    }
+
     fn shows_activity(&self) -> bool {
         self.show_activity
+    }
+
+    fn price(&self) -> Option<Price> {
+        self.price.map(Price::from)
     }
 }
 
@@ -124,7 +144,10 @@ mod tests {
 
     #[test]
     fn the_manual_holds() {
-        check_agent_manual::<PullSection>(&[("WORKERS_TOKEN", TOKEN), ("GPU_TOKEN", TOKEN)], &["token", "workers"]);
+        check_agent_manual::<PullSection>(
+            &[("WORKERS_TOKEN", TOKEN), ("GPU_TOKEN", TOKEN)],
+            &["token", "workers", "price"],
+        );
     }
 
     #[rstest]

@@ -58,11 +58,11 @@ pub(super) struct WireEnd {
     /// A question as the answer: `question`, `choices`, `free_text`, `expires_in`.
     #[schema(value_type = Option<Object>, nullable = false)]
     pub(super) ask: Option<Value>,
-    /// The answer comes later: the turn comes again then.
+    /// The answer comes later: the turn comes again then. Or only the seconds.
     pub(super) defer: Option<Defer>,
-    /// Nothing to say, on purpose: why, for the operator.
+    /// Nothing to say, on purpose: why, for the operator, or `true`.
     #[schema(nullable = false)]
-    pub(super) silent: Option<String>,
+    pub(super) silent: Option<Silent>,
     /// A request for an approval: `action`, `details`, `kind`. The turn comes again once it is decided.
     #[schema(value_type = Option<Object>, nullable = false)]
     pub(super) approval: Option<Value>,
@@ -130,9 +130,18 @@ pub(super) struct File {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = AgentDeferral)]
-pub(super) struct Defer {
-    pub(super) note: Option<String>,
-    pub(super) seconds: f64,
+#[serde(untagged)]
+pub(super) enum Defer {
+    Seconds(f64),
+    WithNote { note: Option<String>, seconds: f64 },
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentSilence)]
+#[serde(untagged)]
+pub(super) enum Silent {
+    Why(String),
+    OnPurpose(bool),
 }
 
 impl WireObject {

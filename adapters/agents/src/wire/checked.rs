@@ -3,7 +3,7 @@
 use rejoinder_core::{Activity, AgentTurn, Timestamp, ToolUse, Usage};
 
 use super::{
-    answer::{Message, WireObject},
+    answer::{Defer, Message, WireObject},
     ends::{CheckedMessage, End},
 };
 
@@ -33,7 +33,7 @@ impl WireObject {
     /// Checks that it says nothing of an answer that is to be sealed.
     fn check_nothing_in_the_clear(&self) -> Result<(), String> {
         let Self { rewrite, text, activity, title, send, end, .. } = self;
-        let note = end.defer.as_ref().is_some_and(|defer| defer.note.is_some());
+        let note = matches!(end.defer, Some(Defer::WithNote { note: Some(_), .. }));
         let keys = [
             ("text", text.is_some()),
             ("rewrite", rewrite.is_some()),

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{AgentError, AgentTurn, Attachment, Outcome, Reply, Timestamp, is_blank};
 
 use super::{
-    answer::{Defer, File, Message, WireEnd},
+    answer::{Defer, File, Message, Silent, WireEnd},
     sealed,
 };
 use crate::tools::{self, ASK, Choice, REQUEST_APPROVAL, STAY_SILENT, can_react, looks_like_emoji};
@@ -91,11 +91,19 @@ impl WireEnd {
                 }
                 choice(REQUEST_APPROVAL, &request.to_string())?
             }
-            Self { defer: Some(Defer { note, seconds }), .. } => {
+            Self { defer: Some(defer), .. } => {
+                let (note, seconds) = match defer {
+                    Defer::Seconds(seconds) => (None, seconds),
+                    Defer::WithNote { note, seconds } => (note, seconds),
+                };
                 let after = Duration::try_from_secs_f64(seconds).ok().filter(|after| !after.is_zero());
                 End::Defer(note, now + after.ok_or("`defer.seconds` must be a number above 0")?)
             }
-            Self { silent: Some(reason), .. } => {
+            Self { silent: Some(Silent::OnPurpose(false)), .. } => {
+                return Err("`silent` must be a text or true".to_owned());
+            }
+            Self { silent: Some(Silent::OnPurpose(true)), .. } => choice(STAY_SILENT, "{}")?,
+            Self { silent: Some(Silent::Why(reason)), .. } => {
                 choice(STAY_SILENT, &serde_json::json!({ "reason": reason }).to_string())?
             }
             Self { error: Some(why), .. } => End::Failed(short_error(&why)),

@@ -3,6 +3,7 @@
 //! | File | Contains |
 //! | --- | --- |
 //! | `turn` | a turn, as an agent gets it |
+//! | `session` | what happened to a session |
 //! | `answer` | one object of an answer |
 //! | `ends` | how an object ends the run: a reply, a reaction, a question, … |
 //! | `sealed` | whether a sealed answer is an armoured age file |
@@ -20,6 +21,7 @@ mod ends;
 mod lines;
 mod said;
 mod sealed;
+mod session;
 mod turn;
 
 #[cfg(test)]
@@ -32,5 +34,6 @@ pub(crate) use self::{
     checked::CheckedObject,
     ends::short_error,
     said::{MAX_OBJECT, Said},
+    session::WireSession,
     turn::{MAX_FILE, WireTurn},
 };

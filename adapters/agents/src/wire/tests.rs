@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind,
-    HistoryLine, LastAnswer, LineState, Outcome, Reaction, Reply, RunEvent, RunEvents, SendResult, Speaker, Support,
-    ToolAccess, ToolTokens, Usage,
+    HistoryLine, LastAnswer, LineState, Outcome, Reaction, Reply, RunEvent, RunEvents, SendResult, SenderKind, Speaker,
+    Support, ToolAccess, ToolTokens, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -118,6 +118,19 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
         ])
     );
     assert_eq!(written(&turn)["conversation"]["kind"], "group");
+}
+
+#[rstest]
+#[case::a_person(SenderKind::Person, json!("Ada"))]
+#[case::a_schedule(SenderKind::Operator, json!(null))]
+fn the_history_of_a_direct_chat_has_the_name_of_the_person(#[case] kind: SenderKind, #[case] name: Value) {
+    let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Coffee.")];
+    let mut turn = AgentTurn { history, ..turn("Hi") };
+    turn.sender.kind = kind;
+
+    let written = written(&turn);
+    let names: Vec<_> = written["history"].as_array().expect("a list").iter().map(|line| &line["name"]).collect();
+    assert_eq!(names, [&name, &json!(null)]);
 }
 
 /// What was reported while an agent said something, and how it ended.
@@ -299,6 +312,7 @@ async fn what_is_sent_is_the_answer() {
 #[case(json!({"reply": "Hi", "unknown": 1}), reply("Hi"))]
 #[case(json!({"react": "👍"}), Outcome::React("👍".into()))]
 #[case(json!({"silent": "not for me"}), Outcome::Silent("not for me".into()))]
+#[case(json!({"silent": true}), Outcome::Silent("chosen, no reason given".into()))]
 #[case(json!({"approval": {"action": "Send it", "kind": "email.send"}}), Outcome::Approval(ApprovalRequest {
     action: "Send it".into(),
     details: None,
@@ -321,10 +335,13 @@ async fn a_question_comes_after_what_was_said() {
     assert_eq!((choices.options, choices.free_text), (vec!["Tea".to_owned(), "Coffee".to_owned()], false));
 }
 
+#[rstest]
+#[case(json!({"seconds": 90}))]
+#[case(json!(90))]
 #[tokio::test]
-async fn a_deferral_is_due_in_seconds_and_its_note_may_be_what_was_said() {
+async fn a_deferral_is_due_in_seconds_and_its_note_may_be_what_was_said(#[case] defer: Value) {
     let due = turn("Hi").now + std::time::Duration::from_secs(90);
-    let ended = end_of(&[json!({"text": "Wait."}), json!({"defer": {"seconds": 90}})]).await;
+    let ended = end_of(&[json!({"text": "Wait."}), json!({"defer": defer})]).await;
 
     assert_eq!(ended, Ok(Outcome::Defer { note: Some("Wait.".into()), due }));
 }
@@ -355,7 +372,9 @@ async fn a_reply_may_have_files_and_then_the_text_that_was_said() {
 #[case(json!({"ask": {"question": "Which?", "choices": ["Tea"]}}), "`choices` must have 2 to 8 entries, not 1")]
 #[case(json!({"defer": {"seconds": 0}}), "`defer.seconds` must be a number above 0")]
 #[case(json!({"defer": {"seconds": 1e300}}), "`defer.seconds` must be a number above 0")]
+#[case(json!({"defer": -1}), "`defer.seconds` must be a number above 0")]
 #[case(json!({"end": false}), "`end` must be true")]
+#[case(json!({"silent": false}), "`silent` must be a text or true")]
 #[case(json!({"reply": "Hi", "silent": "no"}), "an object ends the run in two ways")]
 #[case(json!({"answer": "Hi"}), "an object has none of the keys")]
 #[case(json!({"text": 7}), "a value is missing or of another type")]

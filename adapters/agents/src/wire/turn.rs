@@ -266,7 +266,7 @@ impl<'a> WireTurn<'a> {
             },
             session_id: turn.session.to_string(),
             attempt: turn.attempt,
-            history: turn.history.iter().map(line).collect(),
+            history: turn.history.iter().map(|said| line(said, turn)).collect(),
             attachments: files(&turn.attachments),
             deadline: rfc3339(turn.deadline),
             handoff: turn.handoff.as_ref().map(HandedOver::of),
@@ -330,8 +330,13 @@ const fn kind(kind: SenderKind) -> Option<&'static str> {
     }
 }
 
-fn line(line: &HistoryLine) -> Line<'_> {
+/// A line of the history of `turn`. In a direct chat lines have no author: a person's are those of the person who writes now.
+fn line<'a>(line: &'a HistoryLine, turn: &'a AgentTurn) -> Line<'a> {
     let author = line.author.as_ref();
+    let is_senders = line.speaker == Speaker::Person
+        && author.is_none()
+        && turn.chat == ChatKind::Direct
+        && turn.sender.kind == SenderKind::Person;
     let (state, reason) = match &line.state {
         LineState::Seen => (None, None),
         LineState::Stopped => (Some("stopped"), None),
@@ -341,7 +346,10 @@ fn line(line: &HistoryLine) -> Line<'_> {
     };
     Line {
         speaker: line.speaker,
-        name: author.and_then(|author| author.name.as_deref()),
+        name: match author {
+            Some(author) => author.name.as_deref(),
+            None => turn.sender.name.as_deref().filter(|_| is_senders),
+        },
         id: author.and_then(|author| author.id.as_deref()),
         text: &line.text,
         at: rfc3339(line.at),

@@ -18,13 +18,23 @@ use rejoinder_agents::{OpenAi, OpenAiSection};
 pub(crate) use rejoinder_core::conformance::runtime::turn;
 use rejoinder_core::{
     AgentError, AgentMessage, AgentRuntime, AgentTurn, ModelInput, Outcome, Reply, RunEvent, RunEvents, SendResult,
-    ToolUse, Usage,
+    SessionNotice, SessionNoticeChange, ToolUse, Usage,
 };
 use rejoinder_testkit::scripted_http::{AtWork, response};
 pub(crate) use rejoinder_testkit::scripted_http::{Piece, raw};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
+
+/// A turn was removed from its session.
+pub(crate) fn notice() -> SessionNotice {
+    let removed = turn("Hi");
+    SessionNotice {
+        session: removed.session,
+        own_session: None,
+        change: SessionNoticeChange::TurnRemoved(removed.turn),
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {

@@ -9,11 +9,11 @@ use std::{
 };
 
 use rejoinder_agents::{Command, CommandSection, Memory, Supervisor};
-use rejoinder_core::{AgentError, Outcome, Reply, Usage};
+use rejoinder_core::{AgentError, AgentRuntime, Outcome, Reply, Usage};
 use rstest::rstest;
 
 pub(crate) use self::double::agent;
-use crate::double::{FinishedRun, run, turn};
+use crate::double::{FinishedRun, notice, run, turn};
 
 /// A section whose program is a script for the shell.
 fn script(script: &str) -> CommandSection {
@@ -50,6 +50,24 @@ async fn the_program_gets_the_turn_and_the_operator_sees_it() {
     let reply = run.reply();
     assert!(reply.starts_with("It is {\"turn_id\":\"") && reply.contains("\"text\":\"Hi\""), "{reply}");
     assert!(shown.contains("\"text\":\"Hi\""), "{shown}");
+}
+
+#[tokio::test]
+async fn a_change_of_a_session_is_done_when_the_program_ends_with_0() {
+    let (notice, folder) = (notice(), tempfile::tempdir().expect("a folder"));
+    let told = async |script: String| {
+        agent(CommandSection { sessions: true, ..self::script(&script) }).session_changed(notice.clone()).await
+    };
+    let file = folder.path().join("told");
+
+    assert_eq!(told(format!("cat > {}; echo of no use", file.display())).await, Ok(()));
+
+    let read: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
+    assert_eq!(read["session_changed"]["session_id"], notice.session.to_string());
+    assert_eq!(read["session_changed"]["change"], "turn_removed");
+    let failed = told("cat > /dev/null; echo no such session >&2; exit 3".to_owned()).await;
+    let Err(AgentError::Failed(why)) = failed else { panic!("{failed:?}") };
+    assert!(why.contains('3') && why.contains("no such session"), "{why}");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::double::{Answer, FinishedRun, Piece, Server, client, raw, run, turn};
+use crate::double::{Answer, FinishedRun, Piece, Server, client, notice, raw, run, turn};
 
 const SECRET: &str = "whsec_dGhlLWtleS1vZi10aGUtdGVzdHMtb2YtYS1yZWxvYWQ=";
 const LINES: &str = "application/x-ndjson";
@@ -55,6 +55,28 @@ async fn the_turn_is_posted_once_with_a_signature_of_the_run() {
     assert_eq!(request.body["text"], "Hi");
     assert!(run.shown.clone().expect("the input").messages.contains("\"text\":\"Hi\""));
     assert_eq!(run.reply(), "Good day.");
+}
+
+#[tokio::test]
+async fn a_change_of_a_session_is_posted_with_a_signature_until_the_service_has_done_it() {
+    let server = Server::answering([Answer::error(503, "not now"), Answer::empty(204)]).await;
+    let agent = agent(HttpSection { sessions: true, ..section(&server) });
+    let notice = notice();
+
+    let refused = agent.session_changed(notice.clone()).await;
+    assert!(matches!(refused, Err(AgentError::Refused { .. })), "{refused:?}");
+    assert_eq!(agent.session_changed(notice.clone()).await, Ok(()));
+
+    let [first, again] = &server.requests()[..] else { panic!("two requests") };
+    let removed = notice.change.turn().expect("a turn");
+    let said =
+        json!({ "session_id": notice.session.to_string(), "change": "turn_removed", "turn_id": removed.to_string() });
+    assert_eq!(again.body, json!({ "session_changed": said }));
+    let id = again.headers["webhook-id"].to_str().unwrap();
+    assert_eq!(first.headers["webhook-id"], id, "the same change has the same id");
+    let seconds = again.headers["webhook-timestamp"].to_str().unwrap().parse().unwrap();
+    let signed = Webhook::new(SECRET).unwrap().sign(id, seconds, &again.bytes).unwrap();
+    assert_eq!(again.headers["webhook-signature"].to_str().unwrap(), signed);
 }
 
 #[tokio::test]

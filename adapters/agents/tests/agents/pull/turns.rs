@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::worker::{Served, Worker, lasting, section_of};
-use crate::double::{FinishedRun, run, run_with, turn};
+use crate::double::{FinishedRun, notice, run, run_with, turn};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -39,6 +39,33 @@ async fn a_worker_fetches_a_turn_and_answers_it() {
     assert_eq!(finished.reply(), "Hello, Ada.");
     assert_eq!((&fetched["turn_id"], &fetched["text"], &fetched["attempt"]), (&json!(id), &json!("Hi"), &json!(1)));
     assert!(fetched["lease_until"].as_str().unwrap().starts_with("2023-11-14T22:13:5"), "{fetched}");
+}
+
+#[tokio::test]
+async fn a_worker_fetches_a_change_of_a_session_and_says_that_it_is_done() {
+    let served = Served::with(PullSection { sessions: true, ..lasting(LONG) }).await;
+    let (worker, notice) = (served.worker(), notice());
+
+    let (told, change) = tokio::join!(served.agent.session_changed(notice.clone()), async {
+        let change: Value = worker.get("/sessions/next?wait=10").await.json().await.expect("a change");
+        let none = worker.get("/sessions/next?wait=0").await.status();
+        assert_eq!(none, StatusCode::NO_CONTENT, "a worker has it");
+        let id = change["id"].as_str().expect("an id");
+        assert_eq!(
+            served.worker_with("no-token-of-these-tests").post(&format!("/sessions/{id}"), "").await.status(),
+            StatusCode::UNAUTHORIZED
+        );
+        for _ in 0..2 {
+            assert_eq!(worker.post(&format!("/sessions/{id}"), "").await.status(), StatusCode::NO_CONTENT);
+        }
+        change
+    });
+
+    assert_eq!(told, Ok(()));
+    assert_eq!(change["session_changed"]["session_id"], notice.session.to_string());
+    assert_eq!(worker.post("/sessions/another", "").await.status(), StatusCode::NOT_FOUND);
+    let without = Served::with(lasting(LONG)).await;
+    assert_eq!(without.worker().get("/sessions/next?wait=0").await.status(), StatusCode::CONFLICT);
 }
 
 #[tokio::test]
