@@ -47,6 +47,11 @@ impl Answer {
         self.messages.iter().any(|text| !text.trim().is_empty())
     }
 
+    /// Whether chunks of the answer have ids.
+    pub(crate) const fn has_ids(&self) -> bool {
+        self.has_ids
+    }
+
     /// Something other than text came: text after it is another message.
     pub(crate) const fn interrupt(&mut self) {
         self.breaks = true;

@@ -7,7 +7,8 @@ use rejoinder_agents::{
     report::{AnswerUpdate, Report},
 };
 use rejoinder_core::{
-    Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, PersonAnswer, RunEvents, ToolUse, Usage, as_stored,
+    Activity, AgentApproval, AgentError, AgentTurn, ApprovalRequest, PersonAnswer, Reply, RunEvents, ToolUse, Usage,
+    as_stored,
 };
 use serde_json::Value;
 use tokio::time::timeout;
@@ -17,6 +18,7 @@ use tracing::{debug, warn};
 use crate::{
     AcpSection,
     answer::Answer,
+    answer_files::Files,
     elicitation::{Answers, Elicitation, Response, Step},
     event::{CallError, Event},
     feed::MOST_WAITING,
@@ -89,6 +91,7 @@ pub(crate) struct Run<'a> {
     events: &'a RunEvents,
     pub(crate) report: Report<'a>,
     pub(crate) answer: Answer,
+    files: Files,
     tools: ToolCalls,
     permissions: Permissions,
     answers: Answers,
@@ -106,7 +109,8 @@ impl<'a> Run<'a> {
         let permissions = Permissions::new(&turn.approvals, turn.may_ask_approval);
         let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
         let answers = Answers::of(&turn.answers);
-        Self { agent, settings, slot, turn, events, report, answer, tools, permissions, answers }
+        let files = Files::default();
+        Self { agent, settings, slot, turn, events, report, answer, files, tools, permissions, answers }
     }
 
     /// Follows the agent's work on a prompt. While it waits for a decision, the session is left to others who want it: then, and if the
@@ -325,9 +329,15 @@ impl<'a> Run<'a> {
     }
 
     async fn chunk(&mut self, chunk: Chunk) {
-        let Content::Text { text } = chunk.content else { return };
-        let has_shown = self.answer.has_shown();
-        let Some(step) = self.answer.push(chunk.message_id.as_deref(), &text) else { return };
+        let Chunk { content, message_id } = chunk;
+        let (has_shown, had_ids) = (self.answer.has_shown(), self.answer.has_ids());
+        let text = if let Content::Text { text } = &content { text } else { "" };
+        let Some(step) = self.answer.push(message_id.as_deref(), text) else { return };
+        if self.answer.has_ids() != had_ids {
+            // Those without an id were notices, too.
+            self.files.clear();
+        }
+        self.files.add(content);
         if step.withdraws {
             self.report.withdraw().await;
         }
@@ -382,7 +392,16 @@ impl<'a> Run<'a> {
     }
 
     /// The whole answer.
-    pub(crate) async fn text(mut self) -> String {
+    pub(crate) async fn reply(mut self) -> Reply {
+        let (attachments, unsent) = self.files.take();
+        if !unsent.is_empty() {
+            let (agent, why) = (self.agent, unsent.join("; "));
+            warn!(agent, turn_id = %self.turn.turn, why, "files of an answer are left out");
+        }
+        Reply { attachments, ..Reply::text(self.text().await) }
+    }
+
+    async fn text(mut self) -> String {
         self.report.text(self.answer.end()).await;
         let is_cut = self.answer.is_cut;
         let mut text = self.answer.into_text();

@@ -29,6 +29,7 @@
 //! into the process that is not named.
 
 mod answer;
+mod answer_files;
 mod clipped;
 mod connection;
 mod drive;

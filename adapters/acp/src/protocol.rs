@@ -191,8 +191,42 @@ pub(crate) enum Content {
     Text {
         text: String,
     },
+    #[serde(rename_all = "camelCase")]
+    Image {
+        data: String,
+        #[serde(default)]
+        mime_type: Option<String>,
+        #[serde(default)]
+        uri: Option<String>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Audio {
+        data: String,
+        #[serde(default)]
+        mime_type: Option<String>,
+    },
+    Resource {
+        resource: Resource,
+    },
+    #[serde(rename_all = "camelCase")]
+    ResourceLink {
+        name: String,
+        uri: String,
+        #[serde(default)]
+        mime_type: Option<String>,
+    },
     #[serde(other)]
     Other,
+}
+
+/// A file with its content: bytes in Base64, or a text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Resource {
+    pub(crate) uri: String,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) blob: Option<String>,
+    pub(crate) text: Option<String>,
 }
 
 /// What is new about a session.

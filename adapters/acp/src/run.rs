@@ -9,7 +9,7 @@ use rejoinder_agents::{
     sessions::Sessions,
 };
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SessionNotice, SessionNoticeChange,
+    AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents, SessionNotice, SessionNoticeChange,
     TraceHeaders,
 };
 use serde::de::IgnoredAny;
@@ -138,7 +138,7 @@ impl Acp {
             let permit = owner.acquire().await;
             place = Opened { slot, owner, session, is_new: false, permit };
         }
-        Ok(Outcome::Reply(Reply::text(run.text().await)))
+        Ok(Outcome::Reply(run.reply().await))
     }
 
     /// Deletes a session of the agent that nobody will use any more, once the last prompt of its `owner` has ended.

@@ -69,4 +69,4 @@ pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_o
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
 pub use tools::{CallerTools, ForeignTool, SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer, ToolSource};
-pub use wire::{MAX_FILES, attachment};
+pub use wire::{MAX_FILES, attachment, text_attachment};

@@ -299,6 +299,27 @@ async fn a_prompt_takes_no_other_ones_session() {
     assert!(matches!(second.err(), Some(CallError::Refused(_))));
 }
 
+#[tokio::test]
+async fn files_of_an_answer_are_sent() {
+    let image = json!({ "type": "image", "data": "aGk=", "mimeType": "image/png" });
+    let chunk = |id: Option<&str>| json!({ "sessionUpdate": "agent_message_chunk", "messageId": id, "content": image });
+    let (of_answer, of_notice) = (chunk(Some("m1")), chunk(None));
+    let double = Double::new(move |_| {
+        vec![
+            Act::Updates(of_notice.clone()),
+            says("Here."),
+            Act::Updates(of_answer.clone()),
+            Act::Updates(of_notice.clone()),
+        ]
+    });
+
+    let (outcome, _) = run(&double.runtime(), turn("Hi")).await;
+
+    let Ok(Outcome::Reply(reply)) = outcome else { panic!("{outcome:?}") };
+    let names: Vec<_> = reply.attachments.iter().map(|file| (&*file.name, &*file.url)).collect();
+    assert_eq!((&*reply.text, names), ("Here.", vec![("image.png", "data:image/png;base64,aGk=")]));
+}
+
 /// What is stored may be of before a turn was removed.
 #[tokio::test]
 async fn a_session_from_which_a_turn_was_removed_is_not_opened_again() {

@@ -183,6 +183,15 @@ impl File {
     }
 }
 
+/// A file that can be sent, from its text.
+///
+/// # Errors
+/// As [`attachment`].
+pub fn text_attachment(name: String, media_type: Option<String>, text: &str) -> Result<Attachment, String> {
+    let media_type = media_type.unwrap_or_else(|| "text/plain".to_owned());
+    attachment(name, Some(media_type), Some(BASE64_STANDARD.encode(text)), None)
+}
+
 /// A file that can be sent, from its bytes in Base64 or its https:// URL.
 ///
 /// # Errors

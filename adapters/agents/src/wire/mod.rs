@@ -27,7 +27,7 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use self::ends::{MAX_FILES, attachment};
+pub use self::ends::{MAX_FILES, attachment, text_attachment};
 pub(crate) use self::{
     answer::WireObject,
     body::{Body, Format},

@@ -1,0 +1,154 @@
+//! The files of an answer: pictures, sounds and resources among its chunks. No I/O.
+
+use rejoinder_agents::{MAX_FILES, attachment, text_attachment};
+use rejoinder_core::Attachment;
+
+use crate::protocol::{Content, Resource};
+
+/// How large the files of an answer may be together, in bytes of Base64.
+const MOST_DATA: usize = 32 << 20;
+
+/// The files of an answer so far.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    sent: Vec<Attachment>,
+    size: usize,
+    /// Why others are not among them.
+    unsent: Vec<String>,
+}
+
+impl Files {
+    /// Adds what is a file. A text is none.
+    pub(crate) fn add(&mut self, content: Content) {
+        let file = match read(content) {
+            None => return,
+            Some(file) => file.and_then(|file| self.fits(file)),
+        };
+        match file {
+            Ok(file) => {
+                self.size += file.url.len();
+                self.sent.push(file);
+            }
+            Err(why) if self.unsent.len() < MAX_FILES => self.unsent.push(why),
+            Err(_) => {}
+        }
+    }
+
+    fn fits(&self, file: Attachment) -> Result<Attachment, String> {
+        if self.sent.len() == MAX_FILES {
+            return Err(format!("there are more than {MAX_FILES}"));
+        }
+        if self.size + file.url.len() > MOST_DATA {
+            return Err(format!("{} is too large", file.name));
+        }
+        Ok(file)
+    }
+
+    /// Those before belong to no answer.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The files, and why others are not among them.
+    pub(crate) fn take(&mut self) -> (Vec<Attachment>, Vec<String>) {
+        let Self { sent, unsent, .. } = std::mem::take(self);
+        (sent, unsent)
+    }
+}
+
+fn read(content: Content) -> Option<Result<Attachment, String>> {
+    let of_data = |kind: &str, uri: Option<String>, media_type: Option<String>, data: String| {
+        let name = uri.as_deref().and_then(name_of).unwrap_or_else(|| default_name(kind, media_type.as_deref()));
+        Some(attachment(name, media_type, Some(data), None))
+    };
+    match content {
+        Content::Text { .. } | Content::Other => None,
+        Content::Image { data, mime_type, uri } => of_data("image", uri, mime_type, data),
+        Content::Audio { data, mime_type } => of_data("audio", None, mime_type, data),
+        Content::Resource { resource: Resource { uri, mime_type, blob: Some(data), .. } } => {
+            of_data("file", Some(uri), mime_type, data)
+        }
+        Content::Resource { resource: Resource { uri, mime_type, text: Some(text), .. } } => {
+            let name = name_of(&uri).unwrap_or_else(|| "text.txt".to_owned());
+            Some(text_attachment(name, mime_type, &text))
+        }
+        Content::Resource { .. } => None,
+        // Of a file on the agent's own machine only its name is known here.
+        Content::ResourceLink { name, uri, mime_type } => {
+            uri.starts_with("https://").then(|| attachment(name, mime_type, None, Some(uri)))
+        }
+    }
+}
+
+/// The last part of a path.
+fn name_of(uri: &str) -> Option<String> {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    (!name.is_empty() && !name.contains(':')).then(|| name.to_owned())
+}
+
+fn default_name(kind: &str, media_type: Option<&str>) -> String {
+    let subtype = media_type.and_then(|media_type| media_type.split_once('/')).map_or("", |(_, subtype)| subtype);
+    let extension: String = subtype.chars().take_while(char::is_ascii_alphanumeric).take(10).collect();
+    if extension.is_empty() { kind.to_owned() } else { format!("{kind}.{extension}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(contents: impl IntoIterator<Item = Value>) -> (Vec<Attachment>, Vec<String>) {
+        let mut files = Files::default();
+        for content in contents {
+            files.add(serde_json::from_value(content).expect("a content"));
+        }
+        files.take()
+    }
+
+    #[rstest]
+    #[case::image(json!({"type": "image", "data": "aGk=", "mimeType": "image/png"}), "image.png", "data:image/png;base64,aGk=")]
+    #[case::named_image(
+        json!({"type": "image", "data": "aGk=", "mimeType": "image/svg+xml", "uri": "file:///srv/a/chart.svg"}),
+        "chart.svg",
+        "data:image/svg+xml;base64,aGk="
+    )]
+    #[case::sound(json!({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}), "audio.wav", "data:audio/wav;base64,aGk=")]
+    #[case::bytes(
+        json!({"type": "resource", "resource": {"uri": "file:///srv/a.pdf?x=1", "mimeType": "application/pdf", "blob": "aGk="}}),
+        "a.pdf",
+        "data:application/pdf;base64,aGk="
+    )]
+    #[case::text(json!({"type": "resource", "resource": {"uri": "memo:", "text": "hi"}}), "text.txt", "data:text/plain;base64,aGk=")]
+    #[case::link(
+        json!({"type": "resource_link", "name": "Map", "uri": "https://example.org/map.png", "mimeType": "image/png"}),
+        "Map",
+        "https://example.org/map.png"
+    )]
+    fn a_content_is_a_file(#[case] content: Value, #[case] name: &str, #[case] url: &str) {
+        let (sent, unsent) = of([content]);
+        assert_eq!(sent.iter().map(|file| (&*file.name, &*file.url)).collect::<Vec<_>>(), [(name, url)]);
+        assert!(unsent.is_empty(), "{unsent:?}");
+    }
+
+    #[rstest]
+    #[case::text(json!({"type": "text", "text": "hi"}))]
+    #[case::own_file(json!({"type": "resource_link", "name": "a", "uri": "file:///etc/passwd"}))]
+    #[case::unknown(json!({"type": "hologram"}))]
+    fn other_contents_are_none(#[case] content: Value) {
+        assert_eq!(of([content]), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_much_is_said() {
+        let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
+        let (sent, unsent) = of(std::iter::once(image("?")).chain((0..=MAX_FILES).map(|_| image("aGk="))));
+        assert_eq!((sent.len(), unsent.len()), (MAX_FILES, 2), "{unsent:?}");
+
+        let large = "aaaa".repeat(MOST_DATA / 6);
+        let (sent, unsent) = of([image(&large), image(&large)]);
+        assert_eq!((sent.len(), &*unsent), (1, &["image.png is too large".to_owned()][..]));
+    }
+}
