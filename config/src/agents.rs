@@ -148,6 +148,11 @@ impl Agent {
         }
     }
 
+    /// Whether the agent keeps sessions in a memory of its own.
+    pub const fn keeps_sessions(&self) -> bool {
+        self.keeps_sessions
+    }
+
     /// The section. `None` if `T` belongs to another kind.
     pub fn section<T: AgentSection>(&self) -> Option<&T> {
         self.section.get()

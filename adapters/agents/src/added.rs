@@ -38,12 +38,24 @@ pub fn added_to_prompt(turn: &AgentTurn, leave_out: &[PieceName], has_tools: boo
     let pieces = instructions::added(turn).into_iter().filter(|(name, _)| !leave_out.contains(name));
     let tools = if has_tools { offered(turn) } else { Vec::new() };
     AddedToPrompt {
-        pieces: pieces.map(|(name, text)| PromptPiece { name, text: text.trim().to_owned() }).collect(),
+        pieces: pieces.map(PromptPiece::of).collect(),
         left_out: leave_out.to_vec(),
         tools: tools
             .iter()
             .map(|tool| OfferedTool { name: tool.name.to_string(), description: tool.description.to_string() })
             .collect(),
+    }
+}
+
+/// What an agent that remembers by itself is told at the beginning of a session, besides the operator's instructions and the transcript.
+pub fn added_to_session(turn: &AgentTurn) -> AddedToPrompt {
+    let pieces = instructions::added_to_session(turn).into_iter().map(PromptPiece::of).collect();
+    AddedToPrompt { pieces, left_out: Vec::new(), tools: Vec::new() }
+}
+
+impl PromptPiece {
+    fn of((name, text): (PieceName, String)) -> Self {
+        Self { name, text: text.trim().to_owned() }
     }
 }
 
@@ -67,5 +79,16 @@ mod tests {
         let tools: Vec<_> = added.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert!(tools.contains(&"ask") && tools.contains(&"defer"), "{tools:?}");
         assert!(added_to_prompt(&turn, &[], false).tools.is_empty());
+    }
+
+    #[test]
+    fn a_session_begins_with_what_holds_for_all_of_it() {
+        let turn = turn("Hi");
+        let added = added_to_session(&turn);
+
+        let names: Vec<_> = added.pieces.iter().map(|piece| piece.name).collect();
+        assert_eq!(names, [PieceName::Place, PieceName::Legend]);
+        let told = instructions::of_session(&turn, "Be kind.");
+        assert!(added.pieces.iter().all(|piece| told.contains(&piece.text)), "{told}");
     }
 }

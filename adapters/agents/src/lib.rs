@@ -54,7 +54,7 @@ mod timeout;
 mod tools;
 mod wire;
 
-pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt};
+pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt, added_to_session};
 pub use anthropic::{Anthropic, AnthropicSection};
 pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
 pub use command::{Command, CommandSection, Memory, ProgramError, is_executable};

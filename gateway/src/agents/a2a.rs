@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_a2a::{A2aSection, FoundAgent};
+use rejoinder_agents::AddedToPrompt;
 use rejoinder_config::{Agent, AgentKind};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::{AgentName, AgentRuntime, AgentTurn};
 use reqwest::Client;
 
 use super::factory::{AgentFactory, role, section};
@@ -30,6 +31,10 @@ impl AgentFactory for A2a {
         let agent: Arc<dyn AgentRuntime> =
             Arc::new(agent.map_err(|reason| WiringError::Agent { name: Arc::clone(name), reason })?);
         Ok(agent.into())
+    }
+
+    fn added_to_prompt(&self, agent: &Agent, turn: &AgentTurn) -> Option<AddedToPrompt> {
+        section::<A2aSection>(agent).introduction.then(|| rejoinder_agents::added_to_session(turn))
     }
 
     fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {

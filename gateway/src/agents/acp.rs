@@ -5,9 +5,9 @@ use std::{env, fs::DirBuilder, os::unix::fs::DirBuilderExt as _, sync::Arc, time
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use rejoinder_acp::{AcpSection, FoundAgent, probe};
-use rejoinder_agents::Supervisor;
+use rejoinder_agents::{AddedToPrompt, Supervisor};
 use rejoinder_config::{Agent, AgentKind};
-use rejoinder_core::{AgentName, AgentRuntime};
+use rejoinder_core::{AgentName, AgentRuntime, AgentTurn};
 use reqwest::Client;
 use tracing::error;
 
@@ -59,6 +59,10 @@ impl AgentFactory for Acp {
             .boxed()
         });
         Ok(BuiltAgent { run: Some(run), ..runtime.into() })
+    }
+
+    fn added_to_prompt(&self, _: &Agent, turn: &AgentTurn) -> Option<AddedToPrompt> {
+        Some(rejoinder_agents::added_to_session(turn))
     }
 
     fn remarks_on(&self, name: &str, agent: &Agent) -> Vec<String> {

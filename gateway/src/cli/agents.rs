@@ -118,7 +118,12 @@ async fn show(global: &Global, name: &str, printing: &Printing) -> Result<(), Fa
         for (server, found) in &servers {
             text.push_str(&of_server(server, found));
         }
-        text.push_str("\n# What the gateway adds to the system prompt in a direct chat:\n");
+        let place = if agent.keeps_sessions() {
+            "tells the agent at the beginning of a session"
+        } else {
+            "adds to the system prompt"
+        };
+        let _ = writeln!(text, "\n# What the gateway {place} in a direct chat:");
         for piece in &added.pieces {
             let _ = write!(text, "\n{}{}: {}\n", piece.name.as_str(), condition(piece.name), piece.text);
         }

@@ -144,6 +144,21 @@ async fn an_agent_is_shown_with_what_the_gateway_adds() {
 }
 
 #[tokio::test]
+async fn a_coding_agent_is_shown_with_what_a_session_begins_with() {
+    let folder = folder(KEY).await;
+    std::fs::write(folder.path().join("rejoinder.toml"), "[agents.main]\nkind = \"acp\"\ncommand = [\"sh\"]\n")
+        .unwrap();
+
+    let (code, out, err) = agents(folder.path(), &["show", "main"]).await;
+
+    assert_eq!(code, Some(0), "{err}");
+    for words in ["tells the agent at the beginning of a session", "\nplace: You are in a direct chat", "\nlegend: "] {
+        assert!(out.contains(words), "{words} is not in {out}");
+    }
+    assert!(!out.contains("\ndate: "), "{out}");
+}
+
+#[tokio::test]
 async fn an_agent_is_shown_without_what_is_left_out() {
     let folder = folder(KEY).await;
     let path = folder.path().join("rejoinder.toml");

@@ -13,7 +13,12 @@ pub fn of(turn: &AgentTurn, system_prompt: &str, leave_out: &[PieceName]) -> Str
 
 /// All of it without the date: for an agent that reads it once and remembers it.
 pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
-    joined(pieces(turn, true), system_prompt, |piece| piece != PieceName::Date)
+    joined(added_to_session(turn), system_prompt, |_| true)
+}
+
+/// What the gateway adds to the operator's prompt at the beginning of a session, piece by piece.
+pub(crate) fn added_to_session(turn: &AgentTurn) -> Vec<(PieceName, String)> {
+    pieces(turn, true).into_iter().filter(|(piece, _)| *piece != PieceName::Date).collect()
 }
 
 fn joined(pieces: Vec<(PieceName, String)>, system_prompt: &str, is_wanted: impl Fn(PieceName) -> bool) -> String {
