@@ -70,6 +70,7 @@ impl Answer {
                 step.withdraws = !self.messages.is_empty();
                 for notice in std::mem::take(&mut self.messages) {
                     self.note(&notice);
+                    self.note("\n");
                 }
                 self.visible = VisibleText::default();
                 (self.size, self.is_cut) = (0, false);
@@ -110,16 +111,13 @@ impl Answer {
 
     fn note(&mut self, notice: &str) {
         let left = MOST_NOTICES.saturating_sub(self.notices.len());
-        if left > 0 && !notice.trim().is_empty() {
-            self.notices.push_str(&notice[..notice.floor_char_boundary(left)]);
-            self.notices.push('\n');
-        }
+        self.notices.push_str(&notice[..notice.floor_char_boundary(left)]);
     }
 
     /// What the agent said besides the answer since this was called before, for the operator.
     pub(crate) fn take_notices(&mut self) -> Option<String> {
         let notices = std::mem::take(&mut self.notices);
-        (!notices.is_empty()).then(|| excerpt(&notices, MOST_NOTICES))
+        (!notices.trim().is_empty()).then(|| excerpt(&notices, MOST_NOTICES))
     }
 
     /// The rest of the text to show.

@@ -11,15 +11,16 @@ const MOST_DATA: usize = 32 << 20;
 /// The files of an answer so far.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    sent: Vec<Attachment>,
+    /// Each with whether its chunk has an id.
+    sent: Vec<(Attachment, bool)>,
     size: usize,
     /// Why others are not among them.
     unsent: Vec<String>,
 }
 
 impl Files {
-    /// Adds what is a file. A text is none.
-    pub(crate) fn add(&mut self, content: Content) {
+    /// Adds what is a file. A text is none. `has_id`: whether its chunk has an id.
+    pub(crate) fn add(&mut self, content: Content, has_id: bool) {
         let file = match read(content) {
             None => return,
             Some(file) => file.and_then(|file| self.fits(file)),
@@ -27,10 +28,9 @@ impl Files {
         match file {
             Ok(file) => {
                 self.size += file.url.len();
-                self.sent.push(file);
+                self.sent.push((file, has_id));
             }
-            Err(why) if self.unsent.len() < MAX_FILES => self.unsent.push(why),
-            Err(_) => {}
+            Err(why) => self.leave_out(&why),
         }
     }
 
@@ -44,20 +44,33 @@ impl Files {
         Ok(file)
     }
 
-    /// Those before belong to no answer.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+    /// Removes those without an id: they were notices.
+    pub(crate) fn keep_with_ids(&mut self) {
+        self.sent.retain(|(_, has_id)| *has_id);
+        self.size = self.sent.iter().map(|(file, _)| file.url.len()).sum();
+    }
+
+    /// Leaves out a file, and says why.
+    pub(crate) fn leave_out(&mut self, why: &str) {
+        if self.unsent.len() < MAX_FILES {
+            self.unsent.push(why.to_owned());
+        }
     }
 
     /// The files, and why others are not among them.
     pub(crate) fn take(&mut self) -> (Vec<Attachment>, Vec<String>) {
         let Self { sent, unsent, .. } = std::mem::take(self);
-        (sent, unsent)
+        (sent.into_iter().map(|(file, _)| file).collect(), unsent)
     }
 }
 
 fn read(content: Content) -> Option<Result<Attachment, String>> {
+    // A parameter, such as a character set, is no part of the type here.
+    let bare = |media_type: Option<String>| {
+        media_type.map(|media_type| media_type.split(';').next().unwrap_or_default().trim().to_owned())
+    };
     let of_data = |kind: &str, uri: Option<String>, media_type: Option<String>, data: String| {
+        let media_type = bare(media_type);
         let name = uri.as_deref().and_then(name_of).unwrap_or_else(|| default_name(kind, media_type.as_deref()));
         Some(attachment(name, media_type, Some(data), None))
     };
@@ -66,16 +79,16 @@ fn read(content: Content) -> Option<Result<Attachment, String>> {
         Content::Image { data, mime_type, uri } => of_data("image", uri, mime_type, data),
         Content::Audio { data, mime_type } => of_data("audio", None, mime_type, data),
         Content::Resource { resource: Resource { uri, mime_type, blob: Some(data), .. } } => {
-            of_data("file", Some(uri), mime_type, data)
+            of_data("file", uri, mime_type, data)
         }
         Content::Resource { resource: Resource { uri, mime_type, text: Some(text), .. } } => {
-            let name = name_of(&uri).unwrap_or_else(|| "text.txt".to_owned());
-            Some(text_attachment(name, mime_type, &text))
+            let name = uri.as_deref().and_then(name_of).unwrap_or_else(|| "text.txt".to_owned());
+            Some(text_attachment(name, bare(mime_type), &text))
         }
         Content::Resource { .. } => None,
         // Of a file on the agent's own machine only its name is known here.
         Content::ResourceLink { name, uri, mime_type } => {
-            uri.starts_with("https://").then(|| attachment(name, mime_type, None, Some(uri)))
+            uri.starts_with("https://").then(|| attachment(name, bare(mime_type), None, Some(uri)))
         }
     }
 }
@@ -103,7 +116,7 @@ mod tests {
     fn of(contents: impl IntoIterator<Item = Value>) -> (Vec<Attachment>, Vec<String>) {
         let mut files = Files::default();
         for content in contents {
-            files.add(serde_json::from_value(content).expect("a content"));
+            files.add(serde_json::from_value(content).expect("a content"), true);
         }
         files.take()
     }
@@ -121,7 +134,11 @@ mod tests {
         "a.pdf",
         "data:application/pdf;base64,aGk="
     )]
-    #[case::text(json!({"type": "resource", "resource": {"uri": "memo:", "text": "hi"}}), "text.txt", "data:text/plain;base64,aGk=")]
+    #[case::text(
+        json!({"type": "resource", "resource": {"uri": null, "mimeType": "text/plain; charset=utf-8", "text": "hi"}}),
+        "text.txt",
+        "data:text/plain;base64,aGk="
+    )]
     #[case::link(
         json!({"type": "resource_link", "name": "Map", "uri": "https://example.org/map.png", "mimeType": "image/png"}),
         "Map",
@@ -144,6 +161,9 @@ mod tests {
     #[test]
     fn what_is_no_file_or_too_much_is_said() {
         let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
+        let (sent, unsent) =
+            of([json!({"type": "image"}), json!({"type": "resource"}), json!({"type": "resource_link"})]);
+        assert_eq!((sent.len(), unsent.len()), (0, 1), "{unsent:?}");
         let (sent, unsent) = of(std::iter::once(image("?")).chain((0..=MAX_FILES).map(|_| image("aGk="))));
         assert_eq!((sent.len(), unsent.len()), (MAX_FILES, 2), "{unsent:?}");
 

@@ -331,13 +331,17 @@ impl<'a> Run<'a> {
     async fn chunk(&mut self, chunk: Chunk) {
         let Chunk { content, message_id } = chunk;
         let (has_shown, had_ids) = (self.answer.has_shown(), self.answer.has_ids());
-        let text = if let Content::Text { text } = &content { text } else { "" };
-        let Some(step) = self.answer.push(message_id.as_deref(), text) else { return };
+        let text = match content {
+            Content::Text { text } => text,
+            _ if message_id.is_none() && had_ids => {
+                return self.files.leave_out("one has no id, as words that are no answer");
+            }
+            content => return self.files.add(content, message_id.is_some()),
+        };
+        let Some(step) = self.answer.push(message_id.as_deref(), &text) else { return };
         if self.answer.has_ids() != had_ids {
-            // Those without an id were notices, too.
-            self.files.clear();
+            self.files.keep_with_ids();
         }
-        self.files.add(content);
         if step.withdraws {
             self.report.withdraw().await;
         }
@@ -415,6 +419,6 @@ impl<'a> Run<'a> {
 }
 
 /// Whether the agent does not know the session any more.
-fn is_lost_session(error: &RpcError) -> bool {
+pub(crate) fn is_lost_session(error: &RpcError) -> bool {
     error.code == NOT_FOUND || error.message.to_ascii_lowercase().contains("session not found")
 }

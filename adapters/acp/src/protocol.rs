@@ -193,6 +193,7 @@ pub(crate) enum Content {
     },
     #[serde(rename_all = "camelCase")]
     Image {
+        #[serde(default)]
         data: String,
         #[serde(default)]
         mime_type: Option<String>,
@@ -201,16 +202,20 @@ pub(crate) enum Content {
     },
     #[serde(rename_all = "camelCase")]
     Audio {
+        #[serde(default)]
         data: String,
         #[serde(default)]
         mime_type: Option<String>,
     },
     Resource {
+        #[serde(default)]
         resource: Resource,
     },
     #[serde(rename_all = "camelCase")]
     ResourceLink {
+        #[serde(default)]
         name: String,
+        #[serde(default)]
         uri: String,
         #[serde(default)]
         mime_type: Option<String>,
@@ -223,7 +228,7 @@ pub(crate) enum Content {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Resource {
-    pub(crate) uri: String,
+    pub(crate) uri: Option<String>,
     pub(crate) mime_type: Option<String>,
     pub(crate) blob: Option<String>,
     pub(crate) text: Option<String>,

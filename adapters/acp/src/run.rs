@@ -22,7 +22,7 @@ use crate::{
     AcpSection,
     drive::Keeper,
     event::CallError,
-    follow::{Followed, Run},
+    follow::{Followed, Run, is_lost_session},
     launch::{Launch, Launcher},
     open::{Opened, Opener, refusal},
     prompt::Prompt,
@@ -148,12 +148,17 @@ impl Acp {
         if ready.agent.agent_capabilities.session_capabilities.delete.as_ref().is_none_or(Value::is_null) {
             return Ok(());
         }
+        if ready.connection.feed(id).is_some() {
+            return Err(AgentError::Failed("it works on a prompt in the session still".to_owned()));
+        }
         let deleted = ready.connection.call::<IgnoredAny>(DELETE, json!({ "sessionId": id })).await;
-        deleted.map(drop).map_err(|error| match error {
-            CallError::Refused(error) => refusal(DELETE, &error),
-            CallError::Closed(why) => AgentError::Broken(format!("its process has ended: {why}")),
-            CallError::Invalid(why) => AgentError::Broken(format!("its response cannot be read: {why}")),
-        })
+        match deleted {
+            Ok(_) => Ok(()),
+            Err(CallError::Refused(error)) if is_lost_session(&error) => Ok(()),
+            Err(CallError::Refused(error)) => Err(refusal(DELETE, &error)),
+            Err(CallError::Closed(why)) => Err(AgentError::Broken(format!("its process has ended: {why}"))),
+            Err(CallError::Invalid(why)) => Err(AgentError::Broken(format!("its response cannot be read: {why}"))),
+        }
     }
 
     /// Stores the agent's own id of a new session, to open it again after a restart of the gateway. An id of an earlier one is stored no
@@ -206,15 +211,18 @@ impl AgentRuntime for Acp {
     /// of the transcript. The agent deletes it, if it can. If it fails to, a session that goes on is no worse for it: it has another one
     /// there already.
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
-        let owner = self.sessions.of(notice.session).owner();
+        let slot = self.sessions.of(notice.session);
+        let (id, change) = (notice.own_session.as_deref().filter(|id| !id.is_empty()), notice.change);
+        if change.turn().is_some() && id.is_some_and(|id| !slot.give_up(id)) {
+            return Ok(());
+        }
+        let owner = slot.owner();
         self.sessions.changed(&notice);
-        let SessionNotice { own_session, change, .. } = notice;
-        let Some(id) = own_session.filter(|id| !id.is_empty()) else { return Ok(()) };
-        match change {
-            SessionNoticeChange::Left => Ok(()),
-            SessionNoticeChange::Deleted => self.delete(&id, &owner).await,
-            SessionNoticeChange::TurnRemoved(_) => {
-                let deleted = timeout(DELETED, self.delete(&id, &owner)).await;
+        match (id, change) {
+            (None, _) | (_, SessionNoticeChange::Left) => Ok(()),
+            (Some(id), SessionNoticeChange::Deleted) => self.delete(id, &owner).await,
+            (Some(id), SessionNoticeChange::TurnRemoved(_)) => {
+                let deleted = timeout(DELETED, self.delete(id, &owner)).await;
                 let late = |_| Err(AgentError::Stalled(format!("nothing for {DELETED:?}")));
                 if let Err(error) = deleted.unwrap_or_else(late) {
                     let (agent, error) = (&*self.name, error.summary());

@@ -85,11 +85,13 @@ pub(crate) struct Slot(Mutex<SlotState>);
 struct SlotState {
     owner: Arc<Owner>,
     known: Known,
+    /// The agent's session from which a turn was removed last.
+    given_up: Option<Arc<str>>,
 }
 
 impl Default for Slot {
     fn default() -> Self {
-        Self(Mutex::new(SlotState { owner: Owner::new(), known: Known::Stored }))
+        Self(Mutex::new(SlotState { owner: Owner::new(), known: Known::Stored, given_up: None }))
     }
 }
 
@@ -119,6 +121,14 @@ impl Slot {
             state.known = Known::Session(session);
         }
         is_kept
+    }
+
+    /// Notes that a turn is removed from the agent's session `id`. Returns whether it is the first one: after it the session is not used.
+    pub(crate) fn give_up(&self, id: &str) -> bool {
+        let given_up = &mut self.0.lock().given_up;
+        let is_first = given_up.as_deref() != Some(id);
+        *given_up = Some(id.into());
+        is_first
     }
 
     /// Forgets the agent's session `id`, unless another one took its place.

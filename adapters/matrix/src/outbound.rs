@@ -179,7 +179,8 @@ impl Sending<'_> {
         let Some(redaction) = redacted_at else { return Ok(()) };
         let edited_at = self.look_up(edit, EPHEMERAL_TIMEOUT).await.ok().flatten().map(|event| event.origin_server_ts);
         match (redaction["origin_server_ts"].as_i64(), edited_at) {
-            // Somebody has removed the whole answer.
+            // Somebody has removed the whole answer, or may have.
+            (_, None) => Ok(()),
             (Some(redacted_at), Some(edited_at)) if edited_at < redacted_at => Ok(()),
             _ => {
                 self.matrix.memory.note_redacted(self.room.room_id().as_str(), message);

@@ -334,8 +334,10 @@ async fn a_program_with_a_memory_of_its_own_hears_what_is_taken_back() {
     std::fs::write(&allowed, "").expect("it may now");
     gateway.restart().await;
 
-    let told =
-        rejoinder_tests::eventually("the program hears of it", async || std::fs::read_to_string(&heard).ok()).await;
+    let told = rejoinder_tests::eventually("the program hears of it", async || {
+        std::fs::read_to_string(&heard).ok().filter(|told| told.ends_with('\n'))
+    })
+    .await;
     let told: serde_json::Value = serde_json::from_str(told.lines().next().unwrap_or_default()).expect("JSON");
     assert_eq!(told["session_changed"]["change"], "turn_removed");
     assert_eq!(told["session_changed"]["turn_id"], hello.turn().as_str());

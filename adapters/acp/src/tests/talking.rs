@@ -353,12 +353,39 @@ async fn a_session_that_is_not_used_any_more_is_deleted(
 
     acp.session_changed(notice(SessionNoticeChange::Left)).await.expect("it is only left");
     let removed = acp.session_changed(notice(SessionNoticeChange::TurnRemoved(first.turn))).await;
+    let again = acp.session_changed(notice(SessionNoticeChange::TurnRemoved(turn("Hi").turn))).await;
     let told = acp.session_changed(notice(SessionNoticeChange::Deleted)).await;
 
-    assert_eq!(removed, Ok(()), "the next turn has another session in any case");
+    assert_eq!([removed, again], [Ok(()), Ok(())], "the next turn has another session in any case");
     assert_eq!(told.is_ok(), is_done, "{told:?}");
     let deleted = double.methods().iter().filter(|method| *method == "session/delete").count();
     assert_eq!(deleted, if is_asked { 2 } else { 0 });
+}
+
+/// Its run is let go on: its answer is wanted.
+#[tokio::test]
+async fn a_session_is_not_deleted_while_the_agent_works_in_it() {
+    let goes_on = CancellationToken::new();
+    let script = [Act::Waits(goes_on.clone()), says("Yes.")];
+    let double = Double::that_can(json!({ "sessionCapabilities": { "delete": {} } }), None, move |_| script.to_vec());
+    let (acp, first) = (double.runtime(), turn("Hi"));
+    let change = SessionNoticeChange::Deleted;
+    let notice = SessionNotice { session: first.session, own_session: Some("s1".to_owned()), change };
+    let deletes = async {
+        double.until_called("session/prompt").await;
+        let waits =
+            tokio::time::timeout(std::time::Duration::from_millis(50), acp.session_changed(notice.clone())).await;
+        let again = acp.session_changed(notice.clone()).await;
+        let asked = double.methods().iter().filter(|method| *method == "session/delete").count();
+        goes_on.cancel();
+        (waits.is_err(), again.is_err(), asked)
+    };
+
+    let ((outcome, _), refused) = tokio::join!(run(&acp, first.clone()), deletes);
+
+    assert_eq!((text(outcome).as_str(), refused), ("Yes.", (true, true, 0)));
+    assert_eq!(acp.session_changed(notice).await, Ok(()));
+    assert_eq!(double.methods().last().map(String::as_str), Some("session/delete"));
 }
 
 #[tokio::test]

@@ -73,8 +73,8 @@ impl Circuit {
         let mut inner = self.0.lock();
         if !is_reached {
             inner.failed_probes = inner.failed_probes.saturating_add(1);
-            // After a minute a run may show that it answers all the same, before the next probe.
-            if inner.failed_probes >= FAILED_PROBES && !inner.is_proven && inner.state() != State::Open {
+            // Once it was open a run shows whether it answers all the same.
+            if inner.failed_probes >= FAILED_PROBES && !inner.is_proven && inner.state() == State::Closed {
                 inner.open_until = Some(Instant::now() + OPEN);
             }
             return;
@@ -110,7 +110,7 @@ impl Permit {
     pub(super) fn failed(self) {
         let mut inner = self.circuit.0.lock();
         inner.failures = inner.failures.saturating_add(1);
-        if inner.failures >= FAILURES {
+        if inner.failures >= FAILURES || (self.is_trial && inner.failed_probes >= FAILED_PROBES) {
             inner.open_until = Some(Instant::now() + OPEN);
         }
     }
@@ -156,8 +156,10 @@ mod tests {
         circuit.probed(false);
         assert!(circuit.is_open());
         advance(OPEN).await;
-        assert!(!circuit.is_open(), "one run may try");
         circuit.probed(false);
+        let trial = circuit.admit().expect("one run tries");
+        assert!(circuit.admit().is_none(), "a second one does not");
+        trial.failed();
         assert!(circuit.is_open());
 
         circuit.probed(true);

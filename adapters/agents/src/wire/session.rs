@@ -12,6 +12,7 @@ pub(crate) struct WireSession {
     session_changed: Changed,
 }
 
+/// A change of a session.
 #[skip_serializing_none]
 #[derive(Serialize, ToSchema)]
 #[schema(as = AgentSessionChange)]
