@@ -37,7 +37,7 @@ pub(crate) struct Answer {
     size: usize,
     /// Whether the end of it is left out.
     pub(crate) is_cut: bool,
-    /// The beginning of what was a notice, a line for each.
+    /// The beginning of what was a notice.
     notices: String,
 }
 

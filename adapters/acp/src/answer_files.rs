@@ -46,7 +46,11 @@ impl Files {
 
     /// Removes those without an id: they were notices.
     pub(crate) fn keep_with_ids(&mut self) {
+        let before = self.sent.len();
         self.sent.retain(|(_, has_id)| *has_id);
+        if self.sent.len() < before {
+            self.leave_out("one has no id, as words that are no answer");
+        }
         self.size = self.sent.iter().map(|(file, _)| file.url.len()).sum();
     }
 
@@ -67,28 +71,35 @@ impl Files {
 fn read(content: Content) -> Option<Result<Attachment, String>> {
     // A parameter, such as a character set, is no part of the type here.
     let bare = |media_type: Option<String>| {
-        media_type.map(|media_type| media_type.split(';').next().unwrap_or_default().trim().to_owned())
+        let media_type =
+            media_type.map(|media_type| media_type.split(';').next().unwrap_or_default().trim().to_owned());
+        media_type.filter(|media_type| !media_type.is_empty())
     };
-    let of_data = |kind: &str, uri: Option<String>, media_type: Option<String>, data: String| {
+    let of_data = |kind: &str, uri: Option<String>, media_type: Option<String>, data: Option<String>| {
         let media_type = bare(media_type);
         let name = uri.as_deref().and_then(name_of).unwrap_or_else(|| default_name(kind, media_type.as_deref()));
-        Some(attachment(name, media_type, Some(data), None))
+        Some(attachment(name, media_type, Some(data.unwrap_or_default()), None))
     };
     match content {
         Content::Text { .. } | Content::Other => None,
         Content::Image { data, mime_type, uri } => of_data("image", uri, mime_type, data),
         Content::Audio { data, mime_type } => of_data("audio", None, mime_type, data),
-        Content::Resource { resource: Resource { uri, mime_type, blob: Some(data), .. } } => {
-            of_data("file", uri, mime_type, data)
-        }
-        Content::Resource { resource: Resource { uri, mime_type, text: Some(text), .. } } => {
-            let name = uri.as_deref().and_then(name_of).unwrap_or_else(|| "text.txt".to_owned());
-            Some(text_attachment(name, bare(mime_type), &text))
-        }
-        Content::Resource { .. } => None,
-        // Of a file on the agent's own machine only its name is known here.
+        Content::Resource { resource } => match resource.unwrap_or_default() {
+            Resource { uri, mime_type, blob: None, text: Some(text) } => {
+                let name = uri.as_deref().and_then(name_of).unwrap_or_else(|| "text.txt".to_owned());
+                Some(text_attachment(name, bare(mime_type), &text))
+            }
+            Resource { uri, mime_type, blob, .. } => of_data("file", uri, mime_type, blob),
+        },
         Content::ResourceLink { name, uri, mime_type } => {
-            uri.starts_with("https://").then(|| attachment(name, bare(mime_type), None, Some(uri)))
+            let uri = uri.unwrap_or_default();
+            let name = name.or_else(|| name_of(&uri)).unwrap_or_else(|| "link".to_owned());
+            // Of a file on the agent's own machine only its name is known here.
+            Some(if uri.starts_with("https://") {
+                attachment(name, bare(mime_type), None, Some(uri))
+            } else {
+                Err(format!("{name} is a link that does not begin with https://"))
+            })
         }
     }
 }
@@ -152,7 +163,6 @@ mod tests {
 
     #[rstest]
     #[case::text(json!({"type": "text", "text": "hi"}))]
-    #[case::own_file(json!({"type": "resource_link", "name": "a", "uri": "file:///etc/passwd"}))]
     #[case::unknown(json!({"type": "hologram"}))]
     fn other_contents_are_none(#[case] content: Value) {
         assert_eq!(of([content]), (Vec::new(), Vec::new()));
@@ -161,9 +171,13 @@ mod tests {
     #[test]
     fn what_is_no_file_or_too_much_is_said() {
         let image = |data: &str| json!({"type": "image", "data": data, "mimeType": "image/png"});
-        let (sent, unsent) =
-            of([json!({"type": "image"}), json!({"type": "resource"}), json!({"type": "resource_link"})]);
-        assert_eq!((sent.len(), unsent.len()), (0, 1), "{unsent:?}");
+        let broken = ["image", "audio", "resource", "resource_link"].map(|kind| json!({ "type": kind }));
+        let (sent, unsent) = of(broken.into_iter().chain([
+            json!({"type": "image", "data": null, "mimeType": ""}),
+            json!({"type": "resource", "resource": null}),
+            json!({"type": "resource_link", "name": "a", "uri": "file:///etc/passwd"}),
+        ]));
+        assert_eq!((sent.len(), unsent.len()), (0, 7), "{unsent:?}");
         let (sent, unsent) = of(std::iter::once(image("?")).chain((0..=MAX_FILES).map(|_| image("aGk="))));
         assert_eq!((sent.len(), unsent.len()), (MAX_FILES, 2), "{unsent:?}");
 

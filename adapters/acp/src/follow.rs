@@ -333,6 +333,7 @@ impl<'a> Run<'a> {
         let (has_shown, had_ids) = (self.answer.has_shown(), self.answer.has_ids());
         let text = match content {
             Content::Text { text } => text,
+            Content::Other => return,
             _ if message_id.is_none() && had_ids => {
                 return self.files.leave_out("one has no id, as words that are no answer");
             }

@@ -194,7 +194,7 @@ pub(crate) enum Content {
     #[serde(rename_all = "camelCase")]
     Image {
         #[serde(default)]
-        data: String,
+        data: Option<String>,
         #[serde(default)]
         mime_type: Option<String>,
         #[serde(default)]
@@ -203,20 +203,20 @@ pub(crate) enum Content {
     #[serde(rename_all = "camelCase")]
     Audio {
         #[serde(default)]
-        data: String,
+        data: Option<String>,
         #[serde(default)]
         mime_type: Option<String>,
     },
     Resource {
         #[serde(default)]
-        resource: Resource,
+        resource: Option<Resource>,
     },
     #[serde(rename_all = "camelCase")]
     ResourceLink {
         #[serde(default)]
-        name: String,
+        name: Option<String>,
         #[serde(default)]
-        uri: String,
+        uri: Option<String>,
         #[serde(default)]
         mime_type: Option<String>,
     },

@@ -128,7 +128,9 @@ impl Acp {
                     return Ok(Outcome::Approval(request));
                 }
             }
-            let came = if round < MAX_ROUNDS { events.listen().await } else { Vec::new() };
+            // Of a session that is not used any more they begin another run.
+            let listens = round < MAX_ROUNDS && slot.known(&owner).is_some();
+            let came = if listens { events.listen().await } else { Vec::new() };
             if came.is_empty() {
                 break;
             }

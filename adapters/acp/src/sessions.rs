@@ -123,12 +123,14 @@ impl Slot {
         is_kept
     }
 
-    /// Notes that a turn is removed from the agent's session `id`. Returns whether it is the first one: after it the session is not used.
+    /// Notes that a turn is removed from the agent's session `id`. Returns whether it is the first one: after it the session is not used,
+    /// unless a new one has the same id, as a process may give it that was started again.
     pub(crate) fn give_up(&self, id: &str) -> bool {
-        let given_up = &mut self.0.lock().given_up;
+        let SlotState { known, given_up, .. } = &mut *self.0.lock();
+        let is_used = matches!(known, Known::Session(session) if *session.id == *id);
         let is_first = given_up.as_deref() != Some(id);
         *given_up = Some(id.into());
-        is_first
+        is_first || is_used
     }
 
     /// Forgets the agent's session `id`, unless another one took its place.
@@ -155,6 +157,15 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_is_given_up_once_unless_its_id_is_used_again() {
+        let slot = Slot::default();
+        assert!(slot.give_up("s1") && !slot.give_up("s1") && slot.give_up("s2"));
+
+        assert!(slot.keep(&slot.owner(), AgentSession { id: "s2".into(), connection: 2, tools: None }));
+        assert!(slot.give_up("s2"));
+    }
 
     /// A notice may come while a run opens the session.
     #[test]

@@ -301,23 +301,19 @@ async fn a_prompt_takes_no_other_ones_session() {
 
 #[tokio::test]
 async fn files_of_an_answer_are_sent() {
-    let image = json!({ "type": "image", "data": "aGk=", "mimeType": "image/png" });
-    let chunk = |id: Option<&str>| json!({ "sessionUpdate": "agent_message_chunk", "messageId": id, "content": image });
-    let (of_answer, of_notice) = (chunk(Some("m1")), chunk(None));
-    let double = Double::new(move |_| {
-        vec![
-            Act::Updates(of_notice.clone()),
-            says("Here."),
-            Act::Updates(of_answer.clone()),
-            Act::Updates(of_notice.clone()),
-        ]
-    });
+    let chunk = |id: Option<&str>, data: &str| {
+        let image = json!({ "type": "image", "data": data, "mimeType": "image/png" });
+        Act::Updates(json!({ "sessionUpdate": "agent_message_chunk", "messageId": id, "content": image }))
+    };
+    let (notice, first, second) = (chunk(None, "bm8="), chunk(Some("m1"), "aGk="), chunk(Some("m1"), "eW91"));
+    let script = [notice.clone(), first, says("Here."), notice, second];
+    let double = Double::new(move |_| script.to_vec());
 
     let (outcome, _) = run(&double.runtime(), turn("Hi")).await;
 
     let Ok(Outcome::Reply(reply)) = outcome else { panic!("{outcome:?}") };
-    let names: Vec<_> = reply.attachments.iter().map(|file| (&*file.name, &*file.url)).collect();
-    assert_eq!((&*reply.text, names), ("Here.", vec![("image.png", "data:image/png;base64,aGk=")]));
+    let urls: Vec<_> = reply.attachments.iter().map(|file| &*file.url).collect();
+    assert_eq!((&*reply.text, urls), ("Here.", vec!["data:image/png;base64,aGk=", "data:image/png;base64,eW91"]));
 }
 
 /// What is stored may be of before a turn was removed.
