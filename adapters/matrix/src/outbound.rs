@@ -111,7 +111,7 @@ impl Sending<'_> {
         self.delivery.conversation().thread.as_deref()
     }
 
-    /// A message that is sent in place of an edit is another event than the edit.
+    /// A message that is sent in place of an edit is another event, and needs another id.
     fn transaction(&self) -> OwnedTransactionId {
         let id = self.delivery.id();
         if matches!(self.delivery.action(), Action::Edit { .. }) {
@@ -197,6 +197,7 @@ impl Sending<'_> {
     /// Fails if our message was redacted: homeservers accept an edit of it, but clients do not show the edit.
     async fn check_not_redacted(&self, message: &str) -> Result<(), DeliveryError> {
         let gone = || DeliveryError::Gone(format!("`{message}` was deleted"));
+        EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
         let is_redacted = match self.matrix.memory.get(self.room.room_id().as_str(), message) {
             Some(known) => known.is_redacted,
             // It was sent before the last start, or so many events ago that it was forgotten.
