@@ -180,9 +180,22 @@ export async function counts(locator, count) {
   await eventually(`${count} of ${locator}`, () => locator.count(), (found) => found === count);
 }
 
-/** Keeps what the page looks like in `target/screenshots`. */
+/**
+ * Keeps what the page looks like in `target/screenshots`.
+ *
+ * A headless Chromium now and then draws no frame for a screenshot although its page responds. The picture is for people to
+ * look at and checks nothing, so it is taken again; <https://github.com/microsoft/playwright/issues/28995>.
+ */
 export async function screenshot(page, name, options = {}) {
   const folder = process.env.REJOINDER_SCREENSHOTS;
   await mkdir(folder, { recursive: true });
-  await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled", ...options });
+  const take = { path: `${folder}/${name}.png`, animations: "disabled", timeout: PATIENCE / 4, ...options };
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await page.screenshot(take);
+    } catch (error) {
+      if (error.name !== "TimeoutError" || tries === 3) throw error;
+      await page.bringToFront();
+    }
+  }
 }
