@@ -127,6 +127,7 @@ macro_rules! store_conformance {
             a_session_in_which_another_conversation_continues_is_not_left
             a_notice_is_owed_until_it_is_settled
             a_session_of_one_run_is_gone_when_the_run_has_ended
+            a_session_of_one_turn_is_kept_while_the_turn_is_open
             notices_are_read_for_each_agent
             a_session_that_is_used_elsewhere_stays
             a_turn_can_be_set_aside

@@ -6,7 +6,6 @@ use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 use tracing::warn;
 
-use super::grace::GRACE;
 use crate::{
     model::{
         AgentName, AgentNotice, AgentSession, AgentSessionChange, MOST_OWN_SESSION, SessionId, SessionNotice,
@@ -25,8 +24,6 @@ pub(super) struct Memory {
     session: SessionId,
     /// When the run has ended in any case.
     until: Timestamp,
-    /// Whether the session is that of one turn.
-    is_copy: bool,
     /// The removals of turns before the run.
     removals: u32,
     /// The removed turns that the agent was still to be told of when the run was prepared.
@@ -53,9 +50,9 @@ impl Memory {
             kept = store.agent_session(&agent, session).await?;
         }
         let removals = kept.as_ref().map_or(0, |kept| kept.removals);
-        let memory = Self { store, agent, session, until, is_copy, removals, removed };
+        let memory = Self { store, agent, session, until, removals, removed };
         if is_copy || kept.is_none() {
-            memory.keep(None, until).await?;
+            memory.keep(None).await?;
         }
         Ok((memory, kept.and_then(|kept| kept.own_session)))
     }
@@ -72,14 +69,14 @@ impl Memory {
         if own_session.len() > MOST_OWN_SESSION {
             return Err(format!("the id of the session has more than {MOST_OWN_SESSION} bytes"));
         }
-        self.keep(Some(own_session), self.until).await.map_err(|error| {
+        self.keep(Some(own_session)).await.map_err(|error| {
             warn!(agent = %self.agent, session = %self.session, %error, "cannot store an agent's own id of a session");
             "it cannot be stored now".to_owned()
         })
     }
 
-    async fn keep(&self, own_session: Option<String>, until: Timestamp) -> Result<(), StoreError> {
-        let (agent, session, removals) = (self.agent.clone(), self.session, self.removals);
+    async fn keep(&self, own_session: Option<String>) -> Result<(), StoreError> {
+        let (agent, session, removals, until) = (self.agent.clone(), self.session, self.removals, self.until);
         let agent_sessions = vec![AgentSessionChange::Kept { agent, session, own_session, removals, until }];
         self.store.commit(Transition { agent_sessions, ..Transition::default() }).await.map(drop)
     }
@@ -122,14 +119,6 @@ pub(crate) async fn tell(
             told.unwrap_or_else(|_| Err(AgentError::Failed("its runtime panicked".to_owned())))
         }
         () = clock.sleep(PATIENCE) => Err(AgentError::Stalled(format!("nothing for {} s", PATIENCE.as_secs()))),
-    }
-}
-
-/// Stores that the run, whose agent may keep a session of one turn, ends later.
-pub(super) async fn remember_until(memory: Option<&Memory>, until: Option<Timestamp>) {
-    let Some((memory, until)) = memory.filter(|memory| memory.is_copy).zip(until) else { return };
-    if let Err(error) = memory.keep(None, until + GRACE).await {
-        warn!(agent = %memory.agent, session = %memory.session, %error, "an agent may forget a session before its run ends");
     }
 }
 

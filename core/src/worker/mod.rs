@@ -43,7 +43,7 @@ use self::{
     budgets::{Bill, Budgets, Spent, left_out},
     estimate::Estimate,
     input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
-    memory::{Memory, remember, remember_until},
+    memory::{Memory, remember},
     question::{Left, Question},
     record::{Recorder, Share},
     result::RunResult,
@@ -367,7 +367,6 @@ impl Worker {
                     // Otherwise it waits on, until it is stopped.
                     waited += if question.is_none() { waits } else { Duration::ZERO };
                     deadline = turn.obligation.hard_deadline().or(deadline);
-                    remember_until(memory.as_ref(), deadline).await;
                     working = self.working(run);
                     typing = self.typing(turn, &capabilities, show);
                     resume(&mut drafting, turn, show);
@@ -382,7 +381,6 @@ impl Worker {
                         (question, left) = (self.ask(turn, run, request, taken_back, answer).await, None);
                         if question.is_some() {
                             working = None;
-                            remember_until(memory.as_ref(), turn.obligation.decide_by()).await;
                             end_typing(typing.take()).await;
                         } else {
                             resume(&mut drafting, turn, show);

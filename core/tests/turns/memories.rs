@@ -355,14 +355,15 @@ async fn an_agent_is_told_of_a_session_that_was_gone_when_it_named_its_own() {
     gateway.at_rest().await;
 }
 
-/// The session of a scheduled prompt that leaves no line is gone when its last run has ended.
+/// The session of a scheduled prompt that leaves no line is gone when its last run has ended, also one that was put off for longer
+/// than a run may take.
 #[tokio::test]
 async fn a_copy_is_kept_until_its_last_run_has_ended() {
     const PROMPT: &str = "Reflect.";
     let gate = Gate::default();
     let waiting = gate.clone();
     let script = move |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
-        (PROMPT, None) => Script::defers(None, secs(500)).naming_session("own-copy"),
+        (PROMPT, None) => Script::defers(None, secs(5000)).naming_session("own-copy"),
         (PROMPT, Some(_)) => Script::replies("late").waiting(&waiting),
         _ => names_it(turn),
     };
@@ -371,7 +372,9 @@ async fn a_copy_is_kept_until_its_last_run_has_ended() {
     let words = Words { session: PromptSession::Copy, ..Words::default() };
     gateway.engine().schedules().add(reflection(PROMPT, words), &operator("a test")).await.expect("it is made");
     gateway.advance(DAY).await;
-    gateway.advance(secs(510)).await;
+    gateway.advance(secs(4800)).await;
+    assert_eq!(noticed(&gateway), [], "its turn is open");
+    gateway.advance(secs(210)).await;
     gateway.agent("main").wait_for_runs(3).await;
 
     gateway.advance(secs(300)).await;

@@ -173,6 +173,20 @@ pub async fn a_session_of_one_run_is_gone_when_the_run_has_ended(subject: &mut i
     assert_eq!((due.notice.session, due.notice.change), (session, SessionNoticeChange::Deleted));
 }
 
+/// The session of one turn is kept while the turn is open: it may run again.
+pub async fn a_session_of_one_turn_is_kept_while_the_turn_is_open(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    keep(&*store, turn.id.as_uuid().into(), "own").await;
+    assert_eq!(store.agent_notices(at(60), 10).await.expect("notices are read"), []);
+
+    let delivery = turn.answer(&*store, "yes").await;
+    turn.settle(&*store, delivery).await;
+
+    let due = store.agent_notices(at(60), 10).await.expect("notices are read").pop().expect("there is one");
+    assert_eq!((due.notice.session, due.notice.change), (turn.id.as_uuid().into(), SessionNoticeChange::Deleted));
+}
+
 /// An agent of which much is owed leaves room for the others.
 pub async fn notices_are_read_for_each_agent(subject: &mut impl Subject) {
     let store = subject.store();
