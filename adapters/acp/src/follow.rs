@@ -23,7 +23,8 @@ use crate::{
     event::{CallError, Event},
     feed::MOST_WAITING,
     open::refusal,
-    permission::{Decision, Permissions, rejected},
+    options::Offer,
+    permission::{Decision, Permissions},
     prompt::Prompt,
     protocol::{
         Chunk, Content, ElicitationRequest, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError,
@@ -319,11 +320,11 @@ impl<'a> Run<'a> {
             Ok(approval) if approval.request == as_stored(request) => self.permissions.decided(approval, options),
             Ok(_) => {
                 warn!(agent, %turn_id, "a decision is not about what an ACP agent asked for, and allows nothing");
-                rejected(options)
+                Offer::of(options).chosen(false)
             }
             Err(why) => {
                 debug!(agent, %turn_id, why, "nobody is asked for what an ACP agent wants to do");
-                rejected(options)
+                Offer::of(options).chosen(false)
             }
         }
     }

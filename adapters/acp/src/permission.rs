@@ -1,7 +1,4 @@
 //! What is answered when the agent asks for permission. No I/O.
-//!
-//! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
-//! "always", because that would also hold for other people's turns.
 
 use rejoinder_agents::asking::{Decisions, allows};
 use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState};
@@ -9,6 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    options::Offer,
     protocol::{PermissionOption, ToolCall},
     tools::{described, written},
 };
@@ -38,20 +36,21 @@ impl Permissions {
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
         let request = request(action(call), call);
+        let offer = Offer::of(options);
         match self.decisions.take(&request) {
-            Some(decision) if allows(&decision) => Decision::Choose(allowed(options)),
+            Some(decision) => Decision::Choose(offer.chosen(allows(&decision))),
             None if self.may_ask => Decision::Ask(request),
-            Some(_) | None => Decision::Choose(rejected(options)),
+            None => Decision::Choose(offer.chosen(false)),
         }
     }
 
     /// The option for what was decided while the run waited. A no holds for the rest of the run.
     pub(crate) fn decided(&mut self, decision: AgentApproval, options: &[PermissionOption]) -> Option<String> {
-        if allows(&decision) {
-            return allowed(options);
+        let is_allowed = allows(&decision);
+        if !is_allowed {
+            self.decisions.add(decision);
         }
-        self.decisions.add(decision);
-        rejected(options)
+        Offer::of(options).chosen(is_allowed)
     }
 
     /// Notes what was decided of a request that the agent took back meanwhile: a no holds all the same.
@@ -62,20 +61,6 @@ impl Permissions {
             self.decisions.add(decision);
         }
     }
-}
-
-/// The option that allows one call. `None`: there is none.
-fn allowed(options: &[PermissionOption]) -> Option<String> {
-    of_kind(options, "allow_once")
-}
-
-/// The option that rejects one call. `None`: there is none.
-pub(crate) fn rejected(options: &[PermissionOption]) -> Option<String> {
-    of_kind(options, "reject_once")
-}
-
-fn of_kind(options: &[PermissionOption], kind: &str) -> Option<String> {
-    options.iter().find(|option| option.kind == kind).map(|option| option.option_id.clone())
 }
 
 /// The name of an action, by which a decision is found again: the kind of the call, its title, and a digest of what neither says. So
