@@ -19,7 +19,7 @@
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
 //! | `own_tools` | the gateway's tools, as a session is told them |
 //! | `answer`, `tools`, `permission` | reads what it says, does and asks (no I/O) |
-//! | `options` | which of its options a decision chooses (no I/O) |
+//! | `options` | which of its options a decision chooses, and how approvers read them (no I/O) |
 //! | `elicitation` | forms and links as questions to the person (no I/O) |
 //! | `requests` | the requests of the agent, and their answers |
 //! | `follow` | what it says, does and asks for in a run |

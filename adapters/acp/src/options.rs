@@ -1,7 +1,12 @@
-//! The options of a request for permission: which of them a decision chooses. No I/O.
+//! The options of a request for permission: which of them a decision chooses, and how approvers read them. No I/O.
 //!
 //! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
 //! "always", because that would also hold for other people's turns.
+
+use std::ptr;
+
+use rejoinder_core::{excerpt, is_hidden};
+use sha2::{Digest, Sha256};
 
 use crate::protocol::PermissionOption;
 
@@ -9,23 +14,151 @@ use crate::protocol::PermissionOption;
 const ALLOWS: &str = "allow_once";
 const REJECTS: &str = "reject_once";
 
-/// Those of the options of a request that a yes and a no choose.
+/// How many characters of a name are shown, and how many names that are not chosen. All of them are in the first half of the details
+/// that the core shows.
+const MOST_NAME: usize = 100;
+const MOST_OTHERS: usize = 5;
+
+/// What an approver reads where no option is of the kind. The gateway's words here are English, whatever the approver speaks.
+const CANCELS: &str = "none of the agent’s options fits, and its request is cancelled";
+
+/// What stands for a name that is not there.
+const NAMELESS: &str = "an option without a name";
+
+/// The options of a request, and those of them that a yes and a no choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer<'a> {
+    options: &'a [PermissionOption],
     allows: Option<&'a PermissionOption>,
     rejects: Option<&'a PermissionOption>,
 }
 
 impl<'a> Offer<'a> {
-    /// Of several options of a kind the one that the agent lists first.
+    /// What approvers are asked: of several options of a kind about the one that the agent lists first.
     pub(crate) fn of(options: &'a [PermissionOption]) -> Self {
         let first = |kind: &str| options.iter().find(|option| option.kind == kind);
-        Self { allows: first(ALLOWS), rejects: first(REJECTS) }
+        Self { options, allows: first(ALLOWS), rejects: first(REJECTS) }
     }
 
     /// The id of the option that a decision chooses. `None`: there is none, and the request is cancelled.
     pub(crate) fn chosen(&self, is_allowed: bool) -> Option<String> {
         let chosen = if is_allowed { self.allows } else { self.rejects };
         chosen.map(|option| option.option_id.clone())
+    }
+
+    /// Which options a decision chooses, in lines that depend on no order.
+    pub(crate) fn told(&self) -> String {
+        let chosen = |option: Option<&PermissionOption>| option.map_or_else(|| CANCELS.to_owned(), named);
+        let mut lines =
+            vec![format!("If approved: {}", chosen(self.allows)), format!("If declined: {}", chosen(self.rejects))];
+        let others = self.others();
+        if !others.is_empty() {
+            lines.push(format!("Not chosen: {}", others.join(", ")));
+        }
+        lines.join("\n")
+    }
+
+    /// The names of the options that no decision chooses.
+    fn others(&self) -> Vec<String> {
+        let is_chosen =
+            |option: &PermissionOption| [self.allows, self.rejects].into_iter().flatten().any(|it| ptr::eq(it, option));
+        let mut others: Vec<_> = self.options.iter().filter(|option| !is_chosen(option)).map(named).collect();
+        others.sort_unstable();
+        let more = others.len().saturating_sub(MOST_OTHERS);
+        others.truncate(MOST_OTHERS);
+        if more > 0 {
+            others.push(format!("{more} more"));
+        }
+        others
+    }
+}
+
+/// The name of an option, in one line of bounded length. Where this changes the name, a digest of it follows: a decision about one option
+/// is none about another.
+fn named(option: &PermissionOption) -> String {
+    let name = option.name.as_deref().unwrap_or_default().trim();
+    let seen: String = name.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = excerpt(&seen, MOST_NAME);
+    if line.is_empty() {
+        return NAMELESS.to_owned();
+    }
+    if line == name {
+        return format!("“{line}”");
+    }
+    let digest = hex::encode(&Sha256::digest(name)[..8]);
+    format!("“{line}” ({digest})")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn option(name: &str, kind: &str) -> PermissionOption {
+        PermissionOption { option_id: format!("{name}/{kind}"), name: Some(name.to_owned()), kind: kind.to_owned() }
+    }
+
+    fn options(named: &[(&str, &str)]) -> Vec<PermissionOption> {
+        named.iter().map(|(name, kind)| option(name, kind)).collect()
+    }
+
+    const EVER: (&str, &str) = ("Yes, and don't ask again for npm commands", "allow_always");
+    const ONCE: (&str, &str) = ("Yes", ALLOWS);
+    const NO: (&str, &str) = ("No", REJECTS);
+
+    #[rstest]
+    #[case::all(&[EVER, ONCE, NO], "If approved: “Yes”\nIf declined: “No”\nNot chosen: “Yes, and don't ask again for npm commands”")]
+    #[case::only_once(&[NO, ONCE], "If approved: “Yes”\nIf declined: “No”")]
+    #[case::two_of_a_kind(&[ONCE, ("Later", ALLOWS), NO], "If approved: “Yes”\nIf declined: “No”\nNot chosen: “Later”")]
+    #[case::unknown_kind(&[ONCE, NO, ("Maybe", "ask")], "If approved: “Yes”\nIf declined: “No”\nNot chosen: “Maybe”")]
+    #[case::without_a_name(&[("", ALLOWS), NO], "If approved: an option without a name\nIf declined: “No”")]
+    fn approvers_read_what_a_decision_chooses(#[case] named: &[(&str, &str)], #[case] told: &str) {
+        assert_eq!(Offer::of(&options(named)).told(), told);
+    }
+
+    #[test]
+    fn approvers_read_that_a_yes_allows_nothing() {
+        let options = options(&[EVER, NO]);
+        let offer = Offer::of(&options);
+
+        assert!(offer.told().starts_with(&format!("If approved: {CANCELS}\nIf declined: “No”\n")), "{}", offer.told());
+        assert_eq!((offer.chosen(true), offer.chosen(false)), (None, Some("No/reject_once".to_owned())));
+    }
+
+    #[test]
+    fn another_order_of_the_others_is_told_in_the_same_words() {
+        let more = ("No, never", "reject_always");
+
+        let [one, other] =
+            [[EVER, more, ONCE, NO], [NO, ONCE, more, EVER]].map(|named| Offer::of(&options(&named)).told());
+
+        assert_eq!(one, other);
+    }
+
+    #[rstest]
+    #[case::hidden("Ye\u{202e}s\u{200b}", "“Yes” (")]
+    #[case::lines("Yes\nIf declined: “Yes”\u{2028}x", "“Yes If declined: “Yes” x” (")]
+    #[case::control("Yes\u{1b}[2K", "“Yes [2K” (")]
+    #[case::block("Yes```", "“Yes'''” (")]
+    fn a_name_is_one_line_of_what_can_be_seen(#[case] name: &str, #[case] shown: &str) {
+        let line = named(&option(name, ALLOWS));
+
+        assert!(line.starts_with(shown) && !line.contains('\n'), "{line}");
+        assert_ne!(line, named(&option(&format!("{name}\u{200b}"), ALLOWS)));
+    }
+
+    /// Of long details the core shows the first 1,000 characters and the end.
+    #[test]
+    fn names_are_bounded_and_differ_where_they_are_cut() {
+        let long = |end: usize| {
+            option(&format!("{}{end}", "x".repeat(10_000)), if end == 0 { ALLOWS } else { "allow_always" })
+        };
+        let options: Vec<_> = (0..100).map(long).collect();
+
+        let told = Offer::of(&options).told();
+
+        assert!(told.chars().count() < 1_000 && told.ends_with(", 94 more"), "{told}");
+        assert_ne!(named(&options[0]), named(&options[1]));
     }
 }

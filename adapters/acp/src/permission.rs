@@ -35,8 +35,8 @@ impl Permissions {
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
-        let request = request(action(call), call);
         let offer = Offer::of(options);
+        let request = request(&action(call), call, &offer);
         match self.decisions.take(&request) {
             Some(decision) => Decision::Choose(offer.chosen(allows(&decision))),
             None if self.may_ask => Decision::Ask(request),
@@ -99,12 +99,16 @@ fn content(call: &ToolCall) -> Option<Value> {
     call.content.as_ref().filter(|content| !content.is_empty()).map(|content| json!(content))
 }
 
-fn request(action: String, call: &ToolCall) -> ApprovalRequest {
+/// What approvers read. What the gateway says of the options comes before all that is the agent's: lines of the agent that look like
+/// it come after it.
+fn request(action: &str, call: &ToolCall, offer: &Offer<'_>) -> ApprovalRequest {
     let parts = call.raw_input.iter().map(written).chain(content(call).map(|content| content.to_string()));
     let details = parts.collect::<Vec<_>>().join("\n");
+    let told = offer.told();
+    let details = if details.is_empty() { told } else { format!("{told}\n\n{details}") };
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
-    ApprovalRequest { action, details: (!details.is_empty()).then_some(details), kind, choices: None }
+    ApprovalRequest { action: action.to_owned(), details: Some(details), kind, choices: None }
 }
 
 #[cfg(test)]
@@ -122,12 +126,19 @@ mod tests {
     fn options(kinds: &[&str]) -> Vec<PermissionOption> {
         kinds
             .iter()
-            .map(|kind| PermissionOption { option_id: format!("id-{kind}"), kind: (*kind).to_owned() })
+            .map(|kind| {
+                let name = Some((*kind).to_owned());
+                PermissionOption { option_id: format!("id-{kind}"), name, kind: (*kind).to_owned() }
+            })
             .collect()
     }
 
     fn approval(call: &ToolCall, state: ApprovalState) -> AgentApproval {
-        let request = as_stored(&request(action(call), call));
+        approval_of(call, &options(&ALL), state)
+    }
+
+    fn approval_of(call: &ToolCall, options: &[PermissionOption], state: ApprovalState) -> AgentApproval {
+        let request = as_stored(&request(&action(call), call, &Offer::of(options)));
         AgentApproval { request, state, by: None, note: None, is_used: false }
     }
 
@@ -146,10 +157,11 @@ mod tests {
         #[case] kinds: &[&str],
         #[case] chosen: Option<&str>,
     ) {
-        let approvals: Vec<_> = state.into_iter().map(|state| approval(&call("rm a"), state)).collect();
-        let mut permissions = Permissions::new(&approvals, state.is_some());
+        let (call, options) = (call("rm a"), options(kinds));
+        let approvals: Vec<_> = state.into_iter().map(|state| approval_of(&call, &options, state)).collect();
+        let mut permissions = Permissions::new(&approvals, false);
 
-        let decision = permissions.decide(&call("rm a"), &options(kinds));
+        let decision = permissions.decide(&call, &options);
 
         assert_eq!(decision, Decision::Choose(chosen.map(str::to_owned)));
     }
@@ -197,10 +209,12 @@ mod tests {
 
         let decisions = ["rm b", "rm a", "rm a"].map(|title| permissions.decide(&call(title), &options(&ALL)));
 
+        let names =
+            "If approved: “allow_once”\nIf declined: “reject_once”\nNot chosen: “allow_always”, “reject_always”";
         let asks = |title: &str| {
             Decision::Ask(ApprovalRequest {
                 action: format!("execute: {title}"),
-                details: Some(format!("{{\"command\":\"{title}\"}}")),
+                details: Some(format!("{names}\n\n{{\"command\":\"{title}\"}}")),
                 kind: Some("acp.execute".to_owned()),
                 choices: None,
             })

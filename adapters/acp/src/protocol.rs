@@ -270,6 +270,9 @@ pub(crate) struct PermissionRequest {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PermissionOption {
     pub(crate) option_id: String,
+    /// What it does, in the agent's words.
+    #[serde(default)]
+    pub(crate) name: Option<String>,
     #[serde(default)]
     pub(crate) kind: String,
 }

@@ -72,6 +72,8 @@ impl Chat {
 async fn a_press_lets_the_same_run_go_on() {
     let chat = Chat::start().await;
     let question = chat.asks().await;
+    let options = "If approved: “Once”\nIf declined: “No”\nNot chosen: “Always”";
+    assert!(question.text.contains(options), "{}", question.text);
 
     chat.grace.presses(question.id, APPROVE);
     chat.grace.presses(question.id, APPROVE);

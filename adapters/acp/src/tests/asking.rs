@@ -63,6 +63,19 @@ async fn a_decision_is_answered_in_the_same_prompt(
     assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt"]);
 }
 
+/// Gemini lists `allow_always` first.
+#[tokio::test]
+async fn approvers_read_the_names_of_the_options() {
+    let double = Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)]);
+    let decide = |request: &ApprovalRequest| Some(Ok(decision(request, ApprovalState::Approved)));
+
+    let (_, asked) = run_deciding(&double.runtime(), turn("Tidy up"), decide, CancellationToken::new()).await;
+
+    let details: Vec<_> = asked.iter().filter_map(|request| request.details.as_deref()).collect();
+    let names = "If approved: “allow_once”\nIf declined: “reject_once”\nNot chosen: “allow_always”";
+    assert_eq!((details, double.answered()), (vec![names], vec!["o-allow_once".to_owned()]));
+}
+
 #[tokio::test]
 async fn a_decision_about_something_else_allows_nothing() {
     let double = Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)]);
