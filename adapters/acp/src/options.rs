@@ -19,6 +19,9 @@ const REJECTS: &str = "reject_once";
 const MOST_NAME: usize = 100;
 const MOST_OTHERS: usize = 5;
 
+/// How many options of one kind an earlier decision may be about.
+const MOST_OF_KIND: usize = 4;
+
 /// What an approver reads where no option is of the kind. The gateway's words here are English, whatever the approver speaks.
 const CANCELS: &str = "none of the agent’s options fits, and its request is cancelled";
 
@@ -38,6 +41,16 @@ impl<'a> Offer<'a> {
     pub(crate) fn of(options: &'a [PermissionOption]) -> Self {
         let first = |kind: &str| options.iter().find(|option| option.kind == kind);
         Self { options, allows: first(ALLOWS), rejects: first(REJECTS) }
+    }
+
+    /// What approvers may have been asked in an earlier run, in which the agent may have listed its options in another order.
+    pub(crate) fn all(options: &'a [PermissionOption]) -> Vec<Self> {
+        let rejecting = of_kind(options, REJECTS);
+        let mut all = Vec::new();
+        for allows in of_kind(options, ALLOWS) {
+            all.extend(rejecting.iter().map(|rejects| Self { options, allows, rejects: *rejects }));
+        }
+        all
     }
 
     /// The id of the option that a decision chooses. `None`: there is none, and the request is cancelled.
@@ -71,6 +84,16 @@ impl<'a> Offer<'a> {
         }
         others
     }
+}
+
+/// The options of a kind, as the choices of an offer.
+fn of_kind<'a>(options: &'a [PermissionOption], kind: &str) -> Vec<Option<&'a PermissionOption>> {
+    let of_kind = options.iter().filter(|option| option.kind == kind).take(MOST_OF_KIND);
+    let mut found: Vec<_> = of_kind.map(Some).collect();
+    if found.is_empty() {
+        found.push(None);
+    }
+    found
 }
 
 /// The name of an option, in one line of bounded length. Where this changes the name, a digest of it follows: a decision about one option

@@ -35,13 +35,17 @@ impl Permissions {
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
-        let offer = Offer::of(options);
-        let request = request(&action(call), call, &offer);
-        match self.decisions.take(&request) {
-            Some(decision) => Decision::Choose(offer.chosen(allows(&decision))),
-            None if self.may_ask => Decision::Ask(request),
-            None => Decision::Choose(offer.chosen(false)),
+        let action = action(call);
+        for offer in Offer::all(options) {
+            if let Some(decision) = self.decisions.take(&request(&action, call, &offer)) {
+                return Decision::Choose(offer.chosen(allows(&decision)));
+            }
         }
+        let offer = Offer::of(options);
+        if self.may_ask {
+            return Decision::Ask(request(&action, call, &offer));
+        }
+        Decision::Choose(offer.chosen(false))
     }
 
     /// The option for what was decided while the run waited. A no holds for the rest of the run.
@@ -220,6 +224,27 @@ mod tests {
             })
         };
         assert_eq!(decisions, [asks("rm b"), Decision::Choose(Some("id-allow_once".to_owned())), asks("rm a")]);
+    }
+
+    /// After a crash the agent may list its options in another order.
+    #[rstest]
+    #[case::yes(ApprovalState::Approved, "Here")]
+    #[case::no(ApprovalState::Declined, "Stop")]
+    fn the_options_of_a_decision_are_found_again_by_their_names(#[case] state: ApprovalState, #[case] chosen: &str) {
+        let option = |(name, kind): (&str, &str)| PermissionOption {
+            option_id: format!("id-{name}"),
+            name: Some(name.to_owned()),
+            kind: kind.to_owned(),
+        };
+        let first =
+            [("Here", "allow_once"), ("Everywhere", "allow_once"), ("Stop", "reject_once"), ("Skip", "reject_once")];
+        let [before, again] = [first, [first[3], first[1], first[2], first[0]]].map(|all| all.map(option));
+        let other = [("Anywhere", "allow_once"), first[2]].map(option);
+        let mut permissions = Permissions::new(&[approval_of(&call("rm a"), &before, state)], true);
+
+        assert!(matches!(permissions.decide(&call("rm a"), &other), Decision::Ask(_)), "another option was approved");
+        let found = Decision::Choose(Some(format!("id-{chosen}")));
+        assert_eq!(permissions.decide(&call("rm a"), &again), found);
     }
 
     #[test]
