@@ -80,6 +80,11 @@ impl Answer {
         self.artifacts.iter().any(|piece| !piece.text.trim().is_empty())
     }
 
+    /// Whether the agent has said more than an answer may have: nothing more is added to it.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.is_cut
+    }
+
     /// Whether it has no text and no file.
     pub(crate) fn is_empty(&self) -> bool {
         let files = self.artifacts.iter().map(|piece| &piece.files).chain([&self.files]);

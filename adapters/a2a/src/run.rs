@@ -243,13 +243,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads the stream to the outcome. `None`: it ended before.
+    /// Reads the stream to the outcome. `None`: it ended before. An answer that is full is the outcome, and its task is canceled.
     async fn read(&mut self, stream: &mut EventStream<'_>) -> Result<Option<Outcome>, RunError> {
         loop {
             match stream.next().await {
                 Ok(Some(event)) => {
                     if let Some(outcome) = self.take(event).await? {
                         return Ok(Some(outcome));
+                    }
+                    if self.answer.is_full() {
+                        return Ok(Some(self.reply("").await?));
                     }
                 }
                 Ok(None) => return Ok(None),
@@ -291,6 +294,9 @@ impl<'a> Run<'a> {
                     if let Some(outcome) = self.take_task(task).await? {
                         return Ok(outcome);
                     }
+                    if self.answer.is_full() {
+                        return self.reply("").await;
+                    }
                 }
                 Err(error) if error.is_passing() && failures < MAX_FAILURES => failures += 1,
                 Err(error) => return Err(error.of_begun()),
@@ -310,7 +316,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Shows what a stream says of the task. Returns the event that ends the task, if it comes.
+    /// Shows what a stream says of the task. Returns the event that ends the task, if it comes before the answer is full.
     async fn show(&mut self, stream: &mut EventStream<'_>) -> Result<Option<Event>, AgentError> {
         loop {
             let event = match stream.next().await {
@@ -326,6 +332,10 @@ impl<'a> Run<'a> {
                 return Ok(Some(event));
             }
             self.take(event).await?;
+            // It may have repeated what was said before: the state of the task tells whether the answer is full.
+            if self.answer.is_full() {
+                return Ok(None);
+            }
         }
     }
 
