@@ -39,6 +39,18 @@ fn long(bytes: usize) -> String {
 #[case::a_page(Answer::of("text/html", vec![raw("<p>Hello")]), "no event stream")]
 #[case::a_redirect(Answer::of("text/plain", vec![]).with_status(307).with("location", "http://127.0.0.1:9/"), "not followed")]
 #[case::a_huge_event(Answer::stream([raw(long(5 << 20))]), "more than 4194304 bytes")]
+#[case::a_line_without_end(
+    Answer::stream((0..5).map(|_| raw(long(1 << 20))).chain([Piece::Stall])),
+    "more than 4194304 bytes"
+)]
+#[case::half_an_answer(
+    Answer::stream([task_event("WORKING"), text_event("Let me"), raw("data: {\"jsonr")]),
+    "error -32001: there is no such task"
+)]
+#[case::half_an_answer_and_a_cut(
+    Answer::stream([task_event("WORKING"), text_event("Let me"), raw("data: {\"jsonr"), Piece::Cut]),
+    "error -32001: there is no such task"
+)]
 #[case::a_long_id(Answer::stream([event(&json!({ "task": { "id": long(1001), "contextId": "c" } }))]), "more than 1000 bytes")]
 #[case::a_bad_file(
     Answer::stream([event(&json!({ "message": { "parts": [{ "raw": "no base64!" }] } }))]),
@@ -184,6 +196,66 @@ async fn a_server_that_hangs_is_left(#[case] pieces: Vec<Piece>, #[case] is_firs
     if !is_first {
         server.until("CancelTask").await;
     }
+}
+
+/// It has the request, and nobody knows what it does with it.
+#[rstest]
+#[case::no_response(true, Answer::silence(), "no response for 200ms")]
+#[case::no_response_without_a_stream(false, Answer::silence(), "no response for 200ms")]
+#[case::half_a_response(
+    false,
+    Answer::of("application/json", vec![raw("{\"result\":"), Piece::Stall]),
+    "has not ended within 200ms"
+)]
+#[tokio::test]
+async fn a_server_that_does_not_respond_is_left(#[case] streams: bool, #[case] answer: Answer, #[case] said: &str) {
+    let server = Server::with(JSON_RPC, streams, move |_| answer.clone()).await;
+    let response_timeout = Duration::from_millis(200);
+    let began = Instant::now();
+
+    let finished = run(&agent(A2aSection { response_timeout, ..server.section() }), turn("Hi")).await;
+
+    assert!(finished.error().contains(said), "{}", finished.error());
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+/// Its machine takes connections, and no program reads them.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_accepts_and_says_nothing_is_not_reached() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", silent.local_addr().expect("an address")).parse().expect("a URL");
+
+    let error = run(&agent(A2aSection { url, ..A2aSection::default() }), turn("Hi")).await.error();
+
+    let said = "the agent cannot be reached: its card cannot be read: the agent stalled: no response for 10s";
+    assert_eq!(error, said);
+}
+
+/// An agent that never stops is stopped, also in a stream that follows another one: the answer has what there is room for.
+#[rstest]
+#[tokio::test]
+async fn an_endless_answer_ends_the_run_and_its_task(#[values(false, true)] is_followed: bool) {
+    let flood = || (0..20).map(|_| text_event(&long(64 * 1024))).chain([Piece::Stall]);
+    let mut asked = 0;
+    let server = Server::streaming(move |request| match request.method() {
+        "SendStreamingMessage" if is_followed => Answer::stream([task_event("WORKING"), Piece::Cut]),
+        "SendStreamingMessage" => Answer::stream([task_event("WORKING")].into_iter().chain(flood())),
+        "SubscribeToTask" => Answer::stream(flood()),
+        "GetTask" => {
+            asked += 1;
+            let text = (asked > 1).then(|| long((1 << 20) + 1));
+            Answer::result(&task("WORKING", None, text.as_deref()))
+        }
+        _ => Answer::result(&task("CANCELED", None, None)),
+    })
+    .await;
+    let idle_timeout = Duration::from_secs(5);
+
+    let finished = run(&agent(A2aSection { idle_timeout, ..server.section() }), turn("Hi")).await;
+
+    let text = finished.text();
+    assert!(text.len() < 1_100_000 && text.ends_with("\n\nThe rest is missing."), "{}", text.len());
+    server.until("CancelTask").await;
 }
 
 /// Tokens of a flood are not all kept: an answer has an end, and says that the rest is missing.

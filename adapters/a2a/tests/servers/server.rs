@@ -29,11 +29,19 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) pieces: Vec<Piece>,
+    /// Whether not even its head is sent.
+    pub(crate) is_silence: bool,
 }
 
 impl Answer {
     pub(crate) fn of(content_type: &str, pieces: Vec<Piece>) -> Self {
-        Self { status: 200, headers: vec![("content-type", content_type.to_owned())], pieces }
+        let headers = vec![("content-type", content_type.to_owned())];
+        Self { status: 200, headers, pieces, is_silence: false }
+    }
+
+    /// No response at all, on a connection that stays open.
+    pub(crate) fn silence() -> Self {
+        Self { is_silence: true, ..Self::of("text/plain", Vec::new()) }
     }
 
     pub(crate) fn stream(pieces: impl IntoIterator<Item = Piece>) -> Self {
@@ -233,6 +241,9 @@ async fn respond(
         script.requests.push(request);
         (answer, script.at_work.begin())
     };
+    if answer.is_silence {
+        return std::future::pending().await;
+    }
     let headers = answer.headers.iter().map(|(name, value)| (*name, &**value));
     response(answer.status, headers, answer.pieces, work)
 }
