@@ -1,5 +1,6 @@
 //! A scripted agent for the tests.
 
+mod a2a;
 mod format;
 mod kind;
 mod stream;
@@ -7,11 +8,11 @@ mod stream;
 use std::sync::{Arc, Mutex};
 
 use axum::{
-    Router,
+    Json, Router,
     body::{Body, Bytes},
     extract::{DefaultBodyLimit, State},
     http::{HeaderMap, Response},
-    routing::post,
+    routing::{get, post},
     serve::ListenerExt,
 };
 use rejoinder_core::conformance::scripted::{Gate, Script};
@@ -80,13 +81,38 @@ type Decide = dyn Fn(&Call, usize) -> Script + Send + Sync;
 struct Shared {
     decide: Box<Decide>,
     calls: Mutex<Vec<Call>>,
+    tasks: a2a::Tasks,
+}
+
+impl Shared {
+    /// Records a call, and decides on its script.
+    fn script(&self, headers: &HeaderMap, body: Value) -> Script {
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
+        let ours = &body["params"]["message"]["metadata"]["rejoinder"];
+        let turn = [&body["turn_id"], &ours["turn"]].into_iter().find_map(Value::as_str).map(ToOwned::to_owned);
+        let attempt = [&body["attempt"], &ours["attempt"]].into_iter().find_map(Value::as_u64);
+        let call = Call {
+            turn: header("x-rejoinder-turn-id").or(turn),
+            attempt: header("x-rejoinder-attempt").or_else(|| attempt.map(|attempt| attempt.to_string())),
+            trace: header("traceparent"),
+            processes: header("x-processes").unwrap_or_default().split_whitespace().map(ToOwned::to_owned).collect(),
+            body,
+        };
+        let number = {
+            let mut calls = self.calls.lock().expect("no call has panicked");
+            calls.push(call.clone());
+            calls.len() - 1
+        };
+        (self.decide)(&call, number)
+    }
 }
 
 /// A scripted agent behind an OpenAI-compatible server, or of [another kind](AgentKind), in the test's own process.
 ///
 /// It streams what its script streams, and the rest of the reply at the end: a reply must begin with what was streamed. It
 /// calls a tool to ask, to react, to defer and to stay silent; agents of other kinds only reply. It sends no headers before it
-/// streams: until then an error is a status, afterwards an error cuts the connection in the middle of a piece.
+/// streams: until then an error is a status, afterwards an error cuts the connection in the middle of a piece. With the Agent2Agent
+/// protocol an error is that of its task, and cuts the connection.
 pub struct ScriptedAgent {
     port: u16,
     kind: AgentKind,
@@ -101,12 +127,18 @@ impl ScriptedAgent {
     pub async fn start(decide: impl Fn(&Call, usize) -> Script + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("the listener has an address").port();
-        let shared = Arc::new(Shared { decide: Box::new(decide), calls: Mutex::default() });
+        let (calls, tasks) = (Mutex::default(), a2a::Tasks::default());
+        let shared = Arc::new(Shared { decide: Box::new(decide), calls, tasks });
         let answers = |format| post(move |state, headers, body| complete(state, headers, body, format));
+        let requests = async |State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes| {
+            a2a::respond(&shared, &headers, &body)
+        };
         let router = Router::new()
             .route("/v1/chat/completions", answers(Format::Completions))
             .route("/v1/messages", answers(Format::Messages))
             .route("/turns", answers(Format::Lines))
+            .route("/a2a", post(requests))
+            .route("/.well-known/agent-card.json", get(async move || Json(a2a::card(port))))
             .layer(DefaultBodyLimit::disable())
             .with_state(Arc::clone(&shared));
         // Without Nagle's algorithm, so that each piece is sent at once.
@@ -205,21 +237,8 @@ async fn complete(
     body: Bytes,
     format: Format,
 ) -> Response<Body> {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
-    let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    let call = Call {
-        turn: header("x-rejoinder-turn-id").or_else(|| Some(body["turn_id"].as_str()?.to_owned())),
-        attempt: header("x-rejoinder-attempt").or_else(|| Some(body["attempt"].as_u64()?.to_string())),
-        trace: header("traceparent"),
-        processes: header("x-processes").unwrap_or_default().split_whitespace().map(ToOwned::to_owned).collect(),
-        body,
-    };
-    let number = {
-        let mut calls = shared.calls.lock().expect("no call has panicked");
-        calls.push(call.clone());
-        calls.len() - 1
-    };
-    perform((shared.decide)(&call, number), format).await
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    perform(shared.script(&headers, body), format).await
 }
 
 fn echo(call: &Call) -> Script {

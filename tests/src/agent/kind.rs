@@ -21,6 +21,8 @@ pub enum AgentKind {
     Command,
     /// A program with the Agent Client Protocol that passes prompts to it; see [`Call::processes`](crate::Call::processes).
     Acp,
+    /// A server with the Agent2Agent protocol, whose tasks go on without the gateway.
+    A2a,
     /// A [worker](crate::ScriptedAgent::worker) that fetches turns for it.
     Pull,
     /// A cascade: the first member refuses every request, the second is the agent with Chat Completions.
@@ -44,6 +46,7 @@ impl AgentKind {
             Self::Http => format!("kind = \"http\"\nurl = \"{url}/turns\""),
             Self::Command => program("command"),
             Self::Acp => program("acp"),
+            Self::A2a => format!("kind = \"a2a\"\nurl = \"{url}\""),
             Self::Pull => format!("kind = \"pull\"\ntoken = \"{TOKEN}\""),
             Self::Cascade => {
                 let refusing = model("openai", &format!("{url}/refusing/v1"));

@@ -57,7 +57,7 @@ pub(super) async fn perform(script: Script, format: Format) -> Response<Body> {
 }
 
 /// Performs a step that produces no output.
-async fn wait(step: ScriptStep) {
+pub(super) async fn wait(step: ScriptStep) {
     match step {
         ScriptStep::Take(time) => tokio::time::sleep(time).await,
         ScriptStep::Wait(gate) => gate.wait().await,
