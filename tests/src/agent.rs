@@ -194,6 +194,12 @@ impl ScriptedAgent {
         self.kind.sections(self.port, keys)
     }
 
+    /// How often it may be called for a turn if one of another kind may be called `others` times: after a crash, the gateway follows a
+    /// task that goes on without it.
+    pub(crate) fn most_calls(&self, others: usize) -> usize {
+        if self.kind == AgentKind::A2a { 1 } else { others }
+    }
+
     /// Waits until it was called this many times.
     ///
     /// # Panics

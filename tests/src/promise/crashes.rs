@@ -14,7 +14,7 @@ const FAILED: &str = "Sorry, I could not finish that. Please try again.";
 /// A step at which the process ends.
 struct CrashStep {
     point: &'static str,
-    /// How often the agent may be called for the turn.
+    /// How often the agent may be called for the turn; less often if its [work goes on](ScriptedAgent::most_calls).
     runs: usize,
     /// Whether the answer may have arrived without the gateway knowing.
     may_have_arrived: bool,
@@ -74,7 +74,7 @@ pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(pace: Pace, 
 }
 
 /// As [`a_crash_at_any_step_leaves_no_draft_behind`] and [`a_crash_while_the_answer_grows_leaves_one`], with an agent of this
-/// kind: no process of it outlives the gateway, and its worker does.
+/// kind: no process of it outlives the gateway, and its worker and its task do.
 pub async fn a_crash_at_any_step_with_an_agent_of<P: Platform>(kind: AgentKind) {
     let written = || WHOLE.split_inclusive(' ').fold(Script::replies(WHOLE), Script::streaming);
     let writes = ScriptedAgent::start(move |_, _| written()).await.of_kind(kind);
@@ -152,7 +152,7 @@ async fn crash_at_each<P: Platform>(
         let may_have_arrived = step.may_have_arrived || keys == STREAMING;
         let most = if may_have_arrived && !P::SHOWS_ONCE { 2 } else { 1 };
         let answered = super::check_answered_once::<P>(&messages, WHOLE);
-        if answered.is_err() || messages.len() > most || runs > step.runs {
+        if answered.is_err() || messages.len() > most || runs > agent.most_calls(step.runs) {
             wrong.push(format!("{}: {:?}, and the agent ran {runs} times", step.point, texts(&messages)));
         }
     }

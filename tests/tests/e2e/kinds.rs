@@ -30,6 +30,7 @@ async fn a_flood_ends_in_one_answer_and_takes_little_memory(
         AgentKind::Http,
         AgentKind::Command,
         AgentKind::Acp,
+        AgentKind::A2a,
         AgentKind::Pull,
         AgentKind::Cascade
     )]
@@ -68,6 +69,7 @@ async fn an_answer_that_breaks_off_in_the_middle_of_a_line_is_one_fallback(
         AgentKind::Http,
         AgentKind::Command,
         AgentKind::Acp,
+        AgentKind::A2a,
         AgentKind::Cascade
     )]
     kind: AgentKind,

@@ -17,6 +17,7 @@ async fn a_crash_at_any_step_with_an_agent_of(
         AgentKind::Http,
         AgentKind::Command,
         AgentKind::Acp,
+        AgentKind::A2a,
         AgentKind::Pull,
         AgentKind::Cascade
     )]
