@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Clone, Debug)]
 pub(crate) enum Server {
-    /// An agent that answers at once: compatible with OpenAI and Anthropic, and a service of the kind `http`.
+    /// An agent that answers at once: compatible with OpenAI and Anthropic, a service of the kind `http`, and a server of A2A.
     Agent {
         /// Never answer.
         #[arg(long)]

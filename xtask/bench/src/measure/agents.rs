@@ -32,14 +32,15 @@ enum Kind {
     Openai,
     Anthropic,
     Http,
+    A2a,
     Pull,
     Cascade,
     Command,
     Acp,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Openai, Kind::Anthropic, Kind::Http, Kind::Pull, Kind::Cascade, Kind::Command, Kind::Acp];
+const KINDS: [Kind; 8] =
+    [Kind::Openai, Kind::Anthropic, Kind::Http, Kind::A2a, Kind::Pull, Kind::Cascade, Kind::Command, Kind::Acp];
 
 /// One way to get answers.
 struct Way {
@@ -68,6 +69,7 @@ impl Kind {
             Self::Openai => "openai",
             Self::Anthropic => "anthropic",
             Self::Http => "http",
+            Self::A2a => "a2a",
             Self::Pull => "pull",
             Self::Cascade => "cascade",
             Self::Command => "command",
@@ -115,6 +117,12 @@ impl Kind {
                 ask_server(bench, agent, "v1/messages", &body).await
             }
             Self::Http | Self::Pull => ask_server(bench, agent, "turns", &json!({ "text": "{text}" })).await,
+            Self::A2a => {
+                let message = json!({ "messageId": "m1", "role": "ROLE_USER", "parts": [{ "text": "{text}" }] });
+                let params = json!({ "message": message });
+                let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": params });
+                ask_server(bench, agent, "a2a", &body).await
+            }
             Self::Command => {
                 let used = || cpu::time_of_children(process::id());
                 ask(bench, used, async || run_program().await).await
@@ -158,6 +166,7 @@ impl Kind {
             }
             Self::Anthropic => format!("base_url = \"http://{address}\"\nmodel = \"bench\""),
             Self::Http => format!("url = \"http://{address}/turns\""),
+            Self::A2a => format!("url = \"http://{address}\""),
             Self::Pull => format!("token = \"{TOKEN}\""),
             Self::Command => format!("command = {:?}", program()),
             Self::Acp => format!("command = {:?}", [std::env::current_exe()?.display().to_string(), "acp".to_owned()]),

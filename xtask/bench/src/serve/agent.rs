@@ -1,5 +1,5 @@
-//! The mock agent: a server that answers at once, or never. It is compatible with OpenAI and Anthropic, and a service of the
-//! kind `http`.
+//! The mock agent: a server that answers at once, or never. It is compatible with OpenAI and Anthropic, a service of the kind
+//! `http`, and a server of the Agent2Agent protocol (A2A).
 
 use std::future::pending;
 
@@ -7,7 +7,10 @@ use axum::{
     Json, Router,
     body::Bytes,
     extract::DefaultBodyLimit,
-    http::header::CONTENT_TYPE,
+    http::{
+        HeaderMap,
+        header::{CONTENT_TYPE, HOST},
+    },
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -23,7 +26,7 @@ struct Request {
     stream: bool,
 }
 
-/// `POST /v1/chat/completions`, `POST /v1/messages`, `POST /turns` and `GET /v1/models`.
+/// `POST /v1/chat/completions`, `POST /v1/messages`, `POST /turns`, `POST /a2a`, `GET /v1/models` and the card of an A2A agent.
 pub(crate) fn router(stall: bool) -> Router {
     let complete = async move |Json(request): Json<Request>| -> Response {
         if stall {
@@ -36,9 +39,11 @@ pub(crate) fn router(stall: bool) -> Router {
         .route("/v1/chat/completions", post(complete))
         .route("/v1/messages", post(async |_: Bytes| messages()))
         .route("/turns", post(async |_: Bytes| Json(json!({ "reply": ANSWER }))))
+        .route("/a2a", post(async |_: Bytes| task()))
         // A long history exceeds axum's default limit.
         .layer(DefaultBodyLimit::disable())
         .route("/v1/models", get(models))
+        .route("/.well-known/agent-card.json", get(async |headers: HeaderMap| card(&headers)))
 }
 
 fn whole() -> Response {
@@ -109,5 +114,37 @@ fn messages() -> Response {
         event(json!({ "type": "message_stop" })),
     ]
     .concat();
+    ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
+/// The card of an A2A agent, whose interface is at the host of the request.
+fn card(headers: &HeaderMap) -> Response {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let url = format!("http://{host}/a2a");
+    Json(json!({
+        "name": "bench", "version": "1", "capabilities": { "streaming": true }, "defaultInputModes": ["text/plain"],
+        "supportedInterfaces": [{ "url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0" }],
+    }))
+    .into_response()
+}
+
+/// An answer of A2A as server-sent events: the task, two pieces of its artifact, its end.
+fn task() -> Response {
+    let event = |result: serde_json::Value| {
+        let response = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+        format!("data: {response}\n\n")
+    };
+    let (first, second) = ANSWER.split_at(ANSWER.len() / 2);
+    let text = |text: &str| {
+        let artifact = json!({ "artifactId": "answer", "parts": [{ "text": text }] });
+        event(json!({
+            "artifactUpdate": { "taskId": "t1", "contextId": "c1", "artifact": artifact, "append": true },
+        }))
+    };
+    let status = |state: &str| json!({ "state": state });
+    let begun = json!({ "id": "t1", "contextId": "c1", "status": status("TASK_STATE_WORKING") });
+    let ended = json!({ "taskId": "t1", "contextId": "c1", "status": status("TASK_STATE_COMPLETED") });
+    let body =
+        [event(json!({ "task": begun })), text(first), text(second), event(json!({ "statusUpdate": ended }))].concat();
     ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
