@@ -156,7 +156,7 @@ pub use model::{
     people::{Identity, KnownAs, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
-    run::{Activity, ActivityState, Cost, Currency, ModelInput, NotACurrency, Price, ToolUse, Used},
+    run::{Activity, ActivityState, Cost, Currency, ModelInput, NotACost, NotACurrency, Price, ToolUse, Used},
     schedule::{
         Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When,
         read_time, zone,

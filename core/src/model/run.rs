@@ -137,12 +137,47 @@ impl Price {
     }
 }
 
-/// What a run cost, at the price when it ended.
+/// What a run cost: what its agent says, or what its tokens cost at the price when it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// In millionths of the currency.
     pub micros: u64,
     pub currency: Currency,
+}
+
+/// What an agent says is no cost. The error quotes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotACost {
+    #[error("the amount must be from 0 to 1000000")]
+    Amount,
+    #[error("the currency {0}")]
+    Currency(#[from] NotACurrency),
+}
+
+impl Cost {
+    /// The largest cost that an agent may report, in millionths: that of the largest limit of a day.
+    pub const MOST_REPORTED: u64 = 1_000_000_000_000;
+
+    /// A cost that an agent reports, in units of the currency.
+    ///
+    /// # Errors
+    /// If the amount is negative, too large or no number, or the currency is not one.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the amount is within the bounds")]
+    pub fn reported(amount: f64, currency: &str) -> Result<Self, NotACost> {
+        let currency = currency.parse::<Currency>()?;
+        let micros = (amount * 1e6).round();
+        if !(0.0..=1e12).contains(&micros) {
+            return Err(NotACost::Amount);
+        }
+        Ok(Self { micros: micros as u64, currency })
+    }
+
+    /// The sum. `None`: the currencies differ.
+    #[must_use]
+    pub fn and(self, other: Self) -> Option<Self> {
+        let micros = self.micros.saturating_add(other.micros);
+        (self.currency == other.currency).then_some(Self { micros, ..self })
+    }
 }
 
 /// What a run used.
@@ -196,6 +231,25 @@ mod tests {
         assert_eq!(cost(1200, 300), "0.00036 USD");
         assert_eq!(cost(0, 0), "0.00 USD");
         assert_eq!(cost(10_000_000, 20_000_000), "13.50 USD");
+    }
+
+    #[test]
+    fn a_cost_that_is_reported_is_an_amount_within_bounds() {
+        let read = |amount| Cost::reported(amount, "EUR").map(|cost| cost.micros);
+
+        assert_eq!([0.0, 0.001_234_7, 1e6].map(read), [Ok(0), Ok(1235), Ok(Cost::MOST_REPORTED)]);
+        for amount in [-0.01, 1_000_001.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(read(amount), Err(NotACost::Amount), "{amount}");
+        }
+        assert_eq!(Cost::reported(1.0, "euros"), Err(NotACost::Currency(NotACurrency)));
+    }
+
+    #[test]
+    fn money_of_two_currencies_has_no_sum() {
+        let cost = |amount, currency| Cost::reported(amount, currency).expect("a cost");
+
+        assert_eq!(cost(1.0, "USD").and(cost(2.5, "USD")), Some(cost(3.5, "USD")));
+        assert_eq!(cost(1.0, "USD").and(cost(2.5, "EUR")), None);
     }
 
     #[test]
