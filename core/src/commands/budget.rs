@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     base::words::age,
-    model::{Cost, Currency, Day},
+    model::{Cost, Day},
     ports::{DayUse, StoreError},
 };
 
@@ -47,7 +47,7 @@ pub(super) async fn used_today(call: &Call<'_>) -> Result<Vec<Filled>, StoreErro
         let values = vec![("count", tokens.to_string())];
         (tokens > 0).then_some(Filled { template: "status_tokens_today", values })
     };
-    let currency = call.settings.prices.values().next().map_or(Currency::USD, |price| price.currency);
+    let currency = call.settings.currency();
     let money = |micros| Cost { micros, currency }.to_string();
     let cost = limits
         .cost_per_day

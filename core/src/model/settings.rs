@@ -26,7 +26,7 @@ use crate::model::{
     people::{KnownPeople, PersonRole, SeedPerson},
     queue::{QueueMode, Queues},
     routing::{Hours, PolicyChange, Rule},
-    run::Price,
+    run::{Currency, Price},
     schedule::{ScheduleLimits, ScheduleSettings},
     session::SessionSettings,
     turn::TurnRecord,
@@ -127,7 +127,7 @@ pub struct Settings {
     pub max_concurrent_turns: usize,
     /// How many of them may be turns of each agent. An agent without an entry has no bound of its own.
     pub agent_turns: HashMap<AgentName, usize>,
-    /// What the tokens of agents cost, as far as that is known.
+    /// What the tokens of agents cost, as far as that is known. What people may cost is in the currency of the first one.
     pub prices: BTreeMap<AgentName, Price>,
     /// What agents may use of a day. One without an entry may use as much as it likes.
     pub budgets: BTreeMap<AgentName, Budget>,
@@ -228,6 +228,11 @@ impl Settings {
             is_traced: self.is_traced,
             ..new
         }
+    }
+
+    /// The currency of what people may cost, and of what an agent without a price may say that it cost.
+    pub(crate) fn currency(&self) -> Currency {
+        self.prices.values().next().map_or(Currency::USD, |price| price.currency)
     }
 
     /// Whether the sender of an event is a guest of a group, or a stranger who may write there: they may not

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::store::list::FoundLine;
 use crate::model::{
-    Activity, ActivityState, AgentApproval, AgentMessage, AgentName, AgentTurn, ModelInput, PersonAnswer, Schedule,
-    ScheduleCall, SearchQuery, SessionNotice, ToolUse, Usage,
+    Activity, ActivityState, AgentApproval, AgentMessage, AgentName, AgentTurn, Cost, ModelInput, PersonAnswer,
+    Schedule, ScheduleCall, SearchQuery, SessionNotice, ToolUse, Usage,
 };
 
 /// An event that a runtime reports during a run.
@@ -36,6 +36,8 @@ pub enum RunEvent {
     Shown(ModelInput),
     /// The tokens consumed so far in this run; the last one counts.
     Usage(Usage),
+    /// What the run has cost so far, or the member that was asked last; the last one counts.
+    Cost(Cost),
     /// What the turn's session is about; the last one counts.
     Title(String),
     /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
@@ -147,6 +149,12 @@ impl RunEvents {
     /// Reports the tokens consumed so far in this run.
     pub async fn usage(&self, usage: Usage) {
         let _ = self.sender.send(RunEvent::Usage(usage)).await;
+    }
+
+    /// Reports what this run has cost so far, if the agent knows it. That counts in place of what the tokens cost, if it is in the
+    /// currency of the agent's price. A later report replaces it. After [`member`](Self::member), it is what that member has cost.
+    pub async fn cost(&self, cost: Cost) {
+        let _ = self.sender.send(RunEvent::Cost(cost)).await;
     }
 
     /// Reports what the turn's session is about, for lists of sessions in which nobody has named it. One line, of which 100 characters are

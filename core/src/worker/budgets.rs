@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use rejoinder_guard::Timestamp;
+use tracing::info;
 
 use super::{record::Share, runtimes::Runtimes};
 use crate::{
     events::Run,
-    model::{AgentName, Budget, Cost, Currency, Day, LiveSettings, TurnId, Usage, Used},
+    model::{AgentName, Budget, Cost, Currency, Day, LiveSettings, Settings, TurnId, Usage, Used},
     ports::{AgentUse, DayUse, PeopleStore, Remark, SharedClock, StoreError},
 };
 
@@ -100,15 +101,16 @@ impl Budgets {
     }
 
     /// What the members of a run used, or all of it without one, counts for them and for the agent. A cost is that of the last
-    /// currency: money of another one cannot be added. What is estimated counts, and is not in the cost of the run.
+    /// currency: money of another one cannot be added. What is estimated counts, and is not in the cost of the run. What an agent without a
+    /// price says in another currency is only the cost of the run.
     pub(super) fn bill(&self, run: &Run, shares: &[Share]) -> Bill {
         let settings = self.settings.get();
-        let (mut bill, mut currency) = (Bill::default(), None);
-        for Share { member, usage, is_estimated } in shares.iter().rev().filter(|share| share.usage != Usage::default())
-        {
+        let (mut bill, mut currency, mut foreign) = (Bill::default(), None, None);
+        for share in shares.iter().rev().filter(|share| share.usage != Usage::default() || share.cost.is_some()) {
+            let Share { member, usage, is_estimated, cost: reported } = share;
             let counted = || member.iter().chain(run.handler.agent());
-            let price = counted().find_map(|agent| settings.prices.get(agent));
-            let cost = price.map(|price| price.cost(*usage));
+            let cost = cost_of(&settings, counted(), share);
+            foreign = foreign.or(reported.filter(|_| cost.is_none() && !is_estimated));
             let summed = cost.filter(|cost| *currency.get_or_insert(cost.currency) == cost.currency);
             if let Some(Cost { micros, currency }) = summed.filter(|_| !is_estimated) {
                 let before = bill.cost.map_or(0, |sum| sum.micros);
@@ -120,6 +122,7 @@ impl Budgets {
                 self.add(&mut bill.agents, agent, Used::of(*usage, *is_estimated, cost));
             }
         }
+        bill.cost = bill.cost.or(foreign);
         bill
     }
 
@@ -137,6 +140,26 @@ impl Budgets {
         let budget = settings.budgets.get(agent)?;
         Some((*budget, Day::of(self.clock.now(), &settings.time_zone)))
     }
+}
+
+/// What a share of these agents cost: what the first of them says in the currency of its price, else what the tokens cost.
+fn cost_of<'a>(
+    settings: &Settings,
+    mut agents: impl Iterator<Item = &'a AgentName> + Clone,
+    share: &Share,
+) -> Option<Cost> {
+    let (first, price) = (agents.clone().next(), agents.find_map(|agent| settings.prices.get(agent)));
+    let currency = price.map_or_else(|| settings.currency(), |price| price.currency);
+    if let Some(reported) = share.cost {
+        if reported.currency == currency {
+            return Some(reported);
+        }
+        if !share.is_estimated {
+            let agent = first.map_or("", |agent| &**agent);
+            info!(agent, reported = %reported.currency, wanted = %currency, "an agent reports its cost in another currency");
+        }
+    }
+    price.filter(|_| share.usage != Usage::default()).map(|price| price.cost(share.usage))
 }
 
 /// Says which members a run did not ask.

@@ -4,10 +4,11 @@ use std::{fmt::Write as _, sync::Arc};
 
 use serde_json::{Value, value::RawValue};
 use tokio::sync::oneshot;
+use tracing::warn;
 
 use super::{estimate::Estimate, result::RunResult};
 use crate::{
-    model::{AgentName, Masker, ModelInput, RunContent, ToolUse, Usage, title},
+    model::{AgentName, Cost, Masker, ModelInput, RunContent, ToolUse, Usage, title},
     ports::{AgentError, MemberReport},
 };
 
@@ -23,6 +24,8 @@ const MOST_JSON: usize = 64 << 10;
 pub(super) struct Recorder<'a> {
     masker: &'a Masker,
     pub(super) usage: Option<Usage>,
+    /// What the run has cost without members, if the agent says it.
+    cost: Option<Cost>,
     pub(super) estimate: Estimate,
     /// What the session is about.
     pub(super) title: Option<String>,
@@ -41,6 +44,8 @@ struct Member {
     /// What it consumed, by its texts. Known once the next one is asked.
     estimated: Usage,
     is_unreached: bool,
+    /// What it has cost, if it says it.
+    cost: Option<Cost>,
 }
 
 impl Member {
@@ -57,25 +62,29 @@ pub(super) struct Share {
     pub(super) usage: Usage,
     /// Whether the runtime did not say it.
     pub(super) is_estimated: bool,
+    /// What the runtime says that it cost.
+    pub(super) cost: Option<Cost>,
 }
 
-/// What was reported, and what an estimate is more than that. `is_whole`: what was reported, if anything was, is all.
+/// What was reported, and what an estimate is more than that. `is_whole`: what was reported, if anything was, is all. A cost that was
+/// reported is all in any case: the estimate adds tokens to it and no money.
 fn shares(
     member: Option<&AgentName>,
-    reported: Usage,
+    (reported, cost): (Usage, Option<Cost>),
     estimated: Usage,
     is_whole: bool,
 ) -> impl Iterator<Item = Share> {
     let more = if is_whole && reported != Usage::default() { Usage::default() } else { estimated.since(reported) };
-    let share = |usage, is_estimated| Share { member: member.cloned(), usage, is_estimated };
-    let more = (more != Usage::default()).then(|| share(more, true));
-    [share(reported, false)].into_iter().chain(more)
+    let share = |usage, is_estimated, cost| Share { member: member.cloned(), usage, is_estimated, cost };
+    let no_more = cost.map(|cost| Cost { micros: 0, ..cost });
+    let more = (more != Usage::default()).then(|| share(more, true, no_more));
+    [share(reported, false, cost)].into_iter().chain(more)
 }
 
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker, estimate: Estimate) -> Self {
-        let (usage, title, awaits_end) = (None, None, None);
-        Self { masker, usage, estimate, title, awaits_end, members: Vec::new(), content: RunContent::default() }
+        let (usage, cost, title, awaits_end) = (None, None, None, None);
+        Self { masker, usage, cost, estimate, title, awaits_end, members: Vec::new(), content: RunContent::default() }
     }
 
     /// A text without the operator's secrets.
@@ -99,8 +108,18 @@ impl<'a> Recorder<'a> {
             self.estimate = self.estimate.renewed();
         }
         let before = self.usage.unwrap_or_default();
-        self.members.push(Member { name, before, estimated: Usage::default(), is_unreached: false });
+        self.members.push(Member { name, before, estimated: Usage::default(), is_unreached: false, cost: None });
         None
+    }
+
+    /// Keeps the latest cost: that of the member that is asked, or of the run without one.
+    pub(super) fn costs(&mut self, cost: Cost) {
+        if cost.micros > Cost::MOST_REPORTED {
+            warn!("the cost that an agent reports is too large, and is not used");
+            return;
+        }
+        let of_member = self.members.last_mut().map(|member| &mut member.cost);
+        *of_member.unwrap_or(&mut self.cost) = Some(cost);
     }
 
     /// What each member consumed, in order; all of it without one if there is none. Of a member that did not say it, that is
@@ -110,13 +129,15 @@ impl<'a> Recorder<'a> {
         let is_whole = matches!(result, RunResult::Returned(Ok(_)));
         let last = self.estimate.at(result);
         let Some((asked, failed)) = self.members.split_last() else {
-            return shares(None, total, last, is_whole).collect();
+            return shares(None, (total, self.cost), last, is_whole).collect();
         };
         let ends = self.members.iter().skip(1).map(|next| next.before);
         let failed = failed.iter().zip(ends).flat_map(|(member, end)| {
-            shares(Some(&member.name), end.since(member.before), member.estimate(member.estimated), true)
+            let reported = (end.since(member.before), member.cost);
+            shares(Some(&member.name), reported, member.estimate(member.estimated), true)
         });
-        let asked = shares(Some(&asked.name), total.since(asked.before), asked.estimate(last), is_whole);
+        let reported = (total.since(asked.before), asked.cost);
+        let asked = shares(Some(&asked.name), reported, asked.estimate(last), is_whole);
         failed.chain(asked).collect()
     }
 
@@ -256,7 +277,7 @@ mod tests {
     }
 
     fn share(member: Option<&str>, usage: Usage, is_estimated: bool) -> Share {
-        Share { member: member.map(AgentName::from), usage, is_estimated }
+        Share { member: member.map(AgentName::from), usage, is_estimated, cost: None }
     }
 
     fn asked(name: &str) -> MemberReport {
@@ -287,6 +308,30 @@ mod tests {
         recorder.estimate.streams("five bytes");
         expected.extend([share(Some("four"), usage(0, 0), false), share(Some("four"), usage(0, 3), true)]);
         assert_eq!(recorder.shares(&RunResult::Stopped), expected);
+    }
+
+    #[test]
+    fn a_cost_is_that_of_the_member_that_is_asked_and_an_estimate_adds_no_money_to_it() {
+        let cost = |amount| Cost::reported(amount, "USD").expect("a cost");
+        let masker = Masker::default();
+        let mut recorder = Recorder::new(&masker, Estimate::default());
+        recorder.costs(cost(2.0));
+        recorder.costs(cost(1.0));
+        recorder.costs(Cost { micros: u64::MAX, ..cost(1.0) });
+        recorder.estimate.streams("five bytes");
+        let (reported, estimated) = (share(None, usage(0, 0), false), share(None, usage(0, 3), true));
+        let of_run = [Share { cost: Some(cost(1.0)), ..reported }, Share { cost: Some(cost(0.0)), ..estimated }];
+        assert_eq!(recorder.shares(&RunResult::Stopped), of_run);
+
+        let mut recorder = Recorder::new(&masker, Estimate::default());
+        recorder.asks(asked("one"));
+        recorder.costs(cost(3.0));
+        recorder.asks(asked("two"));
+        let members = [
+            Share { cost: Some(cost(3.0)), ..share(Some("one"), usage(0, 0), false) },
+            share(Some("two"), usage(0, 0), false),
+        ];
+        assert_eq!(recorder.shares(&RunResult::Stopped), members);
     }
 
     #[test]

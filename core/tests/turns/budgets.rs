@@ -1,7 +1,8 @@
 //! What agents may use of a day, in tokens and money.
 
 use rejoinder_core::{
-    Budget, Cause, Clock, Currency, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson, Usage,
+    Budget, Cause, Clock, Cost, Currency, InboundEvent, Ladder, PersonLimits, PersonRole, Price, Rung, SeedPerson,
+    Usage,
     conformance::scripted::{Gate, Script},
     store::ErrorFilter,
 };
@@ -89,6 +90,52 @@ async fn the_cost_of_a_day_is_limited_for_each_person() {
 
     gateway.advance(secs(DAY)).await;
     assert_eq!(writes(&gateway, "bob", "four").await, "done");
+    gateway.at_rest().await;
+}
+
+fn said_cost(micros: u64, currency: &str) -> Cost {
+    Cost { micros, currency: currency.parse().expect("a currency") }
+}
+
+/// Its own report counts in place of what its tokens cost, for the agent and the person, also if it reports no tokens.
+#[tokio::test]
+async fn a_budget_of_money_counts_what_the_agent_says_that_it_cost() {
+    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    for (script, currency, agent, person) in [
+        (Script::replies("done").consuming(usage), "USD", "main: 40 %.", "0.00004 USD of"),
+        (Script::replies("done"), "USD", "main: ~40 %.", "~0.00004 USD of"),
+        (Script::replies("done").consuming(usage), "EUR", "main: 10 %.", "0.00001 USD of"),
+    ] {
+        let mut setup = with(Budget { tokens: None, micros: Some(100) });
+        setup.agents.clear();
+        setup.limits = PersonLimits { cost_per_day: Some(1000), ..PersonLimits::default() };
+        let gateway = setup.always(script.costing(said_cost(40, currency))).start().await;
+        assert_eq!(writes(&gateway, "ada", "one").await, "done");
+
+        let told = writes(&gateway, "ada", "/budget").await;
+        assert!(told.contains(agent) && told.contains(person), "{currency}: {told}");
+        gateway.at_rest().await;
+    }
+}
+
+/// The cost of a member is its own, whatever the others report.
+#[tokio::test]
+async fn what_members_say_that_they_cost_counts_for_them_and_for_the_cascade() {
+    let used = |tokens| Usage { input_tokens: tokens, output_tokens: 0 };
+    let script = Script::replies("done").asking_member("one").consuming(used(10)).costing(said_cost(30, "USD"));
+    let script = script.asking_member("two").consuming(used(20));
+    let budget = |micros| Budget { tokens: None, micros: Some(micros) };
+    let mut setup = with(budget(200));
+    setup.agents.clear();
+    let mut setup = setup.team("main", &["one", "two"], script);
+    setup.budgets.extend([("one".into(), budget(100)), ("two".into(), budget(100))]);
+    let gateway = setup.start().await;
+
+    let turn = gateway.receives(says(&chat("bob"), "1")).await;
+
+    assert_eq!(gateway.dossier(turn).await.runs[0].cost.map(|cost| cost.micros), Some(40));
+    let told = writes(&gateway, "ada", "/budget").await;
+    assert!(told.starts_with("main: 20 %.\none: 30 %.\ntwo: 10 %."), "{told}");
     gateway.at_rest().await;
 }
 

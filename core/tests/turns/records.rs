@@ -1,7 +1,7 @@
 //! What is kept of a run: what the model was shown, its tool calls, its tokens and their cost.
 
 use rejoinder_core::{
-    AgentName, AgentTurn, Currency, Masker, ModelInput, Price, ToolUse, Usage,
+    AgentName, AgentTurn, Cost, Currency, Masker, ModelInput, Price, ToolUse, Usage,
     conformance::scripted::{Gate, Script},
     store::RunContent,
 };
@@ -53,6 +53,32 @@ async fn a_run_costs_what_its_tokens_cost() {
     let cost = gateway.dossier(turn).await.runs[0].cost.map(|cost| cost.to_string());
     assert_eq!(cost.as_deref(), Some("0.0035 USD"));
     gateway.at_rest().await;
+}
+
+/// What the agent says that it cost comes before what its tokens cost, unless it is in another currency than its price.
+#[tokio::test]
+async fn a_run_costs_what_its_agent_says() {
+    for (price, currency, recorded) in [
+        (Some("USD"), "USD", "0.25 USD"),
+        (Some("EUR"), "USD", "0.0035 EUR"),
+        (None, "USD", "0.25 USD"),
+        (None, "EUR", "0.25 EUR"),
+    ] {
+        let cost = Cost::reported(0.25, currency).expect("a cost");
+        let script = Script::replies("done").consuming(USAGE).costing(Cost { micros: 7, ..cost }).costing(cost);
+        let mut setup = GatewaySetup::new().always(script);
+        if let Some(of_price) = price {
+            let currency = of_price.parse().expect("a currency");
+            setup.prices.insert(AgentName::from("main"), Price { input: 2.5, output: 10.0, currency });
+        }
+        let gateway = setup.start().await;
+
+        let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+        let cost = gateway.dossier(turn).await.runs[0].cost.map(|cost| cost.to_string());
+        assert_eq!(cost.as_deref(), Some(recorded), "{price:?}, {currency}");
+        gateway.at_rest().await;
+    }
 }
 
 /// A crash takes what the run has reported with it; the next run has its own.

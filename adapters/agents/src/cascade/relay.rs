@@ -1,5 +1,5 @@
 //! Passes on what a member reports. Until the member has had an effect, what it reports is held back, so that nothing of it
-//! is left if another member answers, except the tokens that it has consumed.
+//! is left if another member answers, except the tokens that it has consumed and what they cost.
 
 use std::time::Duration;
 
@@ -81,6 +81,8 @@ impl<'a> Relay<'a> {
                 self.used = Some(used);
                 self.events.usage(used).await;
             }
+            // It counts for the member alone.
+            RunEvent::Cost(cost) => self.events.cost(cost).await,
             RunEvent::Member(MemberReport::Asked(name)) => self.events.member(name).await,
             RunEvent::Member(MemberReport::Answered) => self.events.member_ended(Ok(())).await,
             RunEvent::Member(MemberReport::Failed(error)) => self.events.member_ended(Err(error)).await,

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use rejoinder_agents::{Cascade, CascadeMember, Order};
 use rejoinder_core::{
     ActivityState, AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, ApprovalRequest,
-    Attachment, HistoryLine, LineState, MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents, Runtimes,
-    ScheduleCall, SendResult, Speaker, ToolUse, Usage,
+    Attachment, Cost, Currency, HistoryLine, LineState, MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents,
+    Runtimes, ScheduleCall, SendResult, Speaker, ToolUse, Usage,
 };
 use rstest::rstest;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,7 @@ enum Step {
     UsesATool,
     Does(&'static str),
     Uses(u64),
+    Costs(u64),
     IsShown(&'static str),
     Titles(&'static str),
     Schedules(ScheduleCall),
@@ -112,6 +113,7 @@ impl AgentRuntime for Scripted {
                 UsesATool => events.tool(ToolUse::default()).await,
                 Does(title) => events.activity(title, ActivityState::Done).await,
                 Uses(tokens) => events.usage(Usage { input_tokens: tokens, output_tokens: tokens }).await,
+                Costs(micros) => events.cost(dollars(micros)).await,
                 IsShown(text) => events.shown(ModelInput { messages: text.to_owned(), ..ModelInput::default() }).await,
                 Titles(text) => events.title(text).await,
                 Schedules(call) => drop(events.schedule(call).await),
@@ -135,6 +137,10 @@ impl AgentRuntime for Scripted {
         }
         unreachable!("the last step ends the run")
     }
+}
+
+fn dollars(micros: u64) -> Cost {
+    Cost { micros, currency: Currency::USD }
 }
 
 /// A cascade with its members, and the runtimes by which they are found.
@@ -249,6 +255,17 @@ async fn what_a_member_used_that_failed_is_part_of_what_the_run_used(#[case] two
     let run = run(&*both.cascade, turn("Hi")).await;
 
     assert_eq!(run.usage, Some(Usage { input_tokens: tokens, output_tokens: tokens }));
+    assert_eq!(run.reply(), "Hello.");
+}
+
+/// Each counts for the member that was asked last.
+#[tokio::test]
+async fn what_members_cost_is_passed_on_as_it_is() {
+    let both = of_both([Scripted::that([Costs(7), Fails]), Scripted::that([Costs(2), Costs(5), Answers("Hello.")])]);
+
+    let run = run(&*both.cascade, turn("Hi")).await;
+
+    assert_eq!(run.costs, [7, 2, 5].map(dollars));
     assert_eq!(run.reply(), "Hello.");
 }
 

@@ -17,8 +17,8 @@ use axum::{
 use rejoinder_agents::{OpenAi, OpenAiSection};
 pub(crate) use rejoinder_core::conformance::runtime::turn;
 use rejoinder_core::{
-    AgentError, AgentMessage, AgentRuntime, AgentTurn, ModelInput, Outcome, Reply, RunEvent, RunEvents, SendResult,
-    SessionNotice, SessionNoticeChange, ToolUse, Usage,
+    AgentError, AgentMessage, AgentRuntime, AgentTurn, Cost, ModelInput, Outcome, Reply, RunEvent, RunEvents,
+    SendResult, SessionNotice, SessionNoticeChange, ToolUse, Usage,
 };
 use rejoinder_testkit::scripted_http::{AtWork, response};
 pub(crate) use rejoinder_testkit::scripted_http::{Piece, raw};
@@ -253,6 +253,8 @@ pub(crate) struct FinishedRun {
     pub(crate) shown: Option<ModelInput>,
     pub(crate) title: Option<String>,
     pub(crate) usage: Option<Usage>,
+    /// All that it reported, in order.
+    pub(crate) costs: Vec<Cost>,
     pub(crate) sent: Vec<String>,
 }
 
@@ -290,7 +292,7 @@ pub(crate) async fn run_hearing(
 ) -> FinishedRun {
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
-        let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new(), None, None);
+        let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new(), None, None, Vec::new());
         while let Some(event) = reported.recv().await {
             match event {
                 RunEvent::Text(text) => {
@@ -303,6 +305,7 @@ pub(crate) async fn run_hearing(
                 RunEvent::Shown(input) => heard.5 = Some(input),
                 RunEvent::Title(title) => heard.6 = Some(title),
                 RunEvent::Usage(usage) => heard.2 = Some(usage),
+                RunEvent::Cost(cost) => heard.7.push(cost),
                 RunEvent::Send(Reply { text, .. }, answer) => {
                     let _ = answer.send(send_result(heard.3.len()));
                     heard.3.push(text);
@@ -329,8 +332,8 @@ pub(crate) async fn run_hearing(
         }
         heard
     };
-    let (outcome, (drafts, calls, usage, sent, ever, shown, title)) =
+    let (outcome, (drafts, calls, usage, sent, ever, shown, title, costs)) =
         tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
     let tools = calls.iter().map(|call: &ToolUse| call.name.clone()).collect();
-    FinishedRun { outcome, drafts, ever, tools, calls, shown, title, usage, sent }
+    FinishedRun { outcome, drafts, ever, tools, calls, shown, title, usage, costs, sent }
 }

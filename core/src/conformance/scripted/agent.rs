@@ -19,7 +19,7 @@ use crate::{
         agent::{AgentApproval, AgentName, AgentTurn, Usage},
         agent_session::SessionNotice,
         ids::TurnId,
-        run::{Activity, ActivityState, ModelInput, ToolUse},
+        run::{Activity, ActivityState, Cost, ModelInput, ToolUse},
         schedule::{Schedule, ScheduleCall},
     },
     ports::{
@@ -58,6 +58,8 @@ pub enum ScriptStep {
     Show(ModelInput),
     /// Reports the tokens consumed so far.
     Use(Usage),
+    /// Reports what it has cost so far.
+    Cost(Cost),
     /// Reports what the session is about.
     Title(String),
     /// Reports which member is asked in its place.
@@ -306,6 +308,12 @@ impl Script {
     #[must_use]
     pub fn consuming(self, usage: Usage) -> Self {
         self.doing(ScriptStep::Use(usage))
+    }
+
+    /// Adds a step that reports what it has cost so far.
+    #[must_use]
+    pub fn costing(self, cost: Cost) -> Self {
+        self.doing(ScriptStep::Cost(cost))
     }
 
     /// Adds a step that reports what the session is about.
@@ -622,6 +630,7 @@ impl ScriptedAgent {
                 ScriptStep::Act(Activity { title, state }) => events.activity(title, state).await,
                 ScriptStep::Show(input) => events.shown(input).await,
                 ScriptStep::Use(usage) => events.usage(usage).await,
+                ScriptStep::Cost(cost) => events.cost(cost).await,
                 ScriptStep::Title(title) => events.title(title).await,
                 ScriptStep::Ask(member) => events.member(member).await,
                 ScriptStep::Send(text) => {

@@ -23,6 +23,7 @@ use crate::{
     built_agent::AgentLoops,
     cli::{global::Global, options::Printing},
     console::{failure::Failure, output},
+    view::CostDetail,
 };
 
 pub(super) const HELP: &str = "\
@@ -79,6 +80,8 @@ struct Tested {
     /// Its MCP servers, as they were at the end of the test.
     mcp_servers: Vec<TestedServer>,
     usage: Option<Usage>,
+    /// What it says that the run cost, or of several members the last one that says it.
+    cost: Option<CostDetail>,
     first_word_ms: Option<u64>,
     total_ms: u64,
 }
@@ -245,6 +248,10 @@ impl Watched<'_> {
                 self.tested.usage = Some(usage);
                 Ok(())
             }
+            RunEvent::Cost(cost) => {
+                self.tested.cost = Some(CostDetail::of(cost));
+                Ok(())
+            }
             RunEvent::Send(reply, answer) => {
                 let is_claimed = self.sent.is_none() && !reply.text.trim().is_empty();
                 if is_claimed {
@@ -340,7 +347,7 @@ impl Watched<'_> {
 
 /// The last lines.
 fn summary(tested: &Tested) -> String {
-    let Tested { outcome, usage, first_word_ms, total_ms, .. } = tested;
+    let Tested { outcome, usage, cost, first_word_ms, total_ms, .. } = tested;
     let seconds = |millis: u64| format!("{}.{:03} s", millis / 1000, millis % 1000);
     let mut lines = vec![format!("\nOutcome: {outcome}")];
     lines.extend(tested.mcp_servers.iter().map(TestedServer::line));
@@ -350,6 +357,7 @@ fn summary(tested: &Tested) -> String {
     if let Some(Usage { input_tokens, output_tokens }) = usage {
         lines.push(format!("Tokens: it read {input_tokens} and wrote {output_tokens}"));
     }
+    lines.extend(cost.iter().map(|cost| format!("Cost: {cost}, as it says")));
     lines.join("\n")
 }
 
