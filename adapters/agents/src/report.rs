@@ -1,6 +1,6 @@
 //! What a person may see of an answer while it arrives: text without thoughts and markers, and the tokens that it uses.
 
-use rejoinder_core::{ModelInput, RunEvents, Shim, Usage};
+use rejoinder_core::{Cost, ModelInput, RunEvents, Shim, Usage};
 
 /// The most bytes of an answer's text. The rest is cut off.
 pub const MAX_ANSWER: usize = 1024 * 1024;
@@ -87,12 +87,23 @@ pub struct Report<'a> {
     gap: bool,
     earlier: Usage,
     current: Usage,
+    earlier_cost: Option<Cost>,
+    current_cost: Option<Cost>,
 }
 
 impl<'a> Report<'a> {
     pub const fn to(events: &'a RunEvents) -> Self {
         let nothing = Usage { input_tokens: 0, output_tokens: 0 };
-        Self { events, before: String::new(), text: String::new(), gap: false, earlier: nothing, current: nothing }
+        Self {
+            events,
+            before: String::new(),
+            text: String::new(),
+            gap: false,
+            earlier: nothing,
+            current: nothing,
+            earlier_cost: None,
+            current_cost: None,
+        }
     }
 
     /// Begins another request. `gap`: whether text was shown before.
@@ -102,9 +113,17 @@ impl<'a> Report<'a> {
         self.next_usage();
     }
 
-    /// Begins another request in the same answer: its tokens are added to those before.
+    /// Begins another request in the same answer: its tokens and its cost are added to those before.
     pub fn next_usage(&mut self) {
         self.earlier = self.earlier.and(std::mem::take(&mut self.current));
+        if let Some(cost) = self.current_cost.take() {
+            self.earlier_cost = Some(self.with_earlier(cost));
+        }
+    }
+
+    /// A cost with that of the requests before, unless that is in another currency.
+    fn with_earlier(&self, cost: Cost) -> Cost {
+        self.earlier_cost.and_then(|earlier| earlier.and(cost)).unwrap_or(cost)
     }
 
     /// Withdraws all text that was reported: it was no answer.
@@ -144,5 +163,11 @@ impl<'a> Report<'a> {
             self.current = usage;
             self.events.usage(self.earlier.and(usage)).await;
         }
+    }
+
+    /// Reports what the current request has cost.
+    pub async fn cost(&mut self, cost: Cost) {
+        self.current_cost = Some(cost);
+        self.events.cost(self.with_earlier(cost)).await;
     }
 }

@@ -1,6 +1,6 @@
 //! One object of an answer.
 
-use rejoinder_core::{Activity, ActivityState, ToolUse, Usage, json_error};
+use rejoinder_core::{Activity, ActivityState, Cost, NotACost, ToolUse, Usage, json_error};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -28,9 +28,7 @@ pub(crate) struct WireObject {
     pub(super) text: Option<String>,
     pub(super) tool: Option<ToolCalled>,
     pub(super) activity: Option<WireActivity>,
-    /// The tokens of the run so far: `input_tokens` and `output_tokens`.
-    #[schema(value_type = Option<Object>, nullable = false)]
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<WireUsage>,
     /// What the session is about, for lists of sessions: of one line, 100 characters are kept.
     #[schema(nullable = false)]
     pub(super) title: Option<String>,
@@ -85,6 +83,36 @@ pub(super) struct ToolCalled {
     result: Value,
     #[serde(default)]
     failed: bool,
+}
+
+/// What the run has used so far.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentUsage)]
+pub(super) struct WireUsage {
+    /// The tokens that the model read.
+    input_tokens: u64,
+    /// The tokens that it wrote.
+    output_tokens: u64,
+    cost: Option<WireCost>,
+}
+
+/// What the run has cost so far, in place of what its tokens cost.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AgentCost)]
+struct WireCost {
+    /// In units of the currency, from 0 to 1000000.
+    amount: f64,
+    /// Three capital letters, such as `USD`.
+    currency: String,
+}
+
+impl WireUsage {
+    /// The tokens, and the cost if there is one.
+    pub(super) fn read(self) -> (Usage, Option<Result<Cost, NotACost>>) {
+        let Self { input_tokens, output_tokens, cost } = self;
+        let cost = cost.map(|WireCost { amount, currency }| Cost::reported(amount, &currency));
+        (Usage { input_tokens, output_tokens }, cost)
+    }
 }
 
 /// What the agent does now, for people, or that it has ended.

@@ -1,9 +1,9 @@
 //! An object that can be said in its turn.
 
-use rejoinder_core::{Activity, AgentTurn, Timestamp, ToolUse, Usage};
+use rejoinder_core::{Activity, AgentTurn, Cost, NotACost, Timestamp, ToolUse, Usage};
 
 use super::{
-    answer::{Defer, Message, WireObject},
+    answer::{Defer, Message, WireObject, WireUsage},
     ends::{CheckedMessage, End},
 };
 
@@ -17,12 +17,14 @@ impl WireObject {
             self.check_nothing_in_the_clear()?;
         }
         let Self { rewrite, text, tool, activity, usage, title, send, end, unknown } = self;
+        let (usage, cost) = usage.map(WireUsage::read).unzip();
         Ok(CheckedObject {
             rewrite,
             text,
             tool: tool.map(Into::into),
             activity: activity.map(Into::into),
             usage,
+            cost: cost.flatten(),
             title,
             send: send.map(Message::check).transpose()?,
             end: end.check(turn, now)?,
@@ -63,6 +65,7 @@ pub(crate) struct CheckedObject {
     pub(super) tool: Option<ToolUse>,
     pub(super) activity: Option<Activity>,
     pub(super) usage: Option<Usage>,
+    pub(super) cost: Option<Result<Cost, NotACost>>,
     pub(super) title: Option<String>,
     pub(super) send: Option<CheckedMessage>,
     pub(super) end: Option<End>,

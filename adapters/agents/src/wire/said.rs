@@ -133,7 +133,7 @@ impl<'a> Said<'a> {
             return Ok(());
         }
         self.objects += 1;
-        let CheckedObject { rewrite, text, tool, activity, usage, title, send, end, unknown } = object;
+        let CheckedObject { rewrite, text, tool, activity, usage, cost, title, send, end, unknown } = object;
         if let Some(key) = unknown.filter(|_| !self.has_warned) {
             tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, key, "an object of the answer has an unknown key");
             self.has_warned = true;
@@ -152,6 +152,14 @@ impl<'a> Said<'a> {
         }
         if let Some(usage) = usage {
             self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
+        }
+        match cost {
+            Some(Ok(cost)) => self.report.cost(cost).await,
+            Some(Err(why)) if !self.has_warned => {
+                tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, %why, "a cost that an agent reports is not used");
+                self.has_warned = true;
+            }
+            Some(Err(_)) | None => {}
         }
         if let Some(title) = title {
             self.events.title(title).await;

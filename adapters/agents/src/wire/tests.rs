@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind,
+    ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind, Cost,
     HistoryLine, LastAnswer, LineState, Outcome, Reaction, Reply, RunEvent, RunEvents, SendResult, SenderKind, Speaker,
     Support, ToolAccess, ToolTokens, Usage,
 };
@@ -142,6 +142,7 @@ struct Heard {
     tools: Vec<(String, String, String)>,
     activities: Vec<(String, ActivityState)>,
     usage: Option<Usage>,
+    cost: Option<Cost>,
     title: Option<String>,
 }
 
@@ -153,6 +154,7 @@ impl Heard {
             RunEvent::Tool(call) => self.tools.push((call.name, call.arguments, call.result)),
             RunEvent::Activity(activity) => self.activities.push((activity.title, activity.state)),
             RunEvent::Usage(usage) => self.usage = Some(usage),
+            RunEvent::Cost(cost) => self.cost = Some(cost),
             RunEvent::Title(title) => self.title = Some(title),
             RunEvent::Send(reply, answer) => {
                 self.sent.push(reply);
@@ -286,6 +288,45 @@ async fn tools_and_tokens_are_reported() {
     assert_eq!(heard.tools, [tool("weather", r#"{"city":"Wien"}"#, "sunny"), tool("mail", "", "failed: no server")]);
     assert_eq!(heard.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
     assert_eq!(heard.end(), Ok(reply("Sunny.")));
+}
+
+#[rstest]
+#[case::a_cost(json!({"amount": 0.25, "currency": "USD"}), Some(250_000))]
+#[case::a_whole_one(json!({"amount": 2, "currency": "EUR"}), Some(2_000_000))]
+#[case::null(json!(null), None)]
+#[case::negative(json!({"amount": -1, "currency": "USD"}), None)]
+#[case::far_too_much(json!({"amount": 1e300, "currency": "USD"}), None)]
+#[case::no_currency(json!({"amount": 1, "currency": "dollars"}), None)]
+#[tokio::test]
+async fn a_cost_is_reported_and_a_bad_one_spoils_no_answer(#[case] cost: Value, #[case] micros: Option<u64>) {
+    let usage = json!({"input_tokens": 7, "output_tokens": 3, "cost": cost});
+    let mut heard = hear(&turn("Hi"), &[json!({"usage": usage, "reply": "Hi"})]).await;
+
+    assert_eq!(heard.cost.map(|cost| cost.micros), micros);
+    assert_eq!(heard.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
+    assert_eq!(heard.end(), Ok(reply("Hi")));
+}
+
+#[tokio::test]
+async fn what_the_agent_before_has_cost_is_part_of_what_the_run_cost() {
+    let turn = turn("Hi");
+    let (events, mut reported) = RunEvents::channel();
+    let mut said = Said::of("main", &turn, &events);
+    let usage = |amount: f64| json!({"usage": {"input_tokens": 7, "output_tokens": 3, "cost": {"amount": amount, "currency": "USD"}}});
+    for amount in [0.5, 1.0] {
+        said.object(&usage(amount).to_string()).await.expect("it is an object");
+    }
+
+    said.begin_again().await;
+    said.object(&usage(2.0).to_string()).await.expect("it is an object");
+
+    let mut costs = Vec::new();
+    while let Ok(event) = reported.try_recv() {
+        if let RunEvent::Cost(cost) = event {
+            costs.push(cost.to_string());
+        }
+    }
+    assert_eq!(costs, ["0.50 USD", "1.00 USD", "3.00 USD"]);
 }
 
 #[tokio::test]

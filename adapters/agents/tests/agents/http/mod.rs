@@ -6,7 +6,7 @@ mod examples;
 use std::time::Duration;
 
 use rejoinder_agents::{Http, HttpSection};
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, Usage};
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Cost, Currency, Outcome, Reply, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
@@ -107,11 +107,13 @@ async fn an_answer_comes_in_four_forms(#[case] drafts: &str, #[case] answer: Ans
 
 #[tokio::test]
 async fn tools_and_tokens_are_reported() {
-    let usage = json!({"usage": {"input_tokens": 7, "output_tokens": 3}});
+    let cost = json!({"amount": 0.25, "currency": "USD"});
+    let usage = json!({"usage": {"input_tokens": 7, "output_tokens": 3, "cost": cost}});
     let tool = json!({"tool": {"name": "weather", "result": "sunny"}});
     let run = run_with(Answer::of(LINES, [object(&tool), object(&usage), object(&json!({"react": "👍"}))])).await;
 
     assert_eq!((run.usage, run.tools), (Some(Usage { input_tokens: 7, output_tokens: 3 }), vec!["weather".to_owned()]));
+    assert_eq!(run.costs, [Cost { micros: 250_000, currency: Currency::USD }]);
     assert_eq!(run.outcome, Ok(Outcome::React("👍".into())));
 }
 

@@ -229,7 +229,7 @@ async fn what_happens_is_reported_and_the_lease_goes_on() {
     let events = json!([
         { "text": "Hel" }, { "rewrite": "Hi" }, { "text": " there" },
         { "tool": { "name": "clock", "arguments": {}, "result": "noon" } },
-        { "usage": { "input_tokens": 7, "output_tokens": 2 } },
+        { "usage": { "input_tokens": 7, "output_tokens": 2, "cost": { "amount": 0.25, "currency": "USD" } } },
     ]);
 
     let (finished, ()) = during(&served, turn("Hi"), async {
@@ -241,6 +241,7 @@ async fn what_happens_is_reported_and_the_lease_goes_on() {
 
     assert_eq!((finished.drafts.as_str(), &finished.tools), ("Hi there", &vec!["clock".to_owned()]));
     assert_eq!(finished.usage.map(|usage| usage.output_tokens), Some(2));
+    assert_eq!(finished.costs.iter().map(ToString::to_string).collect::<Vec<_>>(), ["0.25 USD"]);
     assert!(finished.shown.as_ref().is_some_and(|shown| shown.messages.contains("\"Hi\"")), "{finished:?}");
     assert_eq!(finished.reply(), "Hi there");
 }
