@@ -30,8 +30,9 @@ use crate::{
     lines::{Line, next_line},
     protocol::{
         Call, CancelledRequest, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, RpcError, SessionInfo, SessionUpdate,
-        Update,
+        Update, UsageUpdate,
     },
+    session_cost::SessionCost,
 };
 
 /// The largest message, in bytes.
@@ -70,6 +71,7 @@ struct Owned {
     by: SessionId,
     /// Whether there was a prompt in it. What it says of itself before is told again.
     is_used: bool,
+    cost: SessionCost,
 }
 
 #[derive(Default)]
@@ -99,13 +101,25 @@ impl State {
         events
     }
 
-    /// Reads an update without a prompt.
-    fn read_late(&mut self, session: &str, update: &str) {
-        if let Some((session, Owned { is_used: true, .. })) = self.owners.get_key_value(session)
-            && let Ok(Update::Info(SessionInfo { title: Some(title) })) = serde_json::from_str(update)
-        {
-            self.titles.keep(session, &title);
+    /// Reads an update without a prompt. The error: what it says is no cost.
+    fn read_late(&mut self, session: &str, update: &str) -> Result<(), String> {
+        let Some((known, owned)) = self.owners.get_key_value(session) else { return Ok(()) };
+        match serde_json::from_str(update) {
+            Ok(Update::Info(SessionInfo { title: Some(title) })) if owned.is_used => self.titles.keep(known, &title),
+            Ok(Update::Usage(usage)) => return self.note_cost(session, &usage),
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// Keeps what a session has cost, if the update says it. The error: it is no cost.
+    fn note_cost(&mut self, session: &str, usage: &UsageUpdate) -> Result<(), String> {
+        if let Some(cost) = usage.cost()?
+            && let Some(owned) = self.owners.get_mut(session)
+        {
+            owned.cost = SessionCost::Known(cost);
+        }
+        Ok(())
     }
 }
 
@@ -117,6 +131,8 @@ pub(crate) struct Connection {
     queued: AtomicUsize,
     /// How many updates could not be read.
     unreadable: AtomicU64,
+    /// Whether the operator was told that a cost cannot be used.
+    has_bad_cost: AtomicBool,
     state: Mutex<State>,
     /// Knows the agent's secrets.
     tail: Arc<Tail>,
@@ -129,8 +145,8 @@ impl Connection {
     pub(crate) fn new(number: u64, tail: Arc<Tail>) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
         let (outgoing, written) = mpsc::unbounded_channel();
         let (queued, state, given_up) = (AtomicUsize::new(0), Mutex::default(), CancellationToken::new());
-        let unreadable = AtomicU64::new(0);
-        (Arc::new(Self { number, outgoing, queued, unreadable, state, tail, given_up }), written)
+        let (unreadable, has_bad_cost) = (AtomicU64::new(0), AtomicBool::new(false));
+        (Arc::new(Self { number, outgoing, queued, unreadable, has_bad_cost, state, tail, given_up }), written)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -177,15 +193,15 @@ impl Connection {
         }
     }
 
-    /// Gives the agent's session `id` to `session`, unless it was given before: then returns to which.
-    pub(crate) fn give(&self, id: &Arc<str>, session: SessionId) -> Option<SessionId> {
+    /// Gives the agent's session `id`, which has cost so much, to `session`, unless it was given before: then returns to which.
+    pub(crate) fn give(&self, id: &Arc<str>, session: SessionId, cost: SessionCost) -> Option<SessionId> {
         let owners = &mut self.state.lock().owners;
         if owners.len() >= MOST_OWNED {
             owners.clear();
         }
         let owner = owners.get(id).map(|owned| owned.by);
         if owner.is_none() {
-            owners.insert(Arc::clone(id), Owned { by: session, is_used: false });
+            owners.insert(Arc::clone(id), Owned { by: session, is_used: false, cost });
         }
         owner
     }
@@ -193,6 +209,11 @@ impl Connection {
     /// Takes back the agent's session `id`: it was not opened.
     pub(crate) fn take_back(&self, id: &str) {
         self.state.lock().owners.remove(id);
+    }
+
+    /// What the agent's session has cost until now.
+    pub(crate) fn cost(&self, session: &str) -> SessionCost {
+        self.state.lock().owners.get(session).map_or(SessionCost::Unknown, |owned| owned.cost)
     }
 
     /// Sends a request, and waits for its result.
@@ -422,14 +443,22 @@ impl Connection {
         let update = update.as_deref().map_or("null", RawValue::get);
         let mut state = self.state.lock();
         let Some(events) = state.of_update(&session) else {
-            // A conversation that is told again, a title, commands.
-            state.read_late(&session, update);
+            // A conversation that is told again, a title, a cost, commands.
+            let noted = state.read_late(&session, update);
+            drop(state);
+            self.warn_of_cost(noted);
             return debug!("an update of an ACP agent belongs to no prompt");
         };
         drop(state);
         match serde_json::from_str(update) {
-            // It fails if the run is over.
-            Ok(update) => drop(events.push(Event::Update(update), size)),
+            Ok(update) => {
+                if let Update::Usage(usage) = &update {
+                    let noted = self.state.lock().note_cost(&session, usage);
+                    self.warn_of_cost(noted);
+                }
+                // It fails if the run is over.
+                drop(events.push(Event::Update(update), size));
+            }
             Err(error) => {
                 self.count_unreadable(&error);
                 if Update::may_be_answer(update) {
@@ -455,6 +484,15 @@ impl Connection {
         if self.unreadable.fetch_add(1, Ordering::Relaxed) == 0 {
             let (why, byte) = (format!("{:?}", error.classify()), error.column());
             warn!(why, byte, "an update of an ACP agent cannot be read and is dropped");
+        }
+    }
+
+    /// Tells the operator once that what the agent says is no cost.
+    fn warn_of_cost(&self, noted: Result<(), String>) {
+        if let Err(why) = noted
+            && !self.has_bad_cost.swap(true, Ordering::Relaxed)
+        {
+            warn!(why, "a cost that an ACP agent reports is not used");
         }
     }
 

@@ -28,8 +28,9 @@ use crate::{
     prompt::Prompt,
     protocol::{
         Chunk, Content, ElicitationRequest, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError,
-        SessionInfo, Update,
+        SessionInfo, Update, UsageUpdate,
     },
+    session_cost::SessionCost,
     sessions::{Owner, Slot},
     tools::{Changed, ToolCalls},
 };
@@ -90,6 +91,8 @@ pub(crate) struct Run<'a> {
     slot: Arc<Slot>,
     turn: &'a AgentTurn,
     events: &'a RunEvents,
+    /// What the session had cost before.
+    cost_before: SessionCost,
     pub(crate) report: Report<'a>,
     pub(crate) answer: Answer,
     files: Files,
@@ -99,11 +102,12 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of `agent` in the session of `slot`.
+    /// A run of `agent` in the session of `slot`, which has cost `cost_before`.
     pub(crate) fn new(
         agent: &'a str,
         settings: &'a AcpSection,
         slot: Arc<Slot>,
+        cost_before: SessionCost,
         turn: &'a AgentTurn,
         events: &'a RunEvents,
     ) -> Self {
@@ -111,7 +115,7 @@ impl<'a> Run<'a> {
         let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
         let answers = Answers::of(&turn.answers);
         let files = Files::default();
-        Self { agent, settings, slot, turn, events, report, answer, files, tools, permissions, answers }
+        Self { agent, settings, slot, turn, events, cost_before, report, answer, files, tools, permissions, answers }
     }
 
     /// Follows the agent's work on a prompt. While it waits for a decision, the session is left to others who want it: then, and if the
@@ -212,6 +216,7 @@ impl<'a> Run<'a> {
                     }
                 }
                 Event::Update(Update::Info(SessionInfo { title: Some(title) })) => self.title(title).await,
+                Event::Update(Update::Usage(usage)) => self.cost(&usage).await,
                 Event::Update(Update::Info(_) | Update::Other) => {}
                 Event::Permission(id, request) => requests.push_back(Wanted::Permission(id, request)),
                 Event::Elicitation(id, request) => requests.push_back(Wanted::Elicitation(id, request)),
@@ -358,6 +363,15 @@ impl<'a> Run<'a> {
     async fn title(&self, title: String) {
         if !blocks::repeats_beginning(&title, self.turn, &self.settings.system_prompt) {
             self.events.title(title).await;
+        }
+    }
+
+    /// Reports what the run has cost until now, if that is known. What is no cost was logged when it came.
+    async fn cost(&self, usage: &UsageUpdate) {
+        if let Ok(Some(now)) = usage.cost()
+            && let Some(cost) = self.cost_before.until(now)
+        {
+            self.events.cost(cost).await;
         }
     }
 

@@ -16,6 +16,7 @@ use crate::{
     event::CallError,
     own_tools::SessionToken,
     protocol::{AUTH_REQUIRED, MAX_ID, NewSession, RpcError},
+    session_cost::SessionCost,
     sessions::{AgentSession, Known, Owner, Slot},
 };
 
@@ -118,7 +119,7 @@ impl Opener<'_> {
     /// Opens a session that was open in a process that has ended. `None`: the agent cannot, or has given the id to another session since.
     async fn reopen(&self, session: SessionId, id: Arc<str>) -> Result<Option<AgentSession>, AgentError> {
         let connection = &self.ready.connection;
-        if connection.give(&id, session).is_some_and(|owner| owner != session) {
+        if connection.give(&id, session, SessionCost::Unknown).is_some_and(|owner| owner != session) {
             warn!(agent = self.agent, "an ACP agent has given the id of a session twice, the session is left");
             return Ok(None);
         }
@@ -170,7 +171,7 @@ impl Opener<'_> {
         if id.len() > MAX_ID {
             return Err(AgentError::Broken(format!("the id of its new session has more than {MAX_ID} bytes")));
         }
-        if self.ready.connection.give(&id, session).is_some() {
+        if self.ready.connection.give(&id, session, SessionCost::New).is_some() {
             return Err(AgentError::Broken("its new session has the id of another one".to_owned()));
         }
         let modes = modes.unwrap_or_default().available_modes;

@@ -7,6 +7,7 @@
 use std::{fmt, marker::PhantomData};
 
 use rejoinder_agents::prompt::blocks::Block;
+use rejoinder_core::Cost;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -157,6 +158,8 @@ pub(crate) enum Update {
     ChangedToolCall(ToolCall),
     #[serde(rename = "session_info_update")]
     Info(SessionInfo),
+    #[serde(rename = "usage_update")]
+    Usage(UsageUpdate),
     /// Thoughts, plans, commands, and what later versions add.
     #[serde(other)]
     Other,
@@ -240,6 +243,33 @@ pub(crate) struct SessionInfo {
     /// What it is about.
     #[serde(default)]
     pub(crate) title: Option<String>,
+}
+
+/// How full a session is, which is not read, and what it has cost:
+/// <https://agentclientprotocol.com/protocol/v1/prompt-turn#session-usage-updates>.
+#[derive(Debug, Deserialize)]
+pub(crate) struct UsageUpdate {
+    #[serde(default)]
+    cost: Option<Value>,
+}
+
+/// What a session has cost since it began.
+#[derive(Deserialize)]
+struct SaidCost {
+    /// In units of the currency.
+    amount: f64,
+    /// As in ISO 4217.
+    currency: String,
+}
+
+impl UsageUpdate {
+    /// What the session has cost since it began, if the agent says it. The error quotes nothing.
+    pub(crate) fn cost(&self) -> Result<Option<Cost>, String> {
+        let Some(cost) = &self.cost else { return Ok(None) };
+        let read = SaidCost::deserialize(cost).map_err(|_| "it is no amount with a currency".to_owned());
+        let SaidCost { amount, currency } = read?;
+        Cost::reported(amount, &currency).map(Some).map_err(|why| why.to_string())
+    }
 }
 
 /// A tool call, or what is new about one.

@@ -339,6 +339,9 @@ impl Served {
             Ok(reason) => {
                 let usage = json!({ "inputTokens": 7, "outputTokens": 3, "totalTokens": 10 });
                 self.answer(&prompt["id"], &json!({ "stopReason": reason, "usage": usage })).await;
+                if let Some(cost) = self.agent.capabilities.get("costsLate") {
+                    self.update(&session, "usage_update", json!({ "cost": cost })).await;
+                }
                 if let Some(title) = self.agent.capabilities.get("titlesLate") {
                     self.update(&session, "session_info_update", json!({ "title": title })).await;
                 }

@@ -169,6 +169,93 @@ async fn the_tokens_of_all_prompts_of_a_run_count() {
     assert!(matches!(used.last(), Some(RunEvent::Usage(used)) if *used == total), "{used:?}");
 }
 
+/// The agent says what the session has cost until now.
+fn has_cost(amount: f64, currency: &str) -> Act {
+    let cost = json!({ "amount": amount, "currency": currency });
+    Act::Updates(json!({ "sessionUpdate": "usage_update", "used": 53_000, "size": 200_000, "cost": cost }))
+}
+
+fn costs(events: &[RunEvent]) -> Vec<String> {
+    let costs = events.iter().filter_map(|event| match event {
+        RunEvent::Cost(cost) => Some(cost.to_string()),
+        _ => None,
+    });
+    costs.collect()
+}
+
+/// An agent whose sessions have cost as much as the latest message says.
+fn spender(capabilities: Value) -> Double {
+    Double::that_can(capabilities, Some(Vec::new()), |prompt| {
+        let said = prompt["params"]["prompt"].as_array().and_then(|blocks| blocks.last());
+        let said = said.and_then(|said| said["text"].as_str()).unwrap_or_default();
+        let amounts = said.split(' ').map(|amount| amount.parse::<f64>().expect("a number"));
+        amounts.map(|amount| has_cost(amount, "USD")).chain([says("Yes.")]).collect()
+    })
+}
+
+#[tokio::test]
+async fn a_run_costs_what_it_adds_to_the_cost_of_its_session() {
+    let acp = spender(json!({})).runtime();
+    let first = turn("0.5 0.75");
+
+    let (_, one) = run(&acp, first.clone()).await;
+    let (_, other) = run(&acp, again(&first, "2")).await;
+    let (_, of_another_session) = run(&acp, turn("0.25")).await;
+
+    let expected: [&[&str]; 3] = [&["0.50 USD", "0.75 USD"], &["1.25 USD"], &["0.25 USD"]];
+    assert_eq!([costs(&one), costs(&other), costs(&of_another_session)], expected);
+}
+
+/// The first cost may have that of earlier runs in it, or not.
+#[rstest]
+#[case::resume(json!({ "sessionCapabilities": { "resume": {} } }))]
+#[case::load(json!({ "loadSession": true }))]
+#[tokio::test]
+async fn what_a_session_cost_before_it_was_opened_again_is_no_cost_of_a_run(#[case] capabilities: Value) {
+    let double = spender(capabilities);
+    let first = turn("0.5");
+    run(&double.runtime(), first.clone()).await.0.expect("an answer");
+
+    let acp = double.runtime();
+    let next = |said| AgentTurn { own_session: Some("s1".to_owned()), ..again(&first, said) };
+    let (_, opened) = run(&acp, next("2 2.25")).await;
+    let (_, later) = run(&acp, next("3")).await;
+
+    assert_eq!((costs(&opened), costs(&later)), (Vec::new(), vec!["0.75 USD".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_cost_after_the_end_is_none_of_the_next_run() {
+    let late = json!({ "amount": 0.5, "currency": "USD" });
+    let acp = spender(json!({ "costsLate": late })).runtime();
+    let first = turn("0.25");
+
+    let (_, one) = run(&acp, first.clone()).await;
+    let (_, other) = run(&acp, again(&first, "0.75")).await;
+
+    assert_eq!([costs(&one), costs(&other)], [["0.25 USD"], ["0.25 USD"]]);
+}
+
+#[rstest]
+#[case::no_cost(Act::Updates(json!({ "sessionUpdate": "usage_update", "used": 1, "size": 2 })))]
+#[case::null(Act::Updates(json!({ "sessionUpdate": "usage_update", "cost": null })))]
+#[case::half(Act::Updates(json!({ "sessionUpdate": "usage_update", "cost": { "amount": null } })))]
+#[case::nothing(has_cost(0.0, "USD"))]
+#[case::negative(has_cost(-1.0, "USD"))]
+#[case::far_too_much(has_cost(1e12, "USD"))]
+#[case::no_currency(has_cost(1.0, "tokens"))]
+#[case::a_huge_number(Act::Writes(
+    r#"{"method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"usage_update","cost":{"amount":1e999}}}}"#.to_owned()
+))]
+#[tokio::test]
+async fn what_is_no_cost_is_not_reported_and_spoils_no_answer(#[case] act: Act) {
+    let double = Double::new(move |_| vec![act.clone(), says("Yes.")]);
+
+    let (outcome, events) = run(&double.runtime(), turn("Hi")).await;
+
+    assert_eq!((text(outcome).as_str(), costs(&events)), ("Yes.", Vec::new()));
+}
+
 /// A session is told the instructions once, and remembers the rest.
 #[tokio::test]
 async fn a_session_goes_on() {

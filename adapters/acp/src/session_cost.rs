@@ -1,0 +1,62 @@
+//! What a session of the agent has cost. No I/O.
+//!
+//! An agent says what a session has cost since it began, and a run cost what was added. What a session that was opened again has
+//! cost before is not known: some agents go on counting then, and others begin anew. Of a run that begins before it is known, nothing is
+//! reported.
+
+use rejoinder_core::Cost;
+
+/// What is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionCost {
+    /// Nothing: it was opened again, and the agent has not said it since.
+    Unknown,
+    /// It is new, and has cost nothing yet.
+    New,
+    /// The agent has said this last.
+    Known(Cost),
+}
+
+impl SessionCost {
+    /// What was added until `now`. `None`: nothing was, which some agents say that know no prices, or it is not known, as after a change of
+    /// the currency or a new beginning of the count.
+    pub(crate) fn until(self, now: Cost) -> Option<Cost> {
+        let before = match self {
+            Self::Unknown => return None,
+            Self::New => 0,
+            Self::Known(before) if before.currency == now.currency => before.micros,
+            Self::Known(_) => return None,
+        };
+        let micros = now.micros.checked_sub(before).filter(|micros| *micros > 0)?;
+        Some(Cost { micros, ..now })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn dollars(amount: f64) -> Cost {
+        Cost::reported(amount, "USD").expect("a cost")
+    }
+
+    #[rstest]
+    #[case::new(SessionCost::New, 0.75, Some(0.75))]
+    #[case::known(SessionCost::Known(dollars(0.5)), 0.75, Some(0.25))]
+    #[case::unknown(SessionCost::Unknown, 0.75, None)]
+    #[case::nothing_more(SessionCost::Known(dollars(0.75)), 0.75, None)]
+    #[case::no_prices(SessionCost::New, 0.0, None)]
+    #[case::counted_anew(SessionCost::Known(dollars(1.0)), 0.75, None)]
+    fn a_run_cost_what_was_added(#[case] before: SessionCost, #[case] now: f64, #[case] cost: Option<f64>) {
+        assert_eq!(before.until(dollars(now)), cost.map(dollars));
+    }
+
+    #[test]
+    fn nothing_was_added_in_another_currency() {
+        let euros = Cost::reported(1.0, "EUR").expect("a cost");
+
+        assert_eq!(SessionCost::Known(dollars(0.5)).until(euros), None);
+    }
+}
