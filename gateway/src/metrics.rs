@@ -64,7 +64,9 @@ const MATRIX_CHANNEL: (&str, Values) =
     ("channel", Configured("", |parts, _| channels(parts, |channel| channel.platform() == "matrix")));
 const PRICED_AGENT: (&str, Values) = (
     "agent",
-    Configured("one with a price", |parts, _| parts.settings.prices.keys().map(ToString::to_string).collect()),
+    Configured("one with a price, or that says its cost", |parts, _| {
+        parts.settings.prices.keys().map(ToString::to_string).collect()
+    }),
 );
 
 #[rustfmt::skip]
@@ -139,7 +141,7 @@ const METRICS: &[Metric] = &[
         &[MODEL, ("result", Of(&["ok", "unreachable", "refused", "failed", "cut", "stalled", "broken"]))]),
     histogram("rejoinder_agent_first_token_seconds", "Time to the first token of an agent's answer", &[MODEL]),
     counter("rejoinder_agent_tokens_total", "Tokens that agents report", &[AGENT, ("direction", Of(&["input", "output"]))]),
-    sum("rejoinder_agent_cost_total", "Cost of an agent's tokens, in the currency of its price", &[PRICED_AGENT]),
+    sum("rejoinder_agent_cost_total", "Cost of an agent, in the currency of its price or of what it says", &[PRICED_AGENT]),
     // The store and the process.
     gauge("rejoinder_store_up", "Whether the store can write: 1 or 0", &[]),
     histogram("rejoinder_store_batch_seconds", "Duration of the store's commits", &[]),

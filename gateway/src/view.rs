@@ -285,7 +285,7 @@ item! {
         input_tokens: Option<u64> = run.usage.map(|usage| usage.input_tokens),
         #[serde(skip_serializing_if = "Option::is_none")]
         output_tokens: Option<u64> = run.usage.map(|usage| usage.output_tokens),
-        /// What the tokens cost, at the agent's price when the run ended; missing if it had none.
+        /// What the agent says that it cost, or what the tokens cost at its price when the run ended; missing if neither is known.
         #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = run.cost.map(CostDetail::of),
         /// What the model was shown last, which contains what it was shown before in this run. Missing if the agent has no
         /// model, if the run ended with a crash, and after the time that `retention.payloads` sets.
@@ -308,7 +308,7 @@ const fn is_zero(number: &u32) -> bool {
 }
 
 item! {
-    /// What the tokens of a run cost.
+    /// What a run cost.
     #[derive(Deserialize)]
     pub(crate) CostDetail of (cost: Cost) {
         #[expect(clippy::cast_precision_loss, reason = "far from the limit")]

@@ -102,6 +102,24 @@ async fn a_test_is_printed_for_programs() {
 }
 
 #[tokio::test]
+async fn what_an_agent_says_that_it_cost_is_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let said =
+        r#"{"usage":{"input_tokens":12,"output_tokens":3,"cost":{"amount":0.25,"currency":"USD"}},"reply":"Hi"}"#;
+    let command = format!("cat > /dev/null; echo '{said}'");
+    let config = format!("[agents.main]\nkind = \"command\"\ncommand = [\"/bin/sh\", \"-c\", {command:?}]\n");
+    std::fs::write(folder.path().join("rejoinder.toml"), config).unwrap();
+
+    let (code, out, err) = agents(folder.path(), &["test", "main", "hello"]).await;
+    let (_, json, _) = agents(folder.path(), &["test", "main", "hello", "--json"]).await;
+
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("Cost: 0.25 USD, as it says"), "{out}");
+    let tested: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(tested["cost"], json!({ "amount": 0.25, "currency": "USD" }));
+}
+
+#[tokio::test]
 async fn a_failed_test_ends_with_1_and_says_why_without_the_key() {
     let folder = folder("sk-that-is-wrong").await;
 

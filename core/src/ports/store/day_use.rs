@@ -9,7 +9,7 @@ pub struct DayUse {
     pub tokens: u64,
     /// How many of these are estimated, because an agent did not report them.
     pub estimated: u64,
-    /// What the tokens cost, in millionths of the currency of the agents' prices.
+    /// What it cost, in millionths of the currency of the agents' prices.
     pub micros: u64,
 }
 

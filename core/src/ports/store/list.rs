@@ -284,7 +284,7 @@ pub struct AgentFigures {
     pub p95: Duration,
     /// The tokens that they consumed.
     pub usage: Usage,
-    /// What the runs cost whose price has the currency of the latest one with a price.
+    /// What the runs cost whose cost has the currency of the latest one with a cost.
     pub cost: Option<Cost>,
     /// The number of turns that wait for a run of it now.
     pub waiting: u64,

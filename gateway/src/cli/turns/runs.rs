@@ -32,9 +32,11 @@ pub(super) fn lines(run: &RunDetail, with_shown: bool) -> Vec<String> {
 }
 
 fn tokens(run: &RunDetail) -> Option<String> {
-    let (input, output) = run.input_tokens.zip(run.output_tokens)?;
-    let cost = run.cost.as_ref().map_or_else(String::new, |cost| format!(": {cost}"));
-    Some(format!("     {input} tokens in, {output} out{cost}"))
+    let tokens =
+        run.input_tokens.zip(run.output_tokens).map(|(input, output)| format!("{input} tokens in, {output} out"));
+    let cost = run.cost.as_ref().map(ToString::to_string);
+    let known: Vec<_> = tokens.into_iter().chain(cost).collect();
+    (!known.is_empty()).then(|| format!("     {}", known.join(": ")))
 }
 
 fn tool(call: &ToolDetail, lines: &mut Vec<String>) {
@@ -144,6 +146,13 @@ mod tests {
      and 1 more tool calls";
 
         assert_eq!(lines(&run(), false).join("\n"), expected);
+    }
+
+    #[test]
+    fn a_cost_is_shown_also_without_tokens() {
+        let run = RunDetail { input_tokens: None, output_tokens: None, ..run() };
+
+        assert_eq!(lines(&run, false)[1], "     0.00036 USD");
     }
 
     #[test]
