@@ -372,7 +372,7 @@ impl AgentError {
 }
 
 /// An agent that answers in place of another one, and how its runs for that one went since it was configured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemberHealth {
     /// Its name in the configuration.
     pub name: AgentName,
@@ -384,6 +384,12 @@ pub struct MemberHealth {
     pub failed: u64,
     /// The median time of its recent answers; `None` if there are none.
     pub median: Option<Duration>,
+    /// The time that 95 in 100 of its recent answers took at most; `None` if there are none. It is never less than the median.
+    pub p95: Option<Duration>,
+    /// The tokens that its runs reported, also those that failed or were stopped.
+    pub usage: Usage,
+    /// What these tokens cost; `None` if it has no price, or reported none.
+    pub cost: Option<Cost>,
     /// Its latest error, without what it said, if its latest run failed.
     pub error: Option<String>,
 }

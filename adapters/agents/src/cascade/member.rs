@@ -3,12 +3,15 @@
 use std::{cmp::Reverse, collections::VecDeque, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use rejoinder_core::{AgentName, MemberHealth, Price};
+use rejoinder_core::{AgentName, Cost, MemberHealth, Price, Usage};
 
 use super::{circuit::Circuit, section::Order};
 
-/// How many answers count as recent.
+/// The median is that of so many of its latest answers.
 const RECENT: usize = 21;
+
+/// The 95th percentile is that of so many of its latest answers. With more than 220 it could be less than the median.
+const KEPT: usize = 200;
 
 /// A member, as the configuration describes it.
 #[derive(Clone, Debug)]
@@ -26,12 +29,22 @@ pub struct CascadeMember {
 /// How its runs went.
 #[derive(Debug, Default)]
 struct Record {
-    /// How long its recent answers took, the latest last.
+    /// How long its latest answers took, the latest last.
     times: VecDeque<Duration>,
     answered: u64,
     failed: u64,
+    usage: Usage,
     /// The latest error, if its latest run failed.
     error: Option<String>,
+}
+
+impl Record {
+    /// The time that so many in 100 of its latest answers took at most; `None` if it has given none.
+    fn quantile(&self, percent: usize, latest: usize) -> Option<Duration> {
+        let mut times: Vec<_> = self.times.iter().rev().take(latest).copied().collect();
+        times.sort_unstable();
+        times.get(times.len() * percent / 100).copied()
+    }
 }
 
 #[derive(Debug)]
@@ -54,7 +67,7 @@ impl Member {
     /// Counts an answer, and how long it took.
     pub(super) fn took(&self, time: Duration) {
         let mut record = self.record.lock();
-        if record.times.len() == RECENT {
+        if record.times.len() == KEPT {
             record.times.pop_front();
         }
         record.times.push_back(time);
@@ -69,17 +82,29 @@ impl Member {
         record.error = Some(error);
     }
 
+    /// Counts what a run has consumed.
+    pub(super) fn count_usage(&self, usage: Usage) {
+        let mut record = self.record.lock();
+        record.usage = record.usage.and(usage);
+    }
+
     pub(super) fn health(&self) -> MemberHealth {
-        let (name, is_left_out, median) = (self.of.name.clone(), self.circuit.is_open(), self.median());
-        let Record { answered, failed, ref error, .. } = *self.record.lock();
-        MemberHealth { name, is_left_out, answered, failed, median, error: error.clone() }
+        let (name, is_left_out) = (self.of.name.clone(), self.circuit.is_open());
+        let record = self.record.lock();
+        let Record { answered, failed, usage, ref error, .. } = *record;
+        let (median, p95) = (record.quantile(50, RECENT), record.quantile(95, KEPT));
+        let (cost, error) = (self.cost(usage), error.clone());
+        MemberHealth { name, is_left_out, answered, failed, median, p95, usage, cost, error }
     }
 
     /// The median time of its recent answers; `None` if it has given none.
     pub(super) fn median(&self) -> Option<Duration> {
-        let mut times: Vec<_> = self.record.lock().times.iter().copied().collect();
-        times.sort_unstable();
-        times.get(times.len() / 2).copied()
+        self.record.lock().quantile(50, RECENT)
+    }
+
+    /// What these tokens cost; `None` if it has no price, or if they are none.
+    fn cost(&self, usage: Usage) -> Option<Cost> {
+        self.of.price.filter(|_| usage != Usage::default()).map(|price| price.cost(usage))
     }
 
     /// The price of a million tokens that it reads and a million that it writes.
@@ -155,11 +180,40 @@ mod tests {
     #[test]
     fn only_recent_answers_count() {
         let member = member("main", &[], None);
-        (0..100).for_each(|_| member.took(Duration::from_mins(1)));
+        (0..500).for_each(|_| member.took(Duration::from_mins(1)));
 
         (0..RECENT).for_each(|_| member.took(Duration::from_secs(1)));
 
         assert_eq!(member.median(), Some(Duration::from_secs(1)));
+        assert_eq!(member.health().p95, Some(Duration::from_mins(1)), "it is that of more answers");
+        (RECENT..KEPT).for_each(|_| member.took(Duration::from_secs(1)));
+        assert_eq!(member.health().p95, Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn of_100_answers_the_slowest_are_beyond_the_95th_percentile() {
+        let (member, secs) = (member("main", &[], None), Duration::from_secs);
+        assert_eq!((member.health().median, member.health().p95), (None, None));
+
+        (1..=100).for_each(|time| member.took(secs(time)));
+
+        let MemberHealth { median, p95, .. } = member.health();
+        assert_eq!((median, p95), (Some(secs(90)), Some(secs(96))));
+    }
+
+    #[test]
+    fn its_tokens_cost_what_its_own_price_says() {
+        let [priced, unknown] = [Some((2.0, 3.0)), None].map(|price| member("main", &[], price));
+        assert_eq!(priced.health().cost, None, "it has reported no tokens");
+
+        for member in [&priced, &unknown] {
+            (0..2).for_each(|_| member.count_usage(Usage { input_tokens: 1_000_000, output_tokens: 2_000_000 }));
+        }
+
+        let usage = Usage { input_tokens: 2_000_000, output_tokens: 4_000_000 };
+        assert_eq!((priced.health().usage, unknown.health().usage), (usage, usage));
+        assert_eq!(priced.health().cost, Some(Cost { micros: 16_000_000, currency: Currency::USD }));
+        assert_eq!(unknown.health().cost, None);
     }
 
     #[test]

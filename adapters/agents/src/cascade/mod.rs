@@ -226,7 +226,7 @@ impl AgentRuntime for Cascade {
         let mut next = admitted.next().or_else(|| order.first().map(|first| (*first, first.circuit.force())));
         while let Some((member, permit)) = next {
             events.member(Arc::clone(&member.of.name)).await;
-            let mut relay = Relay::to(&events, used, member.of.shows_activity);
+            let mut relay = Relay::to(&events, used, member);
             let is_last = admitted.size_hint().1 == Some(0);
             let asked = Instant::now();
             let end = self.run_member(member, &mut turn, is_last, &mut relay, &cancel).await;
@@ -346,10 +346,10 @@ mod files {
         let file = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
         let mut whole = AgentTurn { attachments: vec![file], ..turn("Hi") };
         let (events, _reported) = RunEvents::channel();
-        let mut relay = Relay::to(&events, None, true);
+        let member = &cascade.members[0];
+        let mut relay = Relay::to(&events, None, member);
 
-        let end =
-            cascade.run_member(&cascade.members[0], &mut whole, is_last, &mut relay, &CancellationToken::new()).await;
+        let end = cascade.run_member(member, &mut whole, is_last, &mut relay, &CancellationToken::new()).await;
 
         assert!(matches!(end, Ok(Err(AgentError::Failed(_)))));
         whole.attachments[0].bytes.is_some()

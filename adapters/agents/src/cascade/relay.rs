@@ -1,20 +1,21 @@
 //! Passes on what a member reports. Until the member has had an effect, what it reports is held back, so that nothing of it
-//! is left if another member answers, except the tokens that it has consumed and what they cost.
+//! is left if another member answers, except the tokens that it has consumed and what they cost. At the end they are counted for it.
 
 use std::time::Duration;
 
 use rejoinder_core::{Activity, AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
 use tokio::sync::mpsc;
 
-use super::waits::Waits;
+use super::{member::Member, waits::Waits};
 
 pub(super) struct Relay<'a> {
     events: &'a RunEvents,
-    /// Whether people may see what the member does.
-    shows_activity: bool,
+    member: &'a Member,
     held: Held,
     /// What the members before it consumed, which is part of what the run did.
     before: Usage,
+    /// What the member has consumed.
+    usage: Usage,
     /// What the run has consumed.
     pub(super) used: Option<Usage>,
     /// Whether somebody has seen something of the member, or it has done something.
@@ -34,13 +35,14 @@ struct Held {
 
 impl<'a> Relay<'a> {
     /// `used` is what the run has consumed so far.
-    pub(super) fn to(events: &'a RunEvents, used: Option<Usage>, shows_activity: bool) -> Self {
+    pub(super) fn to(events: &'a RunEvents, used: Option<Usage>, member: &'a Member) -> Self {
         let before = used.unwrap_or_default();
         Self {
             events,
-            shows_activity,
+            member,
             held: Held::default(),
             before,
+            usage: Usage::default(),
             used,
             has_effect: false,
             heard: Vec::new(),
@@ -77,6 +79,7 @@ impl<'a> Relay<'a> {
             RunEvent::Title(title) if self.has_effect => self.events.title(title).await,
             RunEvent::Title(title) => self.held.title = Some(title),
             RunEvent::Usage(usage) => {
+                self.usage = usage;
                 let used = self.before.and(usage);
                 self.used = Some(used);
                 self.events.usage(used).await;
@@ -87,7 +90,7 @@ impl<'a> Relay<'a> {
             RunEvent::Member(MemberReport::Answered) => self.events.member_ended(Ok(())).await,
             RunEvent::Member(MemberReport::Failed(error)) => self.events.member_ended(Err(error)).await,
             RunEvent::Activity(Activity { title, state }) => {
-                if self.shows_activity {
+                if self.member.of.shows_activity {
                     self.events.activity(title, state).await;
                 }
             }
@@ -155,6 +158,13 @@ impl<'a> Relay<'a> {
         if !text.is_empty() {
             self.events.text(text).await;
         }
+    }
+}
+
+impl Drop for Relay<'_> {
+    /// A run that is dropped has consumed what it reported, too.
+    fn drop(&mut self) {
+        self.member.count_usage(self.usage);
     }
 }
 

@@ -473,6 +473,32 @@ async fn an_approval_that_nobody_decides_does_not_count_as_the_time_of_an_answer
     assert_eq!(both.cascade.members()[0].median, Some(Duration::from_secs(1)));
 }
 
+#[tokio::test]
+async fn what_a_member_used_counts_for_it_also_when_it_failed() {
+    let two = Scripted::of([vec![Uses(2), Answers("Hello.")], vec![Answers("Again.")]]);
+    let both = of_both([Scripted::that([Uses(7), Uses(10), Fails]), two as _]);
+
+    for _ in 0..2 {
+        both.answer().await;
+    }
+
+    let tokens: Vec<_> = both.cascade.members().into_iter().map(|member| member.usage).collect();
+    assert_eq!(tokens, [20, 2].map(|tokens| Usage { input_tokens: tokens, output_tokens: tokens }));
+}
+
+/// The core drops a run that does not end by itself.
+#[tokio::test(start_paused = true)]
+async fn what_a_member_used_counts_also_when_its_run_is_dropped() {
+    let both = of_both([Scripted::that([Uses(7), Waits]), Scripted::that([Answers("Hello.")])]);
+    let (events, _reported) = RunEvents::channel();
+
+    let run = both.cascade.run(turn("Hi"), events, CancellationToken::new());
+    assert!(tokio::time::timeout(Duration::from_secs(3), run).await.is_err());
+
+    let tokens: Vec<_> = both.cascade.members().iter().map(|member| member.usage.input_tokens).collect();
+    assert_eq!(tokens, [7, 0]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_member_that_hangs_until_the_deadline_has_failed() {
     let (one, two) = (Scripted::that([Waits]), Scripted::that([Answers("Hello.")]));

@@ -500,10 +500,7 @@ impl ScriptedAgent {
     /// Makes it one in whose place others answer.
     #[must_use]
     pub fn with_members(mut self, names: &[&str]) -> Self {
-        let member = |name: &&str| {
-            let (answered, failed, median, error) = (0, 0, None, None);
-            MemberHealth { name: (*name).into(), is_left_out: false, answered, failed, median, error }
-        };
+        let member = |name: &&str| MemberHealth { name: (*name).into(), ..MemberHealth::default() };
         self.members = names.iter().map(member).collect();
         self
     }
