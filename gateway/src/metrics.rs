@@ -60,6 +60,8 @@ const AGENT: (&str, Values) = ("agent", Configured("", |parts, _| agents(parts))
 const MODEL: (&str, Values) = ("agent", Configured("", |parts, _| models(parts)));
 const CASCADE: (&str, Values) = ("agent", Configured("one with members", |parts, _| with_members(parts)));
 const MEMBER: (&str, Values) = ("member", Configured("", |parts, chosen| members(parts, &chosen[0])));
+const PRICED_MEMBER: (&str, Values) =
+    ("member", Configured("one with a price", |parts, chosen| priced_members(parts, &chosen[0])));
 const MATRIX_CHANNEL: (&str, Values) =
     ("channel", Configured("", |parts, _| channels(parts, |channel| channel.platform() == "matrix")));
 const PRICED_AGENT: (&str, Values) = (
@@ -137,6 +139,9 @@ const METRICS: &[Metric] = &[
     counter("rejoinder_member_runs_total", "Runs of members in the place of an agent",
         &[CASCADE, MEMBER, ("result", Of(&["answered", "failed", "stopped"]))]),
     histogram("rejoinder_member_seconds", "Duration of members' answers", &[CASCADE, MEMBER]),
+    counter("rejoinder_member_tokens_total", "Tokens that members report in the place of an agent",
+        &[CASCADE, MEMBER, ("direction", Of(&["input", "output"]))]),
+    sum("rejoinder_member_cost_total", "Cost of members' tokens, in the currency of the member's price", &[CASCADE, PRICED_MEMBER]),
     counter("rejoinder_agent_requests_total", "Requests to agents' servers",
         &[MODEL, ("result", Of(&["ok", "unreachable", "refused", "failed", "cut", "stalled", "broken"]))]),
     histogram("rejoinder_agent_first_token_seconds", "Time to the first token of an agent's answer", &[MODEL]),
@@ -197,6 +202,11 @@ fn with_members(parts: &Parts) -> Vec<String> {
 
 fn members(parts: &Parts, agent: &str) -> Vec<String> {
     parts.agent_infos.iter().filter(|info| *info.name == *agent).flat_map(|info| info.members.clone()).collect()
+}
+
+fn priced_members(parts: &Parts, agent: &str) -> Vec<String> {
+    let members = members(parts, agent).into_iter();
+    members.filter(|member| parts.settings.prices.contains_key(member.as_str())).collect()
 }
 
 /// The agents that call a server.
@@ -519,6 +529,37 @@ mod tests {
         assert!(samples("rejoinder_hook_requests_total").contains(&"unknown 404".to_owned()));
         assert!(samples("rejoinder_matrix_locked_total").is_empty());
         assert!(samples("rejoinder_agent_cost_total").is_empty());
+    }
+
+    #[test]
+    fn what_members_cost_begins_at_zero_if_they_have_a_price() {
+        let parts = parts(
+            r#"
+            [channels.webhook.siri]
+            token = "token-of-these-tests"
+            [agents.one]
+            kind = "openai"
+            base_url = "http://127.0.0.1:1/v1"
+            model = "test-model"
+            price = { input = 1, output = 2 }
+            [agents.two]
+            kind = "front-desk"
+            [agents.both]
+            kind = "cascade"
+            members = ["one", "two"]
+            [routing]
+            default_agent = "both"
+            "#,
+        )
+        .unwrap();
+        let samples = |name: &str| {
+            let metric = METRICS.iter().find(|metric| metric.name == name).unwrap();
+            metric.known_samples(&parts).into_iter().map(|labels| labels.join(" ")).collect::<Vec<_>>()
+        };
+
+        let tokens = ["both one input", "both one output", "both two input", "both two output"];
+        assert_eq!(samples("rejoinder_member_tokens_total"), tokens);
+        assert_eq!(samples("rejoinder_member_cost_total"), ["both one"]);
     }
 
     #[test]

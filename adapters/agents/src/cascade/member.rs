@@ -49,14 +49,16 @@ impl Record {
 
 #[derive(Debug)]
 pub(super) struct Member {
+    /// The agent in whose place it answers.
+    agent: AgentName,
     pub(super) of: CascadeMember,
     pub(super) circuit: Circuit,
     record: Mutex<Record>,
 }
 
 impl Member {
-    pub(super) fn new(of: CascadeMember) -> Self {
-        Self { of, circuit: Circuit::default(), record: Mutex::default() }
+    pub(super) fn new(agent: AgentName, of: CascadeMember) -> Self {
+        Self { agent, of, circuit: Circuit::default(), record: Mutex::default() }
     }
 
     /// Whether it has this model.
@@ -84,8 +86,26 @@ impl Member {
 
     /// Counts what a run has consumed.
     pub(super) fn count_usage(&self, usage: Usage) {
-        let mut record = self.record.lock();
-        record.usage = record.usage.and(usage);
+        {
+            let mut record = self.record.lock();
+            record.usage = record.usage.and(usage);
+        }
+        for (direction, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
+            let [agent, member] = self.labels();
+            let labels = [agent, member, ("direction", direction.to_owned())];
+            metrics::counter!("rejoinder_member_tokens_total", &labels).increment(tokens);
+        }
+        if let Some(Cost { micros, .. }) = self.cost(usage) {
+            #[expect(clippy::cast_precision_loss, reason = "no run costs 2^52 millionths")]
+            let amount = micros as f64 / 1e6;
+            // A counter of the recorder has no fractions.
+            metrics::gauge!("rejoinder_member_cost_total", &self.labels()).increment(amount);
+        }
+    }
+
+    /// The labels of its metrics.
+    pub(super) fn labels(&self) -> [(&'static str, String); 2] {
+        [("agent", self.agent.to_string()), ("member", self.of.name.to_string())]
     }
 
     pub(super) fn health(&self) -> MemberHealth {
@@ -138,12 +158,8 @@ mod tests {
 
     fn member(name: &str, models: &[&str], price: Option<(f64, f64)>) -> Member {
         let price = price.map(|(input, output)| Price { input, output, currency: Currency::USD });
-        Member::new(CascadeMember {
-            name: name.into(),
-            models: models.iter().map(|model| (*model).into()).collect(),
-            price,
-            shows_activity: true,
-        })
+        let models = models.iter().map(|model| (*model).into()).collect();
+        Member::new("both".into(), CascadeMember { name: name.into(), models, price, shows_activity: true })
     }
 
     fn names(members: &[Member], order: Order, model: Option<&str>) -> Vec<String> {

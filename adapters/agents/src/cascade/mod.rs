@@ -61,7 +61,8 @@ type End = Result<Result<Outcome, AgentError>, Box<dyn Any + Send>>;
 impl Cascade {
     /// The members are looked up in `runtimes` when a run begins, because a reload of the configuration replaces them there.
     pub fn new(name: AgentName, members: Vec<CascadeMember>, order: Order, runtimes: Weak<Runtimes>) -> Self {
-        Self { name, members: members.into_iter().map(Member::new).collect(), order, runtimes }
+        let members = members.into_iter().map(|member| Member::new(Arc::clone(&name), member)).collect();
+        Self { name, members, order, runtimes }
     }
 
     fn runtime(&self, member: &Member) -> Option<Arc<dyn AgentRuntime>> {
@@ -121,8 +122,7 @@ impl Cascade {
         match end {
             Ok(Ok(_)) if !is_stopped => {
                 of.took(time);
-                let labels = [("agent", self.name.to_string()), ("member", of.of.name.to_string())];
-                metrics::histogram!("rejoinder_member_seconds", &labels).record(time.as_secs_f64());
+                metrics::histogram!("rejoinder_member_seconds", &of.labels()).record(time.as_secs_f64());
                 self.count(of, "answered");
                 permit.answered();
                 (false, Some(Ok(())))
