@@ -89,15 +89,23 @@ item! {
 }
 
 item! {
-    /// An agent that answers in the place of another one, and how its runs for that one went since it was configured.
+    /// An agent that answers in the place of another one. The figures are those of its runs for that one since the start, or since that
+    /// one or a member of it was configured anew.
     pub(super) MemberItem of (member: MemberHealth) {} with {
         name: String = member.name.to_string(),
         /// Whether it is left out for now, because it kept failing.
         left_out: bool = member.is_left_out,
         answered: u64 = member.answered,
         failed: u64 = member.failed,
-        /// The median time of its recent answers, in milliseconds.
+        /// The median time of its latest 21 answers, in milliseconds.
         #[serde(skip_serializing_if = "Option::is_none")] p50_ms: Option<u64> = member.median.map(millis),
+        /// The time that 95 in 100 of its latest 200 answers took at most, in milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")] p95_ms: Option<u64> = member.p95.map(millis),
+        /// The tokens that its runs reported, also those that failed or were stopped.
+        input_tokens: u64 = member.usage.input_tokens,
+        output_tokens: u64 = member.usage.output_tokens,
+        /// What the tokens cost, if it has a price.
+        #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = member.cost.map(CostDetail::of),
         /// Its latest error, if its latest run failed.
         #[serde(skip_serializing_if = "Option::is_none")] error: Option<String> = member.error,
     }
@@ -188,4 +196,37 @@ pub(super) async fn sessions(
     let mut found = app.records.lists.agent_sessions(&filter).await?;
     let next = paging::cut(&mut found, limit, |session| session.session.to_string());
     Ok(Json(AgentSessionList { items: found.into_iter().map(AgentSessionItem::of).collect(), next }))
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{Currency, Usage};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_member_has_the_figures_of_its_runs() {
+        let asked = MemberHealth {
+            name: "hosted".into(),
+            answered: 2,
+            failed: 1,
+            median: Some(Duration::from_millis(1500)),
+            p95: Some(Duration::from_secs(9)),
+            usage: Usage { input_tokens: 1200, output_tokens: 30 },
+            cost: Some(Cost { micros: 4500, currency: Currency::USD }),
+            ..MemberHealth::default()
+        };
+
+        let shown = json!([MemberItem::of(asked), MemberItem::of(MemberHealth::default())]);
+
+        let expected = json!([
+            {
+                "name": "hosted", "left_out": false, "answered": 2, "failed": 1, "p50_ms": 1500, "p95_ms": 9000,
+                "input_tokens": 1200, "output_tokens": 30, "cost": { "amount": 0.0045, "currency": "USD" },
+            },
+            { "name": "", "left_out": false, "answered": 0, "failed": 0, "input_tokens": 0, "output_tokens": 0 },
+        ]);
+        assert_eq!(shown, expected);
+    }
 }
