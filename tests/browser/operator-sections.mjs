@@ -1,5 +1,5 @@
 // Every section of the operator's page, on a phone and a desktop, by day and by night, and for who does not look. There is at
-// least one turn that an agent answered.
+// least one turn that a member of an agent answered.
 
 import { assert, eventually, meet, screenshot, url, visit } from "./browser.mjs";
 import { isAccessible, isLoaded, operator } from "./operator.mjs";
@@ -73,6 +73,8 @@ async function walks(browser, device) {
     assert.deepEqual(failures, [], `${name} does not load`);
   }
 
+  await page.goto(`${url}/admin/channels`);
+  await page.locator(".members").getByText("An answer takes", { exact: true }).waitFor();
   await page.goto(`${url}/admin/dead-letters`);
   await look("dead-letters");
   await page.goto(`${url}/admin/turns`);

@@ -68,10 +68,26 @@ function card(view, channel, refresh) {
 
 const share = ({ runs, failed }) => (runs ? `${number(failed)} of ${number(runs)} (${((100 * failed) / runs).toFixed(1)} %)` : "–");
 
-const member = ({ name, left_out: isLeftOut, answered, failed, p50_ms: p50, error }) =>
-  make("li", {}, make("strong", {}, name), `: ${number(answered)} answered, ${number(failed)} failed${p50 === undefined ? "" : `, half within ${span(p50)}`}${isLeftOut ? "; left out for now" : ""}${error ? ` (${error})` : ""}`);
-
 const money = ({ amount, currency }) => `${amount.toFixed(2)} ${currency}`;
+
+const tokenCounts = ({ input_tokens: read, output_tokens: written }) => `${number(read)} read, ${number(written)} written`;
+
+/** What a member of an agent did in its place, and what it cost. */
+const memberItem = (member) =>
+  make(
+    "li",
+    {},
+    make("strong", {}, member.name),
+    `: ${number(member.answered)} answered, ${number(member.failed)} failed${member.left_out ? "; left out for now" : ""}${member.error ? ` (${member.error})` : ""}`,
+    facts([
+      ["An answer takes", member.p50_ms !== undefined && `${span(member.p50_ms)} for half, ${span(member.p95_ms)} for 95 %`],
+      ["Tokens", member.input_tokens + member.output_tokens > 0 && tokenCounts(member)],
+      ["Cost", member.cost && money(member.cost)],
+    ]),
+  );
+
+/** The agents that answer in an agent's place. */
+const members = (all) => [make("h4", {}, "Members"), make("p", { className: "quiet" }, "Their figures are counted since the start, or since one of them was configured anew."), make("ul", { className: "members" }, ...all.map(memberItem))];
 
 const budget = ({ tokens, estimated_tokens: estimated, tokens_per_day: most, cost, cost_per_day: mostCost }) => {
   const about = estimated > 0 ? "about " : "";
@@ -106,7 +122,7 @@ const figures = (agent) => [
   ["Now", [agent.running > 0 && plural(agent.running, "run"), agent.waiting > 0 && `${plural(agent.waiting, "turn")} waiting`].filter(Boolean).join(", ") || "–"],
   ["Runs that failed", share(agent)],
   ["A run takes", agent.runs > 0 && `${span(agent.p50_ms)} for half, ${span(agent.p95_ms)} for 95 %`],
-  ["Tokens", `${number(agent.input_tokens)} read, ${number(agent.output_tokens)} written`],
+  ["Tokens", tokenCounts(agent)],
   ["Cost", agent.cost && money(agent.cost)],
   ["Budget of today", agent.budget && budget(agent.budget)],
   ["Sessions of its own", agent.sessions > 0 && link(`/admin/channels?sessions=${encodeURIComponent(agent.name)}`, number(agent.sessions))],
@@ -120,6 +136,6 @@ const agentCard = (agent) =>
     make("p", { className: "quiet" }, `${agent.description}${agent.is_default ? ". The default" : ""}`),
     agent.error && make("p", { className: "problem" }, agent.error, agent.failing_since && [" First ", time(agent.failing_since), "."]),
     facts(figures(agent)),
-    agent.members?.length > 0 && [make("h4", {}, "Members"), make("ul", { className: "members" }, ...agent.members.map(member))],
+    agent.members?.length > 0 && members(agent.members),
     make("p", { className: "links" }, link(`/admin/turns?agent=${encodeURIComponent(agent.name)}`, "Turns")),
   );

@@ -1,7 +1,7 @@
 //! What operators do over the admin API: tokens with roles, operations, the events as they happen.
 
 use futures_util::StreamExt;
-use rejoinder_tests::{Browser, Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{AgentKind, Browser, Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -378,7 +378,8 @@ async fn a_copied_cookie_is_dead_after_its_owner_signed_out() {
 /// In a browser: every section, at the widths of a phone and of a desktop, dark and light. axe finds nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_can_use_every_section_of_the_page() {
-    let (gateway, _agent) = gateway().await;
+    let agent = ScriptedAgent::replying("done").await.of_kind(AgentKind::Cascade);
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let _ = gateway.hook("test", TOKEN).ask("hello").await.turn();
 
     let mut browser = Browser::start("operator-sections", &gateway.url());
