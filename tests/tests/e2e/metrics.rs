@@ -114,6 +114,36 @@ async fn what_happens_is_counted_from_zero() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn each_member_of_an_agent_has_figures_of_its_own() {
+    let model = ModelServer::start().await;
+    let agent = model.section_with("price = { input = 2.5, output = 10 }");
+    let both = "[agents.desk]\nkind = \"front-desk\"\n\
+                [agents.both]\nkind = \"cascade\"\nmembers = [\"main\", \"desk\"]\n\
+                [routing]\ndefault_agent = \"both\"\n";
+    let gateway = Gateway::builder().config(&hook("")).config(&agent).config(both).start().await;
+
+    gateway.hook("test", TOKEN).ask("hello").await;
+
+    let agents = gateway.admin("agents").await;
+    let both = agents["items"].as_array().and_then(|agents| agents.iter().find(|agent| agent["name"] == "both"));
+    let both = both.expect("it is listed");
+    let (main, desk) = (&both["members"][0], &both["members"][1]);
+    assert!(main["p95_ms"].is_u64() && main["cost"]["amount"].as_f64() > Some(0.0), "{agents}");
+    for figure in ["input_tokens", "output_tokens", "cost"] {
+        assert_eq!(main[figure], both[figure], "one run, one member: {agents}");
+    }
+    assert_eq!((&desk["input_tokens"], &desk["p95_ms"], &desk["cost"]), (&json!(0), &Value::Null, &Value::Null));
+    let metrics = gateway.metrics().await;
+    let tokens = |member: &str| {
+        value(&metrics, &format!("member_tokens_total{{agent='both',member='{member}',direction='output'}}"))
+    };
+    assert_eq!((tokens("main"), tokens("desk")), (main["output_tokens"].as_f64(), Some(0.0)), "{metrics}");
+    assert!(value(&metrics, "member_cost_total{agent='both',member='main'}") > Some(0.0), "{metrics}");
+    assert!(!metrics.contains("rejoinder_member_cost_total{agent=\"both\",member=\"desk\"}"), "{metrics}");
+    check(&metrics);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_promise_is_told_as_figures() {
     let (_model, mut gateway) = gateway().await;
     for message in ["hello", "hello", "zebra-empty"] {
