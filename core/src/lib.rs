@@ -113,9 +113,9 @@ pub mod store {
             sessions::SessionStore,
             state::StoreState,
             transition::{
-                AgentUse, AttemptEnd, AttemptStart, ClosedQuestion, Commit, DeliveryChange, IdempotentAnswer,
-                LineChange, NewDelivery, Noun, Operation, RunEnd, RunHolder, RunStart, Seen, TranscriptLine,
-                Transition, Transitions, TurnChange, Withdrawal,
+                AgentUse, AttemptEnd, AttemptStart, BoundedRemark, ClosedQuestion, Commit, DeliveryChange,
+                IdempotentAnswer, LineChange, NewDelivery, Noun, Operation, RunEnd, RunHolder, RunStart, Seen,
+                TranscriptLine, Transition, Transitions, TurnChange, Withdrawal,
             },
             turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
         },

@@ -132,6 +132,7 @@ macro_rules! store_conformance {
             a_session_that_is_used_elsewhere_stays
             a_turn_can_be_set_aside
             remarks_keep_their_order
+            a_turn_has_as_many_bounded_remarks_as_it_may
             a_file_is_stored_once_and_goes_with_its_last_turn
             the_file_of_an_event_is_stored_with_its_turn
             a_transition_that_conflicts_stores_no_file

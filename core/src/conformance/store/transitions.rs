@@ -13,7 +13,7 @@ use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker, Usage},
         event::{Author, SenderKind},
-        ids::{DeliveryId, SessionId},
+        ids::{DeliveryId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::store::{
@@ -21,8 +21,8 @@ use crate::{
         accept::Stored,
         record::Remark,
         transition::{
-            AttemptEnd, AttemptStart, Commit, DeliveryChange, LineChange, RunEnd, RunHolder, RunStart, TranscriptLine,
-            Transition, Withdrawal,
+            AttemptEnd, AttemptStart, BoundedRemark, Commit, DeliveryChange, LineChange, RunEnd, RunHolder, RunStart,
+            TranscriptLine, Transition, Withdrawal,
         },
     },
 };
@@ -477,4 +477,22 @@ pub async fn remarks_keep_their_order(subject: &mut impl Subject) {
     let texts: Vec<&str> = dossier.remarks.iter().map(|entry| &*entry.detail).collect();
     assert_eq!(texts, ["one", "two", "three", "four"]);
     assert_eq!(dossier.remarks[0], remark(&turn, "one"));
+}
+
+/// Those of another kind do not count, and those of a turn that is not there are left out.
+pub async fn a_turn_has_as_many_bounded_remarks_as_it_may(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let other_kind = Remark { kind: "other".to_owned(), ..remark(&turn, "another kind") };
+    done(&*store, Transition { remarks: vec![other_kind], ..Transition::default() }).await;
+    let nobodys = Remark { turn: TurnId::new(at(1)), ..remark(&turn, "nobody's") };
+    let remarks = [nobodys].into_iter().chain(["one", "two", "three"].map(|text| remark(&turn, text)));
+    for remark in remarks {
+        let bounded_remarks = vec![BoundedRemark { remark, most: 2 }];
+        done(&*store, Transition { bounded_remarks, ..Transition::default() }).await;
+    }
+
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    let texts: Vec<&str> = dossier.remarks.iter().map(|entry| &*entry.detail).collect();
+    assert_eq!(texts, ["another kind", "one", "two"]);
 }

@@ -62,6 +62,8 @@ pub struct Transition {
     pub agent_sessions: Vec<AgentSessionChange>,
     /// Remarks for `explain`.
     pub remarks: Vec<Remark>,
+    /// Remarks that others than the core cause.
+    pub bounded_remarks: Vec<BoundedRemark>,
     pub log: Vec<NewLogEntry>,
     /// What an operator did, which is also written to the log.
     pub operation: Option<Operation>,
@@ -291,6 +293,14 @@ pub struct RunHolder {
     pub number: u32,
     /// Empty: nobody any more.
     pub holder: String,
+}
+
+/// A remark of which there may be many. It is left out if its turn is not there, or has enough of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundedRemark {
+    pub remark: Remark,
+    /// How many of this kind a turn has at most.
+    pub most: u32,
 }
 
 /// The end of a run.

@@ -3,8 +3,8 @@
 use rejoinder_core::{
     LineState, QueueMode, StoreError, Timestamp,
     store::{
-        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine, Transition,
-        TurnChange, TurnFile, rules,
+        AttemptEnd, AttemptStart, BoundedRemark, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine,
+        Transition, TurnChange, TurnFile, rules,
     },
 };
 use rusqlite::{Row, params};
@@ -133,6 +133,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for Remark { turn, at, kind, detail } in &transition.remarks {
         insert_into!(transaction, remarks { turn_id: turn.as_uuid(), at: at.as_millis(), kind, detail })?;
     }
+    for BoundedRemark { remark: Remark { turn, at, kind, detail }, most } in &transition.bounded_remarks {
+        rows::change(transaction, REMARK_WITHIN, params![turn.as_uuid(), at.as_millis(), kind, detail, most])?;
+    }
     for entry in &transition.log {
         log::add(transaction, entry)?;
     }
@@ -243,6 +246,12 @@ const FOLD_ATTEMPT: &str = "
     where delivery_id = ?1 and number = ?2 - 1 and result = ?3 and result = (
         select b.result from attempts as b where b.delivery_id = ?1 and b.number < ?2 - 1
         order by b.number desc limit 1)";
+
+const REMARK_WITHIN: &str = "
+    insert into remarks (turn_id, at, kind, detail)
+    select ?1, ?2, ?3, ?4
+    where exists (select 1 from turns where id = ?1)
+        and (select count(*) from remarks where turn_id = ?1 and kind = ?3) < ?5";
 
 /// A person's text is stored once, with the event.
 /// The session of the turn may be another one than when its run began.
