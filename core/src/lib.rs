@@ -188,6 +188,7 @@ pub use ports::{
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
+    refusals::{Refusal, Refusals},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };
 pub use questions::request::{as_stored, is_shortened};

@@ -56,8 +56,8 @@ use crate::{
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
     upkeep::{
-        indexer::Indexer, prober::Prober, retention::Retention, session_teller::SessionTeller, sweep::Sweep,
-        watch::Watch,
+        indexer::Indexer, prober::Prober, refusals::RefusalRecorder, retention::Retention,
+        session_teller::SessionTeller, sweep::Sweep, watch::Watch,
     },
     worker::{
         Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes,
@@ -260,6 +260,7 @@ impl Ground {
         let retention = given!(Retention: ground [store, calendar, settings, clock, lifecycle], []);
         let session_teller = given!(SessionTeller: ground [clock, lifecycle], [runtimes], [store, state]);
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);
+        let refusal_recorder = given!(RefusalRecorder: ground [clock, lifecycle], [ledger, runtimes], [store]);
         let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
         let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
             started: ground.clock.now(), down: SyncMutex::default()));
@@ -275,6 +276,7 @@ impl Ground {
             looped("retention", Arc::new(retention), Retention::run),
             looped("session_teller", Arc::new(session_teller), SessionTeller::run),
             looped("prober", Arc::new(prober), Prober::run),
+            looped("refusals", Arc::new(refusal_recorder), RefusalRecorder::run),
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
         let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],

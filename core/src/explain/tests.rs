@@ -534,6 +534,21 @@ fn a_handoff_is_told_as_one() {
     assert!(text.contains("The answer of `orchestrator` is cleared: “Let me see.”\n"), "{text}");
 }
 
+#[test]
+fn a_refused_outcome_is_told() {
+    let mut life = Life::new().begins().answers("Words.").delivered("42").after(secs(1));
+    let (turn, at, kind) = (life.dossier.turn.id, life.now, "refused".to_owned());
+    let detail = "`reply` from the worker `gpu` of `fleet`, with the lease 1.1: it has ended".to_owned();
+    life.dossier.remarks.push(Remark { turn, at, kind, detail });
+
+    let text = life.explained();
+
+    assert!(
+        text.contains("Refused `reply` from the worker `gpu` of `fleet`, with the lease 1.1: it has ended."),
+        "{text}"
+    );
+}
+
 /// B5.
 #[test]
 fn ambient_talk_is_owed_nothing() {

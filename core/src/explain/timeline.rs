@@ -322,6 +322,7 @@ fn remark_entry(remark: &Remark, dossier: &Dossier, entries: &mut Entries) {
         "declined" => format!("Declined {detail}."),
         "approval_closed" => format!("The approval is closed: {detail}."),
         "spent" => format!("Not asked, because their budgets of the day are used: {detail}."),
+        "refused" => format!("Refused {detail}."),
         "hurry" => format!("Asked for now {detail}."),
         "hold" => format!("Held {detail}."),
         "resume" => format!("Resumed {detail}."),

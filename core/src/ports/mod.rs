@@ -1,4 +1,4 @@
-//! The ports of the core: platforms, agents, the store and the clock, as traits, and what channels use of the core.
+//! The ports of the core: platforms, agents, the store and the clock, as traits, and what channels and agents use of the core.
 //! Nothing here knows an implementation.
 
 pub(crate) mod agent;
@@ -6,10 +6,11 @@ pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod hub;
 pub(crate) mod intake;
+pub(crate) mod refusals;
 pub(crate) mod store;
 
 pub(crate) use self::store::{
     Store, accept::*, agent_sessions::*, channels::*, day_use::*, error::*, files::*, housekeeping::*, list::*, log::*,
     outbox::*, people::*, questions::*, record::*, schedules::*, sessions::*, state::*, transition::*, turns::*,
 };
-pub(crate) use self::{agent::*, channel::*, clock::*, hub::*, intake::*};
+pub(crate) use self::{agent::*, channel::*, clock::*, hub::*, intake::*, refusals::*};

@@ -4,41 +4,52 @@ use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 
-use crate::{model::AgentName, ports::AgentRuntime};
+use crate::{
+    model::AgentName,
+    ports::{AgentRuntime, Refusals},
+};
 
 /// The runtimes of the configured agents. A run keeps the runtime with which it began.
 #[derive(Default)]
-pub struct Runtimes(ArcSwap<HashMap<AgentName, Arc<dyn AgentRuntime>>>);
+pub struct Runtimes {
+    agents: ArcSwap<HashMap<AgentName, Arc<dyn AgentRuntime>>>,
+    refusals: Arc<Refusals>,
+}
 
 impl Runtimes {
     /// The runtime of an agent; `None` if no agent has this name.
     pub fn get(&self, name: &AgentName) -> Option<Arc<dyn AgentRuntime>> {
-        self.0.load().get(name).cloned()
+        self.agents.load().get(name).cloned()
+    }
+
+    /// Where runtimes note the outcomes that they refuse.
+    pub const fn refusals(&self) -> &Arc<Refusals> {
+        &self.refusals
     }
 
     /// The names of all agents.
     pub(crate) fn names(&self) -> Vec<AgentName> {
-        self.0.load().keys().cloned().collect()
+        self.agents.load().keys().cloned().collect()
     }
 
     /// Sets all agents, at the start.
     pub fn set(&self, agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) {
-        self.0.store(Arc::new(agents));
+        self.agents.store(Arc::new(agents));
     }
 
     /// Replaces agents from now on. One of another name is not added: nothing could be routed to it.
     pub(crate) fn replace(&self, agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) {
-        let mut all = HashMap::clone(&self.0.load());
+        let mut all = HashMap::clone(&self.agents.load());
         for (name, agent) in agents {
             all.entry(name).and_modify(|known| *known = agent);
         }
-        self.0.store(Arc::new(all));
+        self.agents.store(Arc::new(all));
     }
 }
 
 impl From<HashMap<AgentName, Arc<dyn AgentRuntime>>> for Runtimes {
     fn from(agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) -> Self {
-        Self(ArcSwap::from_pointee(agents))
+        Self { agents: ArcSwap::from_pointee(agents), refusals: Arc::default() }
     }
 }
 

@@ -52,6 +52,7 @@ mod queues;
 mod quotes;
 mod reactions;
 mod records;
+mod refusals;
 mod reload;
 mod removals;
 mod restarts;

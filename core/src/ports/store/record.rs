@@ -88,7 +88,7 @@ pub struct AttemptRecord {
 pub struct Remark {
     pub turn: TurnId,
     pub at: Timestamp,
-    /// The kind of remark: `suppressed`, `dead_letter`, `recovered`, `rerouted`, `set_aside`.
+    /// The kind of remark: `suppressed`, `dead_letter`, `recovered`, `rerouted`, `set_aside`, `refused`.
     pub kind: String,
     /// The text, for the operator.
     pub detail: String,
