@@ -1,10 +1,12 @@
 //! Which run waits for a worker, and which one a worker has: a queue and its leases. No I/O, and the time is an argument.
 //!
 //! A lease is a fencing token: each one is given once, and only the latest lease of a run is good. What a worker sends with
-//! another one changes nothing.
+//! another one changes nothing. The number in front of its secret grows with each lease of a turn, also over restarts: one with an older
+//! number than a run of its turn is recognised as old, whichever process gave it.
 
 use std::{
     collections::{HashMap, VecDeque},
+    fmt,
     sync::Arc,
     time::Duration,
 };
@@ -41,11 +43,40 @@ pub(super) fn logged(lease: &str) -> &str {
 
 /// The secret of what has the form of a lease: the mark of the process that gave it in eight digits, and 24 more.
 fn secret(lease: &str) -> Option<&str> {
+    parts(lease).map(|(_, secret)| secret)
+}
+
+/// The number and the secret of what has the form of a lease.
+fn parts(lease: &str) -> Option<(LeaseNumber, &str)> {
     let is_number = |part: &str| (1..=10).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
     let is_secret = |part: &str| part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     match *lease.splitn(4, '.').collect::<Vec<_>>() {
-        [attempt, grants, secret] if is_number(attempt) && is_number(grants) && is_secret(secret) => Some(secret),
+        [attempt, grant, secret] if is_number(attempt) && is_number(grant) && is_secret(secret) => {
+            Some((LeaseNumber { attempt: attempt.parse().ok()?, grant: grant.parse().ok()? }, secret))
+        }
         _ => None,
+    }
+}
+
+/// The fencing number of a lease: a later lease of the same turn has a higher one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LeaseNumber {
+    /// Which run of the turn it is for, as the agent counts them. A restart begins another one.
+    attempt: u32,
+    /// Which lease of the run it is, from 1 on.
+    grant: u32,
+}
+
+impl LeaseNumber {
+    /// That of a text that has the form of a lease.
+    pub(super) fn of(lease: &str) -> Option<Self> {
+        parts(lease).map(|(number, _)| number)
+    }
+}
+
+impl fmt::Display for LeaseNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.attempt, self.grant)
     }
 }
 
@@ -73,6 +104,9 @@ pub(super) enum NotHeld {
     /// It ended: by its time, because the run ended, or because it never was the turn's.
     #[error("this lease is not, or no longer, that of the turn")]
     Ended,
+    /// The turn was or will be given to a worker with a higher number.
+    #[error("a later lease or run of the turn has taken its place")]
+    Old,
     /// The gateway stops or has just begun: the run of this lease may begin again.
     #[error("the run of this lease may begin again after a start")]
     NotYet,
@@ -142,6 +176,13 @@ struct Run<R> {
     held: Option<Held>,
 }
 
+impl<R> Run<R> {
+    /// The number of its latest lease; below that of its first one if it had none.
+    const fn latest(&self) -> LeaseNumber {
+        LeaseNumber { attempt: self.attempt, grant: self.grants }
+    }
+}
+
 struct Held {
     lease: Lease,
     until: Instant,
@@ -205,7 +246,7 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         let run = self.runs.get_mut(&number)?;
         run.grants += 1;
         let secret = secret & (u128::MAX >> 32);
-        let lease: Lease = format!("{}.{}.{:08x}{secret:024x}", run.attempt, run.grants, self.mark).into();
+        let lease: Lease = format!("{}.{:08x}{secret:024x}", run.latest(), self.mark).into();
         let until = now + self.length;
         run.held = Some(Held { lease: Arc::clone(&lease), until, worker: worker.clone(), is_used: false });
         self.held.insert(Arc::clone(&lease), number);
@@ -334,6 +375,12 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         secret.get(..8).is_some_and(|mark| u32::from_str_radix(mark, 16) == Ok(self.mark))
     }
 
+    /// Whether a run of the turn has, or will have, a lease with a higher number.
+    fn is_old(&self, turn: TurnId, lease: &str) -> bool {
+        let latest = self.runs.values().filter(|run| run.turn == turn).map(Run::latest).max();
+        LeaseNumber::of(lease).is_some_and(|number| latest.is_some_and(|latest| number < latest))
+    }
+
     fn used(&mut self, turn: TurnId, lease: &str, worker: &Worker, now: Instant) -> Result<(R, &mut Held), NotHeld> {
         let Some(number) = self.held.get(lease) else {
             let is_answered = self.answered.iter().any(|(_, answered, _)| **answered == *lease);
@@ -341,6 +388,8 @@ impl<R: Clone, A: Clone> Leases<R, A> {
             let is_left = || self.left.iter().any(|left| **left == *lease);
             return Err(if is_answered {
                 NotHeld::Answered
+            } else if self.is_old(turn, lease) {
+                NotHeld::Old
             } else if is_left() || is_early() {
                 NotHeld::NotYet
             } else {
@@ -458,8 +507,9 @@ mod tests {
         let (run, new) = bench.next().unwrap();
         assert_eq!(run, "a");
         assert_ne!(new, old);
-        assert_eq!(bench.renew("a", &old), Err(NotHeld::Ended));
-        assert_eq!(bench.answer("a", &old), Err(NotHeld::Ended));
+        assert!(LeaseNumber::of(&old) < LeaseNumber::of(&new), "{old} {new}");
+        assert_eq!(bench.renew("a", &old), Err(NotHeld::Old));
+        assert_eq!(bench.answer("a", &old), Err(NotHeld::Old));
         assert_eq!(bench.answer("a", &new), Ok(()));
     }
 
@@ -591,6 +641,42 @@ mod tests {
         assert_eq!(bench.renew("a", &lease), Err(NotHeld::Ended));
         assert_eq!(bench.next(), None);
         assert_eq!((bench.leases.waiting(), bench.leases.leased()), (0, 0));
+    }
+
+    /// A lease that another process gave.
+    const BEFORE: &str = "1.3.00000002000000000000000000000007";
+
+    /// A start, in which a lease of the process before may come to life again: not this one any more.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_of_before_the_start_is_old_once_its_turn_is_run_without_it() {
+        let mut bench = Bench::with(&["other"]);
+        let (other, turn) = (bench.turns["other"].0, TurnId::new(Timestamp::from_millis(1)));
+        let renewed =
+            |bench: &mut Bench, turn| bench.leases.renew(turn, BEFORE, &worker("w"), Instant::now()).map(drop);
+        assert_eq!(renewed(&mut bench, turn), Err(NotHeld::NotYet));
+
+        bench.leases.add(turn, 2, "again");
+
+        assert_eq!(renewed(&mut bench, turn), Err(NotHeld::Old));
+        assert_eq!(renewed(&mut bench, other), Err(NotHeld::NotYet), "its run may be the third lease of the first");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_numbers_of_leases_grow_over_a_start() {
+        let mut bench = Bench::with(&[]);
+        let turn = TurnId::new(Timestamp::from_millis(1));
+        let lease: Lease = BEFORE.into();
+        let kept = KeptLease { lease: Arc::clone(&lease), worker: worker("w") };
+        let run = bench.leases.adopt(turn, 2, "again", kept, Instant::now());
+        bench.turns.insert("again", (turn, run));
+
+        assert_eq!(bench.renew("again", &lease), Ok(()));
+        advance(LENGTH).await;
+        assert_eq!(bench.expire("again"), QUEUED());
+        assert_eq!(bench.renew("again", &lease), Err(NotHeld::Old));
+        let (_, next) = bench.next().unwrap();
+
+        assert!(next.starts_with("2.2.") && LeaseNumber::of(&lease) < LeaseNumber::of(&next), "{next}");
     }
 
     #[tokio::test(start_paused = true)]

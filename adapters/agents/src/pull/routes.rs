@@ -321,6 +321,11 @@ impl Pull {
                 "Conflict: the lease is over",
                 "this lease is not, or no longer, the turn's: it ended, or the turn is over; stop, and fetch the next turn",
             ),
+            NotHeld::Old => (
+                "lease-ended",
+                "Conflict: the lease is over",
+                "a later lease or run of the turn has taken the place of this lease; stop, and fetch the next turn",
+            ),
             NotHeld::Answered => (
                 "already-answered",
                 "Conflict: the lease is over",
