@@ -452,7 +452,7 @@ item! {
     #[derive(Deserialize)]
     pub(crate) RemarkDetail of (remark: &Remark) {
         #[schema(format = DateTime)] at: String = rfc3339(remark.at),
-        /// `suppressed`, `recovered`, `dead_letter`, …
+        /// `suppressed`, `recovered`, `dead_letter`, `refused`, …
         kind: String = remark.kind.clone(),
         detail: String = remark.detail.clone(),
     }

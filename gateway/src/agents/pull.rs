@@ -40,6 +40,7 @@ impl AgentFactory for Pull {
             guesses: Arc::clone(&materials.guesses),
             body_timeout: materials.config.server.request_timeout,
             stop_waiting: materials.stop_waiting.clone(),
+            refusals: Arc::clone(materials.runtimes.refusals()),
         }));
         let routes = Some(agent.routes());
         let runtime = materials.with_tools(name, agent, section.mcp, Caller::Anywhere)?;

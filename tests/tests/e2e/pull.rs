@@ -84,6 +84,16 @@ async fn of_two_workers_one_is_gone_and_the_turn_is_answered_once() {
     let log = gateway.log();
     assert!(log.contains("a worker let its lease end without an answer"), "{log}");
     assert!(log.contains("what a worker sent with this lease is not used"), "{log}");
+    let path = format!("turns/{}", accepted.turn());
+    let refused = eventually("it is recorded", async || {
+        let record = gateway.admin(&path).await;
+        record["remarks"].as_array()?.iter().find(|remark| remark["kind"] == "refused").cloned()
+    })
+    .await;
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    assert!(detail.starts_with("`reply`, with the lease 1.1, from a worker of `fleet` at "), "{refused}");
+    let explained = gateway.explain(&accepted.turn());
+    assert!(explained.contains("Refused `reply`, with the lease 1.1"), "{explained}");
 }
 
 /// D1: the first worker dies while it works, and would have held the turn otherwise.

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, RunEvents, SessionNotice};
+use rejoinder_core::{
+    AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, Refusals, RunEvents, SessionNotice,
+};
 use rejoinder_kit::{Guesses, Peer, Tokens};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -35,6 +37,8 @@ pub struct PullSettings {
     pub body_timeout: Duration,
     /// Cancelled when the gateway stops: workers that wait then get no turn.
     pub stop_waiting: CancellationToken,
+    /// Where outcomes are noted that are not used.
+    pub refusals: Arc<Refusals>,
 }
 
 /// An agent whose workers fetch its turns.
@@ -46,6 +50,7 @@ pub struct Pull {
     pub(super) guesses: Arc<Guesses>,
     pub(super) body_timeout: Duration,
     pub(super) stop_waiting: CancellationToken,
+    pub(super) refusals: Arc<Refusals>,
     pub(super) desk: Arc<Desk>,
     pub(super) notices: Notices,
     /// For large bodies, in KiB.
@@ -71,10 +76,10 @@ type End = Result<(), AgentError>;
 impl Pull {
     pub fn new(settings: PullSettings) -> Self {
         let desk = Arc::new(Desk::new(&settings.section));
-        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting } = settings;
+        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals } = settings;
         let workers = workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect();
         let (notices, room) = (Notices::default(), Semaphore::new(ROOM));
-        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, desk, notices, room }
+        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals, desk, notices, room }
     }
 
     /// The worker whose token was sent.

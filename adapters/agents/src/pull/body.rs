@@ -11,8 +11,11 @@ use serde_json::value::RawValue;
 use super::purpose::Purpose;
 use crate::{
     tools::rfc3339,
-    wire::{CheckedObject, Said, WireTurn},
+    wire::{CheckedObject, Said, WireTurn, end_key},
 };
+
+/// The key of an event that sends a message.
+const SEND: &str = "send";
 
 /// How many events may be reported at once.
 const MAX_EVENTS: usize = 1000;
@@ -41,6 +44,8 @@ pub(super) fn turn(turn: &AgentTurn, lease: &str, until: Timestamp, is_first: bo
 pub(super) struct Posted {
     pub(super) lease: String,
     pub(super) objects: Objects,
+    /// The key of what people would see of it, before it is checked: one that ends the turn, or `send`.
+    pub(super) outcome: Option<&'static str>,
 }
 
 /// What a worker says: JSON objects.
@@ -105,7 +110,9 @@ impl Posted {
         let lease = serde_json::from_str(lease.get()).map_err(|_| missing())?;
         let Some(events) = body.remove("events") else {
             let object = || serde_json::to_string(&body).expect("JSON serialises to JSON");
-            return Ok(Self { lease, objects: Objects::Beside((!body.is_empty()).then(object)) });
+            let objects = Objects::Beside((!body.is_empty()).then(object));
+            let outcome = end_key(|key| body.get(key).is_some_and(|value| value.get() != "null"));
+            return Ok(Self { lease, objects, outcome });
         };
         let Events(events) = serde_json::from_str(events.get())
             .map_err(|_| unusable("must be a list of objects, such as [{\"text\": \"Hello\"}]", Some("events")))?;
@@ -115,8 +122,16 @@ impl Posted {
                 Some("events"),
             ));
         }
-        Ok(Self { lease, objects: Objects::Listed(events) })
+        let outcome = events.iter().any(|event| sends(event)).then_some(SEND);
+        Ok(Self { lease, objects: Objects::Listed(events), outcome })
     }
+}
+
+/// Whether an event sends a message.
+fn sends(event: &str) -> bool {
+    // Most events are read no further.
+    let keys = || serde_json::from_str::<BTreeMap<String, &RawValue>>(event);
+    event.contains(SEND) && keys().is_ok_and(|keys| keys.contains_key(SEND))
 }
 
 /// A list of JSON values. No more than one too many are kept: a body has room for millions.
@@ -210,6 +225,16 @@ mod tests {
             (posted.lease.as_str(), posted.objects.as_slice()),
             ("l", objects.iter().map(ToString::to_string).collect::<Vec<_>>().as_slice())
         );
+    }
+
+    #[rstest]
+    #[case(r#"{"lease": "l", "text": "Hi", "reply": null, "react": "👍"}"#, Some("react"))]
+    #[case(r#"{"lease": "l", "reply": {"text": "silent"}}"#, Some("reply"))]
+    #[case(r#"{"lease": "l", "events": [{"text": "a"}, {"send": "b"}]}"#, Some("send"))]
+    #[case(r#"{"lease": "l", "events": [{"text": "send"}, 7]}"#, None)]
+    #[case(r#"{"lease": "l", "words": "reply"}"#, None)]
+    fn the_outcome_is_known_by_its_key(#[case] body: &str, #[case] key: Option<&str>) {
+        assert_eq!(Posted::read(body.as_bytes()).unwrap().outcome, key);
     }
 
     #[rstest]

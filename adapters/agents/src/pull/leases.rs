@@ -2,7 +2,7 @@
 //!
 //! A lease is a fencing token: each one is given once, and only the latest lease of a run is good. What a worker sends with
 //! another one changes nothing. The number in front of its secret grows with each lease of a turn, also over restarts: one with an older
-//! number than a run of its turn is recognised as old, whichever process gave it.
+//! number than a run of its turn is recognised as old, whichever process gave it. The number never makes a lease good: that is its secret.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -58,7 +58,7 @@ fn parts(lease: &str) -> Option<(LeaseNumber, &str)> {
     }
 }
 
-/// The fencing number of a lease: a later lease of the same turn has a higher one.
+/// The fencing number of a lease: a later lease of the same turn has a higher one, unless another agent had the turn in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeaseNumber {
     /// Which run of the turn it is for, as the agent counts them. A restart begins another one.

@@ -10,14 +10,16 @@
 //! | `desk` | where runs wait for workers, and workers for runs |
 //! | `caller` | which worker a request is from |
 //! | `routes` | what workers send |
+//! | `refusals` | what is recorded of an outcome that is not used |
 //! | `sessions` | the same, of changes of sessions |
 //! | `room` | bounds the memory of their bodies |
 //! | `body` | reads the bodies of their requests (no I/O) |
 //! | `schema`, `openapi` | the OpenAPI description |
 //!
 //! A run waits in a queue until a worker fetches it under a lease. A worker that is silent for the length of the lease has lost
-//! the run, which is offered to another one first. What it sends later with the old lease changes nothing. A run that ends
-//! otherwise, at a deadline or because the person cancels, ends its lease: the worker hears of it when it renews.
+//! the run, which is offered to another one first. What it sends later with the old lease changes nothing, and an outcome is noted
+//! in the record of the turn. A run that ends otherwise, at a deadline or because the person cancels, ends its lease: the worker
+//! hears of it when it renews.
 //!
 //! A lease is stored before its worker gets the turn. After a restart the core begins the run again: if it asks the same, the worker
 //! has it still, with the old lease. A worker that asks before is told to ask again. Only what a worker has said of the answer is not
@@ -33,6 +35,7 @@ mod leases;
 mod notices;
 mod openapi;
 mod purpose;
+mod refusals;
 mod room;
 mod routes;
 mod schema;

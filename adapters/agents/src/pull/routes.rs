@@ -111,7 +111,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
         (status = 401, description = "The token is missing or wrong", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such turn", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 408, description = "The body is too slow", body = WorkerProblem, content_type = "application/problem+json"),
-        (status = 409, description = "The lease is not, or no longer, the turn's: the answer is not used", body = WorkerProblem, content_type = "application/problem+json"),
+        (status = 409, description = "The lease is not, or no longer, the turn's: the answer is not used, and the record of the turn has a note of that without its words", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 415, description = "The body is encoded", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 422, description = "The body is no answer. Nothing of it is used, and the lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
@@ -220,6 +220,25 @@ struct Received<'a> {
     room: Room<'a>,
 }
 
+impl<'a> Received<'a> {
+    /// What is left of it once its run has it.
+    fn sent(&self, purpose: Purpose) -> Sent<'a> {
+        let named = self.posted.outcome.map(|key| format!("`{key}`"));
+        let outcome = named.or_else(|| (purpose == Purpose::Answer).then(|| purpose.name().to_owned()));
+        Sent { turn: self.turn, lease: self.posted.lease.clone(), caller: self.caller.clone(), purpose, outcome }
+    }
+}
+
+/// What a worker has sent, for the log and the record of the turn.
+struct Sent<'a> {
+    turn: TurnId,
+    lease: String,
+    caller: Caller<'a>,
+    purpose: Purpose,
+    /// The kind of outcome; `None` if people would see nothing of it.
+    outcome: Option<String>,
+}
+
 impl Pull {
     /// Checks the token of a request, and reads its body: a large one only of a turn that a worker has.
     async fn receive(
@@ -236,7 +255,9 @@ impl Pull {
             let was_small = size <= SMALL;
             size += piece.len();
             if was_small && size > SMALL && !self.desk.is_known(turn) {
-                return Err(self.not_held(turn, None, &caller, self.desk.unknown(), "a large body"));
+                let why = self.desk.unknown();
+                self.record_unread(turn, &caller, why);
+                return Err(self.not_held(turn, None, &caller, why, "a large body"));
             }
             room.grow_to(size)
         };
@@ -246,19 +267,17 @@ impl Pull {
 
     /// Tells a run what its worker posted.
     async fn tell(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Problem> {
-        let (turn, caller) = (received.turn, received.caller.clone());
-        let lease = received.posted.lease.clone();
+        let sent = received.sent(purpose);
         let told = self.pass_on(received, purpose).await;
-        told.map_err(|refused| self.problem(turn, &lease, &caller, refused, purpose))
+        told.map_err(|refused| self.problem(&sent, refused))
     }
 
     /// The same for an answer. Returns once it is stored, also if it was posted before.
     async fn settle(&self, received: Received<'_>) -> Result<(), Problem> {
-        let (turn, digest, caller) = (received.turn, received.digest, received.caller.clone());
-        let lease = received.posted.lease.clone();
+        let (sent, digest) = (received.sent(Purpose::Answer), received.digest);
         let stored = match self.pass_on(received, Purpose::Answer).await {
             Ok(done) => Ok(done.stored),
-            Err(refused @ Refused::NotHeld(_)) => match self.desk.answered(turn, &lease) {
+            Err(refused @ Refused::NotHeld(_)) => match self.desk.answered(sent.turn, &sent.lease) {
                 Some(answered) if answered.digest == digest => Ok(answered.stored),
                 Some(_) => Err(Refused::NotHeld(NotHeld::Answered)),
                 None => Err(refused),
@@ -270,11 +289,11 @@ impl Pull {
             Ok(None) => Ok(()),
             Err(refused) => Err(refused),
         };
-        settled.map_err(|refused| self.problem(turn, &lease, &caller, refused, Purpose::Answer))
+        settled.map_err(|refused| self.problem(&sent, refused))
     }
 
     async fn pass_on(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Refused> {
-        let Received { turn, posted: Posted { lease, objects }, digest, caller, room: _room } = received;
+        let Received { turn, posted: Posted { lease, objects, .. }, digest, caller, room: _room } = received;
         let work = self.desk.holder(turn, &lease, &caller.worker).map_err(Refused::NotHeld)?;
         let (done, heard) = oneshot::channel();
         let (worker, held) = (caller.worker.clone(), lease.clone());
@@ -291,9 +310,15 @@ impl Pull {
         heard.unwrap_or_else(|| Err(Refused::NotHeld(why())))
     }
 
-    fn problem(&self, turn: TurnId, lease: &str, caller: &Caller<'_>, refused: Refused, purpose: Purpose) -> Problem {
+    fn problem(&self, sent: &Sent<'_>, refused: Refused) -> Problem {
+        let Sent { turn, lease, caller, purpose, outcome } = sent;
         match refused {
-            Refused::NotHeld(why) => self.not_held(turn, Some(lease), caller, why, purpose.name()),
+            Refused::NotHeld(why) => {
+                if let Some(outcome) = outcome {
+                    self.record(*turn, lease, caller, why, outcome);
+                }
+                self.not_held(*turn, Some(lease), caller, why, purpose.name())
+            }
             Refused::NotStored => not_stored(),
             Refused::Wrong(problem) => problem,
         }
@@ -436,6 +461,7 @@ mod tests {
             guesses: Arc::default(),
             body_timeout: Duration::from_secs(10),
             stop_waiting: CancellationToken::new(),
+            refusals: Arc::default(),
         }))
     }
 

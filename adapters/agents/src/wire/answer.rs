@@ -13,6 +13,11 @@ pub(super) const KEYS: [&str; 16] = [
     "silent", "approval", "error", "end",
 ];
 
+/// The key with which an object ends the run, of those that it `has`.
+pub(crate) fn end_key(has: impl Fn(&str) -> bool) -> Option<&'static str> {
+    KEYS[7..].iter().copied().find(|key| has(key))
+}
+
 /// How many characters of an activity's title are read.
 const MAX_TITLE: usize = 1_000;
 

@@ -29,7 +29,7 @@ mod tests;
 
 pub use self::ends::{MAX_FILES, attachment, text_attachment};
 pub(crate) use self::{
-    answer::WireObject,
+    answer::{WireObject, end_key},
     body::{Body, Format},
     checked::CheckedObject,
     ends::short_error,

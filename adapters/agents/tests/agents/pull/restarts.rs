@@ -206,6 +206,25 @@ async fn a_worker_that_has_reported_text_loses_its_turn_with_the_process() {
     answers(run, &other, "a whole answer").await;
 }
 
+/// Its turn has begun anew: no lease of before comes to life again.
+#[tokio::test]
+async fn an_old_lease_is_recognised_and_recorded_right_after_a_start() {
+    let (held, again, served) = restarted(lasting(LONG), async |held| {
+        assert_eq!(held.report(json!([{ "text": "Half an" }])).await, StatusCode::OK);
+    })
+    .await;
+    assert_eq!(held.answer(json!({ "reply": "early" })).await, StatusCode::SERVICE_UNAVAILABLE);
+    let run = Run::of(&served, again);
+    let other = served.worker().next().await;
+
+    let (status, problem) = held.refused(json!({ "reply": "late" })).await;
+    assert_eq!((status, &problem["type"]), (StatusCode::CONFLICT, &json!("urn:rejoinder:problem:lease-ended")));
+    let refused = served.refused();
+    let [refusal] = &refused[..] else { panic!("only one is not to be sent again: {refused:?}") };
+    assert!(refusal.detail.starts_with("`reply`, with the lease 1.1, from a worker of `fleet`"), "{refusal:?}");
+    answers(run, &other, "a whole answer").await;
+}
+
 #[tokio::test]
 async fn long_after_the_start_a_lease_from_before_it_is_over() {
     let (held, again, served) = restarted(lasting(SHORT), async |_| {}).await;

@@ -149,6 +149,42 @@ async fn what_a_worker_says_after_its_lease_changes_nothing() {
     assert_eq!(first.answer(json!({ "reply": "the first" })).await, StatusCode::CONFLICT);
 }
 
+/// Of events those that send something, and no renewals.
+#[tokio::test]
+async fn an_outcome_with_an_old_lease_is_recorded_without_its_words() {
+    let workers = BTreeMap::from([("phone".to_owned(), section_of(&[]))]);
+    let served = Served::with(PullSection { workers, ..lasting(SHORT) }).await;
+    let (phone, given) = (served.worker_with("phone"), turn("Hi"));
+    let id = given.turn;
+
+    let (finished, first) = during(&served, given, async {
+        let (first, second) = (phone.next().await, phone.next().await);
+        assert_eq!(first.answer(json!({ "reply": "a secret" })).await, StatusCode::CONFLICT);
+        assert_eq!(first.report(json!([{ "text": "a secret" }])).await, StatusCode::CONFLICT);
+        assert_eq!(first.report(json!([{ "send": "a secret" }])).await, StatusCode::CONFLICT);
+        assert_eq!(first.renew().await, StatusCode::CONFLICT);
+        assert_eq!(second.answer(json!({ "reply": "the second" })).await, StatusCode::NO_CONTENT);
+        first
+    })
+    .await;
+    assert_eq!(first.answer(json!({ "words": "a secret" })).await, StatusCode::CONFLICT);
+
+    assert_eq!(finished.reply(), "the second");
+    let refused = served.refused();
+    assert!(refused.iter().all(|refusal| refusal.turn == id), "{refused:?}");
+    let details: Vec<_> = refused.into_iter().map(|refusal| refusal.detail).collect();
+    let from = "with the lease 1.1, from the worker `phone` of `fleet`";
+    let old = "a later lease or run of the turn has taken its place";
+    assert_eq!(
+        details,
+        [
+            format!("`reply`, {from}: {old}"),
+            format!("`send`, {from}: {old}"),
+            format!("an answer, {from}: this lease is not, or no longer, that of the turn"),
+        ]
+    );
+}
+
 #[tokio::test]
 async fn an_answer_counts_once() {
     let served = Served::with(lasting(LONG)).await;

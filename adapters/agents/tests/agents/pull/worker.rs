@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_agents::{Pull, PullSection, PullSettings, WorkerSection};
 use rejoinder_config::{Token, TokenValue};
+use rejoinder_core::{Refusal, Refusals};
 use rejoinder_kit::Tokens;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ pub(crate) const TOKEN: &str = "token-of-these-tests";
 pub(crate) struct Served {
     pub(crate) agent: Arc<Pull>,
     pub(crate) stop_waiting: CancellationToken,
+    refusals: Arc<Refusals>,
     url: String,
     _serving: DropGuard,
 }
@@ -30,7 +32,7 @@ pub(crate) fn lasting(lease: Duration) -> PullSection {
 impl Served {
     /// Workers have the token of these tests, and those of the section their names as tokens.
     pub(crate) async fn with(section: PullSection) -> Self {
-        let stop_waiting = CancellationToken::new();
+        let (stop_waiting, refusals) = (CancellationToken::new(), Arc::<Refusals>::default());
         let workers = section.workers.keys().map(|name| (name.clone(), Tokens::from(name.as_str()))).collect();
         let agent = Arc::new(Pull::new(PullSettings {
             name: "fleet".into(),
@@ -40,6 +42,7 @@ impl Served {
             guesses: Arc::default(),
             body_timeout: Duration::from_secs(10),
             stop_waiting: stop_waiting.clone(),
+            refusals: Arc::clone(&refusals),
         }));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -51,7 +54,12 @@ impl Served {
                 () = stopped.cancelled() => {}
             }
         });
-        Self { agent, stop_waiting, url, _serving: stop.drop_guard() }
+        Self { agent, stop_waiting, refusals, url, _serving: stop.drop_guard() }
+    }
+
+    /// What is to be recorded of outcomes that were refused since the last call.
+    pub(crate) fn refused(&self) -> Vec<Refusal> {
+        std::iter::from_fn(|| self.refusals.take()).collect()
     }
 
     pub(crate) fn worker(&self) -> Worker {

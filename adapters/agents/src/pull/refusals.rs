@@ -1,0 +1,36 @@
+//! What is recorded of an outcome that is not used: whose it was, of what kind, and why. None of its words.
+
+use rejoinder_core::{Refusal, TurnId};
+
+use super::{
+    agent::{Caller, Pull},
+    leases::{LeaseNumber, NotHeld},
+};
+
+impl Pull {
+    /// Has an outcome recorded that came with a lease which is not good. What has not the form of a lease is none, and is only logged.
+    pub(super) fn record(&self, turn: TurnId, lease: &str, caller: &Caller<'_>, why: NotHeld, what: &str) {
+        if let Some(number) = LeaseNumber::of(lease) {
+            self.note(turn, caller, why, &format!("{what}, with the lease {number}"));
+        }
+    }
+
+    /// The same of a body that was not read, as it is too large for a turn that no worker has.
+    pub(super) fn record_unread(&self, turn: TurnId, caller: &Caller<'_>, why: NotHeld) {
+        self.note(turn, caller, why, "what is too large to be read");
+    }
+
+    fn note(&self, turn: TurnId, caller: &Caller<'_>, why: NotHeld, what: &str) {
+        // The worker sends it again.
+        if why == NotHeld::NotYet {
+            return;
+        }
+        let (agent, name) = (&self.name, &caller.worker.name);
+        let worker = if caller.worker.has_own_token {
+            format!("the worker `{name}` of `{agent}`")
+        } else {
+            format!("a worker of `{agent}` at {name}")
+        };
+        self.refusals.note(Refusal { turn, detail: format!("{what}, from {worker}: {why}") });
+    }
+}
