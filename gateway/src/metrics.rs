@@ -141,7 +141,7 @@ const METRICS: &[Metric] = &[
     histogram("rejoinder_member_seconds", "Duration of members' answers", &[CASCADE, MEMBER]),
     counter("rejoinder_member_tokens_total", "Tokens that members report in the place of an agent",
         &[CASCADE, MEMBER, ("direction", Of(&["input", "output"]))]),
-    sum("rejoinder_member_cost_total", "Cost of members' tokens, in the currency of the member's price", &[CASCADE, PRICED_MEMBER]),
+    sum("rejoinder_member_cost_total", "Cost of members, in the currency of the member's price", &[CASCADE, PRICED_MEMBER]),
     counter("rejoinder_agent_requests_total", "Requests to agents' servers",
         &[MODEL, ("result", Of(&["ok", "unreachable", "refused", "failed", "cut", "stalled", "broken"]))]),
     histogram("rejoinder_agent_first_token_seconds", "Time to the first token of an agent's answer", &[MODEL]),

@@ -34,6 +34,8 @@ struct Record {
     answered: u64,
     failed: u64,
     usage: Usage,
+    /// In its latest currency.
+    cost: Option<Cost>,
     /// The latest error, if its latest run failed.
     error: Option<String>,
 }
@@ -84,18 +86,20 @@ impl Member {
         record.error = Some(error);
     }
 
-    /// Counts what a run has consumed.
-    pub(super) fn count_usage(&self, usage: Usage) {
+    /// Counts what a run has consumed, and what it cost as the member itself says.
+    pub(super) fn count_usage(&self, usage: Usage, reported: Option<Cost>) {
+        let cost = self.cost(usage, reported);
         {
             let mut record = self.record.lock();
             record.usage = record.usage.and(usage);
+            record.cost = record.cost.zip(cost).map_or(record.cost, |(sum, cost)| sum.and(cost)).or(cost);
         }
         for (direction, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             let [agent, member] = self.labels();
             let labels = [agent, member, ("direction", direction.to_owned())];
             metrics::counter!("rejoinder_member_tokens_total", &labels).increment(tokens);
         }
-        if let Some(Cost { micros, .. }) = self.cost(usage) {
+        if let Some(Cost { micros, .. }) = cost.filter(|_| self.of.price.is_some()) {
             #[expect(clippy::cast_precision_loss, reason = "no run costs 2^52 millionths")]
             let amount = micros as f64 / 1e6;
             // A counter of the recorder has no fractions.
@@ -111,9 +115,9 @@ impl Member {
     pub(super) fn health(&self) -> MemberHealth {
         let (name, is_left_out) = (self.of.name.clone(), self.circuit.is_open());
         let record = self.record.lock();
-        let Record { answered, failed, usage, ref error, .. } = *record;
+        let Record { answered, failed, usage, cost, ref error, .. } = *record;
         let (median, p95) = (record.quantile(50, RECENT), record.quantile(95, KEPT));
-        let (cost, error) = (self.cost(usage), error.clone());
+        let error = error.clone();
         MemberHealth { name, is_left_out, answered, failed, median, p95, usage, cost, error }
     }
 
@@ -122,9 +126,12 @@ impl Member {
         self.record.lock().quantile(50, RECENT)
     }
 
-    /// What these tokens cost; `None` if it has no price, or if they are none.
-    fn cost(&self, usage: Usage) -> Option<Cost> {
-        self.of.price.filter(|_| usage != Usage::default()).map(|price| price.cost(usage))
+    /// What a run cost: what the member says, unless that is in another currency than its price, else what its tokens cost. `None` if
+    /// neither is known.
+    fn cost(&self, usage: Usage, reported: Option<Cost>) -> Option<Cost> {
+        let price = self.of.price;
+        let reported = reported.filter(|cost| price.is_none_or(|price| price.currency == cost.currency));
+        reported.or_else(|| price.filter(|_| usage != Usage::default()).map(|price| price.cost(usage)))
     }
 
     /// The price of a million tokens that it reads and a million that it writes.
@@ -223,13 +230,18 @@ mod tests {
         assert_eq!(priced.health().cost, None, "it has reported no tokens");
 
         for member in [&priced, &unknown] {
-            (0..2).for_each(|_| member.count_usage(Usage { input_tokens: 1_000_000, output_tokens: 2_000_000 }));
+            (0..2).for_each(|_| member.count_usage(Usage { input_tokens: 1_000_000, output_tokens: 2_000_000 }, None));
         }
 
         let usage = Usage { input_tokens: 2_000_000, output_tokens: 4_000_000 };
         assert_eq!((priced.health().usage, unknown.health().usage), (usage, usage));
         assert_eq!(priced.health().cost, Some(Cost { micros: 16_000_000, currency: Currency::USD }));
         assert_eq!(unknown.health().cost, None);
+
+        let said = Some(Cost { micros: 500_000, currency: Currency::USD });
+        [&priced, &unknown].map(|member| member.count_usage(Usage::default(), said));
+        assert_eq!(priced.health().cost, Some(Cost { micros: 16_500_000, currency: Currency::USD }));
+        assert_eq!(unknown.health().cost, said, "it says it itself");
     }
 
     #[test]

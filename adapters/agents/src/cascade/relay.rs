@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{Activity, AgentMessage, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage};
+use rejoinder_core::{
+    Activity, AgentMessage, Cost, MemberReport, ModelInput, RunEvent, RunEvents, ScheduleCall, Usage,
+};
 use tokio::sync::mpsc;
 
 use super::{member::Member, waits::Waits};
@@ -16,6 +18,8 @@ pub(super) struct Relay<'a> {
     before: Usage,
     /// What the member has consumed.
     usage: Usage,
+    /// What it has cost, if it says so.
+    cost: Option<Cost>,
     /// What the run has consumed.
     pub(super) used: Option<Usage>,
     /// Whether somebody has seen something of the member, or it has done something.
@@ -43,6 +47,7 @@ impl<'a> Relay<'a> {
             held: Held::default(),
             before,
             usage: Usage::default(),
+            cost: None,
             used,
             has_effect: false,
             heard: Vec::new(),
@@ -85,7 +90,10 @@ impl<'a> Relay<'a> {
                 self.events.usage(used).await;
             }
             // It counts for the member alone.
-            RunEvent::Cost(cost) => self.events.cost(cost).await,
+            RunEvent::Cost(cost) => {
+                self.cost = Some(cost);
+                self.events.cost(cost).await;
+            }
             RunEvent::Member(MemberReport::Asked(name)) => self.events.member(name).await,
             RunEvent::Member(MemberReport::Answered) => self.events.member_ended(Ok(())).await,
             RunEvent::Member(MemberReport::Failed(error)) => self.events.member_ended(Err(error)).await,
@@ -164,7 +172,7 @@ impl<'a> Relay<'a> {
 impl Drop for Relay<'_> {
     /// A run that is dropped has consumed what it reported, too.
     fn drop(&mut self) {
-        self.member.count_usage(self.usage);
+        self.member.count_usage(self.usage, self.cost);
     }
 }
 
