@@ -133,9 +133,9 @@ pub use initiative::{Initiative, NewMessage, schedules::Schedules};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
     agent::{
-        AgentApproval, AgentFile, AgentMessage, AgentName, AgentQuote, AgentTurn, DeferralLimits, Deferred, Handoff,
-        HistoryLine, LastAnswer, LineState, PersonAnswer, Reaction, Speaker, Surface, ToolAccess, ToolTokens, TriedRun,
-        Usage,
+        AgentApproval, AgentFile, AgentMessage, AgentName, AgentPast, AgentPerson, AgentPlace, AgentQuote, AgentRights,
+        AgentTurn, BudgetLeft, DeferralLimits, Deferred, Handoff, HistoryLine, LastAnswer, LineState, PersonAnswer,
+        Reaction, Speaker, Surface, ToolAccess, ToolTokens, TriedRun, Usage,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
     approval::ApprovalState,

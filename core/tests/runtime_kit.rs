@@ -228,7 +228,7 @@ impl Subject {
     async fn act(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let conduct = {
             let mut state = locked(&self.state);
-            state.given.push(turn.text.clone());
+            state.given.push(turn.message.text.clone());
             state.conducts[&turn.attempt].clone()
         };
         if self.fault == Fault::StaysPoisoned {

@@ -59,8 +59,8 @@ impl A2a {
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         // The turn has what was said until now: a context of it is not kept if something is removed while the card is read.
-        let slot = self.sessions.of(turn.session);
-        let Begin { epoch, memory, is_stored } = slot.begin(turn.own_session.as_deref());
+        let slot = self.sessions.of(turn.place.session);
+        let Begin { epoch, memory, is_stored } = slot.begin(turn.place.own_session.as_deref());
         let endpoint = self.connection.endpoint().await?;
         let mut run = Run::new(self, turn, events, (slot, epoch), endpoint);
         // Only after a crash: in this process, an earlier run of the turn has canceled its task.
@@ -452,7 +452,7 @@ impl<'a> Run<'a> {
         for why in answer.unsent() {
             warn!(agent = &*self.a2a.name, turn_id = %self.turn.turn, why, "a file of an A2A agent is not sent");
         }
-        let reply: Reply = answer.into_reply(words, &self.turn.cut_off);
+        let reply: Reply = answer.into_reply(words, &self.turn.place.cut_off);
         Ok(Outcome::Reply(reply))
     }
 

@@ -111,9 +111,9 @@ impl<'a> Run<'a> {
         turn: &'a AgentTurn,
         events: &'a RunEvents,
     ) -> Self {
-        let permissions = Permissions::new(&turn.approvals, turn.may_ask_approval);
+        let permissions = Permissions::new(&turn.past.approvals, turn.rights.may_ask_approval);
         let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
-        let answers = Answers::of(&turn.answers);
+        let answers = Answers::of(&turn.past.answers);
         let files = Files::default();
         Self { agent, settings, slot, turn, events, cost_before, report, answer, files, tools, permissions, answers }
     }
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
             let request = ApprovalRequest::question(text.clone(), choices.clone());
             match self.answers.take(&request) {
                 Some(known) => elicitation.take(known.answer.as_deref()),
-                None if self.turn.may_ask_person => {
+                None if self.turn.rights.may_ask_person => {
                     let taken_back = CancellationToken::new();
                     let answer = self.events.ask_person_unless(text, choices, taken_back.clone());
                     let told = Box::pin(async { Told::Answer(elicitation, answer.await) });
@@ -426,7 +426,7 @@ impl<'a> Run<'a> {
         let is_cut = self.answer.is_cut;
         let mut text = self.answer.into_text();
         if is_cut {
-            let notice = format!("\n\n{}", self.turn.cut_off);
+            let notice = format!("\n\n{}", self.turn.place.cut_off);
             text.push_str(&notice);
             self.report.text(notice).await;
         }

@@ -71,7 +71,7 @@ impl Acp {
     }
 
     /// The same for an agent that is told in its sessions where it calls the tools of its runs, each of which has
-    /// [some](AgentTurn::tools).
+    /// [some](rejoinder_core::AgentRights::tools).
     #[must_use]
     pub fn with_tools(self, tokens: Arc<dyn SessionTokens>) -> Self {
         Self { tokens: Some(tokens), ..self }
@@ -84,13 +84,13 @@ impl Acp {
 
     async fn answer(&self, mut turn: AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         // The turn has what was said until now: a session of it is not kept if something is removed while the process starts.
-        let slot = self.sessions.of(turn.session);
+        let slot = self.sessions.of(turn.place.session);
         let owner = slot.owner();
         let ready = self.keeper.ready().await?;
-        let access = turn.tools.take();
+        let access = turn.rights.tools.take();
         let tools = access.as_ref().zip(self.tokens.as_ref());
         let opener = Opener { agent: &self.name, settings: &self.settings, ready: &ready, tools };
-        let mut place = opener.open(slot, owner, turn.session, turn.own_session.as_deref()).await?;
+        let mut place = opener.open(slot, owner, turn.place.session, turn.place.own_session.as_deref()).await?;
         let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
         let AcpSection { system_prompt, history_messages, mode, .. } = &self.settings;
         let mut prompt =
@@ -135,7 +135,7 @@ impl Acp {
             if came.is_empty() {
                 break;
             }
-            prompt = blocks::of_messages(&came, turn.chat, takes_pictures);
+            prompt = blocks::of_messages(&came, turn.place.chat, takes_pictures);
             run.answer.interrupt();
             run.report.next_usage();
             let permit = owner.acquire().await;
@@ -241,7 +241,7 @@ impl AgentRuntime for Acp {
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
-        let session = turn.session;
+        let session = turn.place.session;
         let ended = tokio::select! {
             biased;
             outcome = self.answer(turn, &events) => Some(outcome),

@@ -57,10 +57,10 @@ impl FrontDesk {
     }
 
     fn answer(&self, turn: &AgentTurn) -> String {
-        let spoken = turn.conversation.channel.platform() == "webhook";
+        let spoken = turn.place.conversation.channel.platform() == "webhook";
         let status = (self.status)();
         let next_step = &status.next_step;
-        match Wish::of(&turn.text) {
+        match Wish::of(&turn.message.text) {
             Wish::Help if spoken => format!("{SPOKEN_HELP} {}", next_step.spoken()),
             Wish::Help => format!("{HELP} {}", next_step.written()),
             Wish::Status => status.describe(turn.now, spoken),
@@ -69,7 +69,7 @@ impl FrontDesk {
             Wish::Greeting if spoken => SPOKEN_GREETING.to_owned(),
             Wish::Greeting => format!("{GREETING} {}", next_step.written()),
             Wish::Other if spoken => format!("{NO_AGENT}. {}", next_step.spoken()),
-            Wish::Other if turn.history.iter().any(says_no_agent) => {
+            Wish::Other if turn.past.history.iter().any(says_no_agent) => {
                 format!("There is still no agent that could answer this. {}", next_step.written())
             }
             Wish::Other => next_step.explained(),

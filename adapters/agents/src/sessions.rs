@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn a_removal_reaches_the_run_of_a_session_that_was_not_used_for_long() {
-        let (sessions, session) = (Sessions::<Slot>::default(), turn("").session);
+        let (sessions, session) = (Sessions::<Slot>::default(), turn("").place.session);
         let slot = sessions.of(session);
         for _ in 0..3 * MOST {
-            let other = turn("").session;
+            let other = turn("").place.session;
             // One that is used again takes the place of an older one.
             sessions.of(other);
             sessions.of(other);

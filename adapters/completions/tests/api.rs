@@ -61,9 +61,9 @@ async fn what_was_said_before_is_what_the_caller_says() {
     .await;
 
     let turn = api.gateway.turns().pop().expect("a turn");
-    let history: Vec<_> = turn.history.iter().map(|line| (line.speaker, &*line.text)).collect();
+    let history: Vec<_> = turn.past.history.iter().map(|line| (line.speaker, &*line.text)).collect();
     assert_eq!(history, [(rejoinder_core::Speaker::Person, "Hi"), (rejoinder_core::Speaker::Agent, "Yes?")]);
-    assert_eq!(turn.instructions.as_deref(), Some("Be brief."));
+    assert_eq!(turn.person.instructions.as_deref(), Some("Be brief."));
     api.stop().await;
 }
 
@@ -77,7 +77,7 @@ async fn with_a_user_the_gateway_remembers_what_was_said() {
     api.ask(&json!({ "user": "bob", "content": "say three" })).await;
 
     let turns = api.gateway.turns();
-    let history = |turn: usize| turns[turn].history.iter().map(|line| line.text.clone()).collect::<Vec<_>>();
+    let history = |turn: usize| turns[turn].past.history.iter().map(|line| line.text.clone()).collect::<Vec<_>>();
     assert_eq!(history(1), ["say one", "one"]);
     assert_eq!(history(2), Vec::<String>::new());
     api.stop().await;
@@ -238,7 +238,7 @@ async fn the_models_are_the_agents_that_may_be_chosen() {
     assert_eq!(ids, ["main", "main/fast"]);
     assert_eq!((status, &one["id"], &one["object"]), (StatusCode::OK, &json!("main/fast"), &json!("model")));
     assert_eq!((missing, &error["error"]["code"]), (StatusCode::NOT_FOUND, &json!("model_not_found")));
-    assert_eq!(api.gateway.turns().pop().expect("a turn").model.as_deref(), Some("fast"));
+    assert_eq!(api.gateway.turns().pop().expect("a turn").place.model.as_deref(), Some("fast"));
     api.stop().await;
 }
 
@@ -356,7 +356,8 @@ async fn a_file_in_the_request_reaches_the_agent() {
     .await;
 
     let turn = api.gateway.turns().pop().expect("a turn");
-    let files: Vec<_> = turn.attachments.iter().map(|file| (&*file.attachment.name, file.bytes.as_deref())).collect();
+    let files: Vec<_> =
+        turn.message.attachments.iter().map(|file| (&*file.attachment.name, file.bytes.as_deref())).collect();
     assert_eq!(files, [("a.txt", Some(&b"Hi!"[..])), ("image", None)]);
     api.stop().await;
 }

@@ -19,7 +19,7 @@ pub struct WithTools {
 }
 
 impl WithTools {
-    /// `agent`, which passes on [`AgentTurn::tools`]. `url` is where it reaches the [routes](crate::routes) of `runs`.
+    /// `agent`, which passes on [`AgentRights::tools`](rejoinder_core::AgentRights::tools). `url` is where it reaches the [routes](crate::routes) of `runs`.
     pub fn new(agent: Arc<dyn AgentRuntime>, runs: Arc<Runs>, url: &str) -> Self {
         Self { agent, runs, url: url.into() }
     }
@@ -75,13 +75,13 @@ impl AgentRuntime for WithTools {
         cancel: CancellationToken,
     ) -> Result<Outcome, AgentError> {
         // What it says to a tool would be in the clear.
-        if turn.seal_to.is_some() {
+        if turn.person.seal_to.is_some() {
             return self.agent.run(turn, events, cancel).await;
         }
         let mut tools = CallerTools::of(&mut turn, events.clone());
         let (open, mut arriving) = self.runs.open(tools.offered());
         let closing = Closing(Arc::clone(&open));
-        turn.tools = Some(ToolAccess { url: Arc::clone(&self.url), tokens: Arc::clone(&open) as _ });
+        turn.rights.tools = Some(ToolAccess { url: Arc::clone(&self.url), tokens: Arc::clone(&open) as _ });
         let mut number = open.number();
         let mut running = pin!(self.agent.run(turn, events, cancel.clone()));
         let ended = loop {

@@ -40,7 +40,7 @@ impl AgentRuntime for Agent {
 
     async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
         let (access, end) = self.0.lock().take().expect("it runs once");
-        access.send(turn.tools.expect("it has tools")).expect("the test waits for it");
+        access.send(turn.rights.tools.expect("it has tools")).expect("the test waits for it");
         Ok(end.await.expect("the test ends it"))
     }
 }
@@ -78,7 +78,9 @@ impl Run {
         let agent = WithTools::new(agent, runs, "http://127.0.0.1:7420/mcp");
         let (events, mut reported) = RunEvents::channel();
         let ended = tokio::spawn(async move {
-            agent.run(AgentTurn { may_ask_approval: true, ..turn("Hi") }, events, CancellationToken::new()).await
+            agent
+                .run(turn("Hi").with(|turn| turn.rights.may_ask_approval = true), events, CancellationToken::new())
+                .await
         });
         let tools: Arc<Mutex<Vec<ToolUse>>> = Arc::default();
         let (seen, asked) = (Arc::clone(&tools), Arc::<Notify>::default());

@@ -1,6 +1,6 @@
 //! The input of an agent's run.
 
-use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, iter, sync::Arc, time::Duration};
 
 use rejoinder_guard::{ApprovalRequest, Attachment, Cause, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use crate::model::{
     file_bytes::FileBytes,
     ids::{SessionId, TurnId},
     language::Language,
+    run::Cost,
     trace::TraceHeaders,
 };
 
@@ -208,7 +209,7 @@ impl Surface {
     }
 }
 
-/// A message that is answered together with the turn's own.
+/// A message of a person.
 #[derive(Clone, Debug)]
 pub struct AgentMessage {
     /// The person who wrote it.
@@ -216,15 +217,30 @@ pub struct AgentMessage {
     pub text: String,
     /// Who first wrote the text and the files, if the sender forwarded them.
     pub forwarded: Option<Author>,
+    /// Files that came with it.
     pub attachments: Vec<AgentFile>,
+    /// The message that it replies or reacts to.
     pub quoted: Option<AgentQuote>,
+    /// The emoji, if it is a reaction to the agent's message in `quoted` instead of a text.
+    pub reaction: Option<String>,
 }
 
-/// A turn, as it is given to an agent.
+/// What is known about the [person](AgentMessage::sender) who asks, and what they want of the answer.
+#[derive(Clone, Debug, Default)]
+pub struct AgentPerson {
+    /// Their language, if it is known.
+    pub language: Option<Language>,
+    /// Instructions of the program that speaks for the person. They are not the operator's: any user of the channel may
+    /// give them.
+    pub instructions: Option<String>,
+    /// The age recipient to whose key the answer must be [sealed](rejoinder_guard::Reply::sealed). Only a runtime that
+    /// [can](crate::AgentRuntime::seals) gets such a turn.
+    pub seal_to: Option<Arc<str>>,
+}
+
+/// Where a turn is asked and answered.
 #[derive(Clone, Debug)]
-pub struct AgentTurn {
-    /// The turn's id: the same for every run, so that a runtime can recognise it.
-    pub turn: TurnId,
+pub struct AgentPlace {
     pub conversation: ConversationRef,
     /// Whether the chat is direct or a group.
     pub chat: ChatKind,
@@ -236,70 +252,84 @@ pub struct AgentTurn {
     pub own_session: Option<String>,
     /// The model that was chosen for the session, if not the agent's own.
     pub model: Option<Arc<str>>,
-    /// How many runs of the turn this agent has had, including this one.
-    pub attempt: u32,
+    /// What the platform can do in this conversation.
+    pub capabilities: Capabilities,
+    /// The text for the end of an answer that is too long to be kept whole.
+    pub cut_off: String,
+}
+
+/// What an agent has left of its budget of the day when a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetLeft {
+    /// Tokens of both kinds, if they are bounded.
+    pub tokens: Option<u64>,
+    /// Money, if it is bounded.
+    pub cost: Option<Cost>,
+}
+
+/// What an agent may do in a run.
+#[derive(Clone, Debug)]
+pub struct AgentRights {
+    /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).
+    pub may_defer: DeferralLimits,
+    /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
+    /// rule, to decide it.
+    pub may_ask_approval: bool,
+    /// Whether the agent may [ask the person](crate::RunEvents::ask_person) something in the middle of a run.
+    pub may_ask_person: bool,
+    /// Whether the agent may schedule something in this conversation with [`RunEvents::schedule`](crate::RunEvents::schedule).
+    pub may_schedule: bool,
+    /// `None` without a budget. Runs at the same time use it, too.
+    pub budget: Option<BudgetLeft>,
+    /// The members of this agent that have used their budget of the day: they are not to be asked.
+    pub spent: Vec<AgentName>,
+    /// Where the agent calls the tools of the run itself; `None` if it does not.
+    pub tools: Option<ToolAccess>,
+}
+
+/// What happened before a run: in the session, and in earlier runs of the turn.
+#[derive(Clone, Debug, Default)]
+pub struct AgentPast {
+    /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). A program
+    /// that speaks for the person may have told them, in place of the transcript. After a deferral they include this turn's own question and deferral.
+    pub history: Vec<HistoryLine>,
+    /// What became of the agent's answer to the turn that it had before this one in the session; `None` if it was seen without a
+    /// reaction or is on its way, or if there is none. Known of a
+    /// runtime that gets [history](crate::AgentRuntime::history) or [keeps sessions](crate::AgentRuntime::keeps_sessions).
+    pub last_answer: Option<LastAnswer>,
     /// Who did the run before this one, as it was [stored](crate::RunEvents::hand_out), if that run ended with the process of the gateway.
     pub holder: Option<String>,
     /// Set if this agent deferred the turn before: the answer is due now.
     pub deferred: Option<Deferred>,
     /// Set if the ladder handed the turn to this agent: other agents had it before.
     pub handoff: Option<Handoff>,
-    /// What became of the agent's answer to the turn that it had before this one in the session; `None` if it was seen without a
-    /// reaction or is on its way, or if there is none. Known of a
-    /// runtime that gets [history](crate::AgentRuntime::history) or [keeps sessions](crate::AgentRuntime::keeps_sessions).
-    pub last_answer: Option<LastAnswer>,
-    /// How it may end this run with [`Outcome::Defer`](rejoinder_guard::Outcome::Defer).
-    pub may_defer: DeferralLimits,
     /// The approvals that this agent asked for in earlier runs of the turn, oldest first. Each is given to one run: see
     /// [`AgentApproval::is_used`].
     pub approvals: Vec<AgentApproval>,
-    /// Whether the agent may end a run with [`Outcome::Approval`](rejoinder_guard::Outcome::Approval): there is somebody, or a
-    /// rule, to decide it.
-    pub may_ask_approval: bool,
     /// What became of the [questions](crate::RunEvents::ask_person) that this agent asked the person in earlier runs of the turn, oldest first.
     pub answers: Vec<PersonAnswer>,
-    /// Whether the agent may [ask the person](crate::RunEvents::ask_person) something in the middle of a run.
-    pub may_ask_person: bool,
-    /// The members of this agent that have used their budget of the day: they are not to be asked.
-    pub spent: Vec<AgentName>,
-    /// Whether the agent may schedule something in this conversation with [`RunEvents::schedule`](crate::RunEvents::schedule).
-    pub may_schedule: bool,
-    /// The person who wrote.
-    pub sender: Sender,
-    /// Their language, if it is known.
-    pub language: Option<Language>,
-    pub text: String,
-    /// Who first wrote the text and the files, if the sender forwarded them.
-    pub forwarded: Option<Author>,
-    /// Instructions of the program that speaks for the person. They are not the operator's: any user of the channel may
-    /// give them.
-    pub instructions: Option<String>,
-    /// The age recipient to whose key the answer must be [sealed](rejoinder_guard::Reply::sealed). Only a runtime that
-    /// [can](crate::AgentRuntime::seals) gets such a turn.
-    pub seal_to: Option<Arc<str>>,
-    /// The emoji, if the turn is a reaction to the agent's message in `quoted` instead of a text.
-    pub reaction: Option<String>,
-    /// Files that came with the message.
-    pub attachments: Vec<AgentFile>,
-    /// The message that this one replies or reacts to.
-    pub quoted: Option<AgentQuote>,
+}
+
+/// A turn, as it is given to an agent.
+#[derive(Clone, Debug)]
+pub struct AgentTurn {
+    /// The turn's id: the same for every run, so that a runtime can recognise it.
+    pub turn: TurnId,
+    /// How many runs of the turn this agent has had, including this one.
+    pub attempt: u32,
+    pub person: AgentPerson,
+    pub message: AgentMessage,
     /// The messages that came after it and are answered together with it, oldest first.
     pub more: Vec<AgentMessage>,
-    /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). A program
-    /// that speaks for the person may have told them, in place of the transcript. After a deferral they include this turn's own question and deferral.
-    pub history: Vec<HistoryLine>,
-    /// What the platform can do in this conversation.
-    pub capabilities: Capabilities,
-    /// The text for the end of an answer that is too long to be kept whole.
-    pub cut_off: String,
+    pub place: AgentPlace,
+    pub rights: AgentRights,
+    pub past: AgentPast,
     /// When the run started.
     pub now: Timestamp,
     /// When the gateway stops the run.
     pub deadline: Timestamp,
     /// The trace that the run belongs to, for the agent's own; `None` if none is recorded.
     pub trace: Option<TraceHeaders>,
-    /// Where the agent calls the tools of the run itself; `None` if it does not.
-    pub tools: Option<ToolAccess>,
 }
 
 /// Where an agent calls the tools of its run itself, over the Model Context Protocol. It holds as long as the run.
@@ -336,23 +366,35 @@ impl fmt::Debug for ToolAccess {
 impl AgentTurn {
     /// Marks its approvals as used: another agent, which may have acted on them, had the turn.
     pub fn use_up_approvals(&mut self) {
-        for approval in &mut self.approvals {
+        for approval in &mut self.past.approvals {
             approval.is_used |= approval.state == ApprovalState::Approved;
         }
     }
 
+    /// Its messages, oldest first.
+    pub fn messages(&self) -> impl Iterator<Item = &AgentMessage> {
+        iter::once(&self.message).chain(&self.more)
+    }
+
+    /// The same with other values, which `change` sets.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// Drops the bytes of its files, which count until then.
     pub fn drop_files(&mut self) {
-        for message in &mut self.more {
-            drop_bytes(&mut message.attachments, message.quoted.as_mut());
+        for file in self.files_mut() {
+            file.bytes = None;
         }
-        drop_bytes(&mut self.attachments, self.quoted.as_mut());
     }
-}
 
-fn drop_bytes(files: &mut [AgentFile], quoted: Option<&mut AgentQuote>) {
-    for file in files.iter_mut().chain(quoted.into_iter().flat_map(|quoted| &mut quoted.files)) {
-        file.bytes = None;
+    /// The files of its messages, and of what they quote.
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut AgentFile> {
+        iter::once(&mut self.message).chain(&mut self.more).flat_map(|AgentMessage { attachments, quoted, .. }| {
+            attachments.iter_mut().chain(quoted.iter_mut().flat_map(|quoted| &mut quoted.files))
+        })
     }
 }
 

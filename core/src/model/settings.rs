@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::model::{
     access::Access,
-    agent::AgentName,
+    agent::{AgentName, BudgetLeft},
     approvers::ApprovalSettings,
     command::OwnCommand,
     conversation::{ChannelId, ChatKind},
@@ -26,7 +26,7 @@ use crate::model::{
     people::{KnownPeople, PersonRole, SeedPerson},
     queue::{QueueMode, Queues},
     routing::{Hours, PolicyChange, Rule},
-    run::{Currency, Price},
+    run::{Cost, Currency, Price},
     schedule::{ScheduleLimits, ScheduleSettings},
     session::SessionSettings,
     turn::TurnRecord,
@@ -92,6 +92,15 @@ impl Budget {
     pub(crate) fn percent(self, tokens: u64, micros: u64) -> u64 {
         let share = |used: u64, most: Option<u64>| most.map(|most| used.saturating_mul(100) / most.max(1));
         share(tokens, self.tokens).max(share(micros, self.micros)).unwrap_or(0)
+    }
+
+    /// What is left of it. Money only if its currency is known.
+    pub(crate) fn left(self, tokens: u64, micros: u64, currency: Option<Currency>) -> BudgetLeft {
+        let money = self.micros.zip(currency);
+        BudgetLeft {
+            tokens: self.tokens.map(|most| most.saturating_sub(tokens)),
+            cost: money.map(|(most, currency)| Cost { micros: most.saturating_sub(micros), currency }),
+        }
     }
 }
 

@@ -192,7 +192,8 @@ impl RunEvents {
     /// The run's deadline stands still meanwhile, and other turns run. One approval is asked for at a time. Drop the [files](crate::AgentFile)
     /// of the turn before: what they take others cannot have. Once it is decided, the run goes on when one more may run.
     ///
-    /// If the process ends meanwhile, the turn runs again once it is decided, with the decision in [`AgentTurn::approvals`]. A runtime
+    /// If the process ends meanwhile, the turn runs again once it is decided, with the decision in
+    /// [`crate::AgentPast::approvals`]. A runtime
     /// that cannot wait any longer drops this future, and ends the run at once with the same request as its
     /// [outcome](Outcome::Approval): that comes to the same. A run that does not end within two seconds is ended so.
     ///
@@ -231,9 +232,9 @@ impl RunEvents {
 
     /// Asks the person who wrote in the middle of the run, and waits until they have answered: minutes or days, as for an
     /// [approval](Self::ask_approval), with the same bounds. Choices are picked, and with `free_text` the next message of the person is the
-    /// answer. Only where [`AgentTurn::may_ask_person`] says so.
+    /// answer. Only where [`crate::AgentRights::may_ask_person`] says so.
     ///
-    /// If the process ends meanwhile, the turn runs again once it is answered, with the answer in [`AgentTurn::answers`].
+    /// If the process ends meanwhile, the turn runs again once it is answered, with the answer in [`crate::AgentPast::answers`].
     ///
     /// # Errors
     /// Says why the person was not asked, for the agent.
@@ -260,7 +261,7 @@ impl RunEvents {
     }
 
     /// Stores the agent's own id of the turn's session, of at most 4096 bytes, in place of an earlier one: later runs of the session
-    /// get it as [`AgentTurn::own_session`], also after a restart. Returns when it is stored. Only for a runtime that
+    /// get it as [`crate::AgentPlace::own_session`], also after a restart. Returns when it is stored. Only for a runtime that
     /// [keeps sessions](AgentRuntime::keeps_sessions).
     ///
     /// # Errors
@@ -272,7 +273,7 @@ impl RunEvents {
 
     /// Stores a note of who does the run outside of this process, of at most 4096 bytes and in place of an earlier one. An empty note:
     /// nobody does any more. If this process ends before the run does, the next run of the turn gets the note as
-    /// [`AgentTurn::holder`]. Returns when it is stored. Only for a runtime that [hands runs out](AgentRuntime::hands_out).
+    /// [`crate::AgentPast::holder`]. Returns when it is stored. Only for a runtime that [hands runs out](AgentRuntime::hands_out).
     ///
     /// # Errors
     /// Says why it is not stored.
@@ -415,7 +416,7 @@ pub trait AgentRuntime: Send + Sync + 'static {
         None
     }
 
-    /// Whether the agent can seal its answer to the key of the asker ([`AgentTurn::seal_to`]), and then gives no other. An agent that
+    /// Whether the agent can seal its answer to the key of the asker ([`crate::AgentPerson::seal_to`]), and then gives no other. An agent that
     /// cannot gets no turn whose answer is to be sealed.
     fn seals(&self) -> bool {
         false

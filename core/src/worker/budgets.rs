@@ -8,7 +8,7 @@ use tracing::info;
 use super::{record::Share, runtimes::Runtimes};
 use crate::{
     events::Run,
-    model::{AgentName, Budget, Cost, Currency, Day, LiveSettings, Settings, TurnId, Usage, Used},
+    model::{AgentName, Budget, BudgetLeft, Cost, Currency, Day, LiveSettings, Settings, TurnId, Usage, Used},
     ports::{AgentUse, DayUse, PeopleStore, Remark, SharedClock, StoreError},
 };
 
@@ -32,12 +32,16 @@ pub struct UsedBudget {
     pub currency: Option<Currency>,
 }
 
-/// Who has used a budget.
-pub(super) enum Spent {
-    /// The agent, or each of its members: it may begin no run, for this reason.
-    Agent(String),
-    /// These members of it.
-    Members(Vec<AgentName>),
+/// What a run may use of its agent's budget.
+pub(super) enum Rest {
+    /// Nothing, of the agent or of each of its members: it may begin no run, for this reason.
+    Nothing(String),
+    Some {
+        /// Of the agent, if it has a budget.
+        left: Option<BudgetLeft>,
+        /// The members of it that have nothing left.
+        spent: Vec<AgentName>,
+    },
 }
 
 /// What a run costs, and for whom what it used counts.
@@ -56,41 +60,41 @@ impl Budgets {
         let mut budgets = Vec::new();
         for (agent, budget) in &settings.budgets {
             let used = self.usage.agent_use(agent, today.number).await?;
-            // All prices of a cascade's members are in one currency.
-            let members = runtimes.get(agent).map(|runtime| runtime.members()).unwrap_or_default();
-            let mut priced = std::iter::once(agent).chain(members.iter().map(|member| &member.name));
-            let currency = priced.find_map(|agent| settings.prices.get(agent)).map(|price| price.currency);
+            let currency = currency(agent, runtimes, &settings);
             budgets.push(UsedBudget { agent: agent.clone(), budget: *budget, used, currency });
         }
         Ok(budgets)
     }
 
-    /// Who may not run today: the agent of a run, or members of it.
-    pub(super) async fn spent(&self, run: &Run, runtimes: &Runtimes) -> Result<Spent, StoreError> {
-        let none = Spent::Members(Vec::new());
-        let Some(agent) = run.handler.agent().filter(|_| !self.settings.get().budgets.is_empty()) else {
-            return Ok(none);
+    /// What is left today for a run of an agent.
+    pub(super) async fn rest(&self, run: &Run, runtimes: &Runtimes) -> Result<Rest, StoreError> {
+        let settings = self.settings.get();
+        let Some(agent) = run.handler.agent().filter(|_| !settings.budgets.is_empty()) else {
+            return Ok(Rest::Some { left: None, spent: Vec::new() });
         };
-        if self.is_spent(agent).await? {
-            return Ok(Spent::Agent(format!("the agent {agent} has used its budget of the day")));
+        let used = self.used(agent).await?;
+        if used.is_some_and(is_spent) {
+            return Ok(Rest::Nothing(format!("the agent {agent} has used its budget of the day")));
         }
-        let Some(runtime) = runtimes.get(agent) else { return Ok(none) };
-        let (members, mut spent) = (runtime.members(), Vec::new());
+        let currency = || currency(agent, runtimes, &settings);
+        let left = used.map(|(budget, used)| budget.left(used.tokens, used.micros, currency()));
+        let members = runtimes.get(agent).map(|runtime| runtime.members()).unwrap_or_default();
+        let mut spent = Vec::new();
         for member in &members {
-            if self.is_spent(&member.name).await? {
+            if self.used(&member.name).await?.is_some_and(is_spent) {
                 spent.push(member.name.clone());
             }
         }
         if !spent.is_empty() && spent.len() == members.len() {
-            return Ok(Spent::Agent(format!("all members of the agent {agent} have used their budgets of the day")));
+            return Ok(Rest::Nothing(format!("all members of the agent {agent} have used their budgets of the day")));
         }
-        Ok(Spent::Members(spent))
+        Ok(Rest::Some { left, spent })
     }
 
-    async fn is_spent(&self, agent: &AgentName) -> Result<bool, StoreError> {
-        let Some((budget, today)) = self.budget(agent) else { return Ok(false) };
-        let DayUse { tokens, micros, .. } = self.usage.agent_use(agent, today.number).await?;
-        Ok(budget.percent(tokens, micros) >= 100)
+    /// The budget of an agent, if it has one, and what it has used of it today.
+    async fn used(&self, agent: &AgentName) -> Result<Option<(Budget, DayUse)>, StoreError> {
+        let Some((budget, today)) = self.budget(agent) else { return Ok(None) };
+        Ok(Some((budget, self.usage.agent_use(agent, today.number).await?)))
     }
 
     /// Whether a run counts for a budget.
@@ -160,6 +164,17 @@ fn cost_of<'a>(
         }
     }
     price.filter(|_| share.usage != Usage::default()).map(|price| price.cost(share.usage))
+}
+
+fn is_spent((budget, used): (Budget, DayUse)) -> bool {
+    budget.percent(used.tokens, used.micros) >= 100
+}
+
+/// The currency of the agent's money. All prices of a cascade's members are in one currency.
+fn currency(agent: &AgentName, runtimes: &Runtimes, settings: &Settings) -> Option<Currency> {
+    let members = runtimes.get(agent).map(|runtime| runtime.members()).unwrap_or_default();
+    let mut priced = std::iter::once(agent).chain(members.iter().map(|member| &member.name));
+    priced.find_map(|agent| settings.prices.get(agent)).map(|price| price.currency)
 }
 
 /// Says which members a run did not ask.

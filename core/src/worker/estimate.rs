@@ -23,12 +23,10 @@ pub(super) struct Estimate {
 
 impl Estimate {
     pub(super) fn new(turn: &AgentTurn) -> Self {
-        let AgentTurn { text, instructions, quoted, more, history, .. } = turn;
-        let instructions = instructions.as_ref().map_or(0, String::len);
-        let messages: usize = more.iter().map(of_message).sum();
-        let lines: usize = history.iter().map(|line| line.text.len()).sum();
-        let given = text.len() + instructions + of_quote(quoted.as_ref()) + messages + lines;
-        Self { given, ..Self::default() }
+        let instructions = turn.person.instructions.as_ref().map_or(0, String::len);
+        let messages: usize = turn.messages().map(of_message).sum();
+        let lines: usize = turn.past.history.iter().map(|line| line.text.len()).sum();
+        Self { given: instructions + messages + lines, ..Self::default() }
     }
 
     pub(super) fn hears(&mut self, messages: &[AgentMessage]) {

@@ -17,10 +17,11 @@ use crate::{
     base::{channels::Channels, words::excerpt},
     events::Run,
     model::{
-        AgentApproval, AgentMessage, AgentQuote, AgentTurn, Approval, ApprovalChange, ApprovalFilter, ApprovalState,
-        Author, Capabilities, DeferralLimits, Deferred, Directed, EarlierLine, EventKind, Handler, HistoryLine,
-        Identity, InboundEvent, KnownPeople, LastAnswer, LineState, LiveSettings, PersonAnswer, ScheduleLimits,
-        SessionId, Settings, Span, Speaker, Surface, TurnId, TurnRecord, TurnTrace,
+        AgentApproval, AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentQuote, AgentRights, AgentTurn, Approval,
+        ApprovalChange, ApprovalFilter, ApprovalState, Author, Capabilities, DeferralLimits, Deferred, Directed,
+        EarlierLine, EventKind, Handler, HistoryLine, Identity, InboundEvent, KnownPeople, LastAnswer, LineState,
+        LiveSettings, PersonAnswer, ScheduleLimits, SessionId, Settings, Span, Speaker, Surface, TurnId, TurnRecord,
+        TurnTrace,
     },
     operator::own_commands,
     people::People,
@@ -150,57 +151,49 @@ impl Inputs {
             () = stop.cancelled() => return Err(PrepareError::Stopped),
             messages = messages => messages,
         };
-        let (first, more) = as_albums(event, first, &others, more);
+        let (message, more) = as_albums(event, first, &others, more);
         let Remembered { memory, own_session, history, last_answer } =
             self.remembered(turn, run, runtime.as_ref(), session, deadline).await?;
-        let AgentMessage { text, forwarded, attachments, quoted, .. } = first;
         // Last, because they are used from now on.
         let decided = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
         let (answers, approvals): (Vec<_>, Vec<_>) = decided.into_iter().partition(|it| it.request.choices.is_some());
         let answers = answers.into_iter().map(PersonAnswer::of).collect();
         let input = AgentTurn {
             turn: turn.id,
-            conversation: event.conversation.clone(),
-            chat: event.chat,
-            surface: ask(channel, || channel.surface(), || Surface::of(channel.channel())),
-            session,
-            own_session,
-            // Another agent, to which the turn was handed over, has other models.
-            model: turn.model.clone().filter(|_| run.handler == turn.handler),
             attempt: run.attempt,
-            holder,
-            deferred,
-            handoff,
-            last_answer,
-            may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },
-            approvals,
-            spent: Vec::new(),
-            may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),
-            may_ask_approval: policy.max_approvals > 0
-                && (!settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals)),
-            answers,
-            may_ask_person: policy.max_approvals > 0 && may_be_asked(event),
-            sender: event.sender.clone(),
-            language: event.language,
-            text,
-            forwarded,
-            instructions: event.brief.as_ref().and_then(|brief| brief.instructions.clone()),
-            seal_to: event.seal_to.clone(),
-            reaction: match &event.kind {
-                EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
-                _ => None,
+            person: AgentPerson {
+                language: event.language,
+                instructions: event.brief.as_ref().and_then(|brief| brief.instructions.clone()),
+                seal_to: event.seal_to.clone(),
             },
-            attachments,
-            quoted,
+            message,
             more,
-            history,
-            trace: (settings.is_traced || event.trace.is_some())
-                .then(|| TurnTrace::new(turn.id, event.trace.clone()).headers(Span::Run(run.number))),
-            capabilities: ask(channel, || channel.capabilities(&event.conversation), Capabilities::minimal),
-            cut_off: settings.templates.template(&event.conversation.channel, event.language, CUT_OFF).to_owned(),
+            place: AgentPlace {
+                conversation: event.conversation.clone(),
+                chat: event.chat,
+                surface: ask(channel, || channel.surface(), || Surface::of(channel.channel())),
+                session,
+                own_session,
+                // Another agent, to which the turn was handed over, has other models.
+                model: turn.model.clone().filter(|_| run.handler == turn.handler),
+                capabilities: ask(channel, || channel.capabilities(&event.conversation), Capabilities::minimal),
+                cut_off: settings.templates.template(&event.conversation.channel, event.language, CUT_OFF).to_owned(),
+            },
+            rights: AgentRights {
+                may_defer: DeferralLimits { left: turn.obligation.deferrals_left(&policy), longest: policy.max_defer },
+                may_ask_approval: policy.max_approvals > 0
+                    && (!settings.approvals.rules.is_empty() || self.people.has_approver(&settings.approvals)),
+                may_ask_person: policy.max_approvals > 0 && may_be_asked(event),
+                may_schedule: schedule_limits(run, event, &settings, &self.channels).is_some(),
+                budget: None,
+                spent: Vec::new(),
+                tools: None,
+            },
+            past: AgentPast { history, last_answer, holder, deferred, handoff, approvals, answers },
             now: run.started_at,
             deadline,
-            tools: None,
+            trace: (settings.is_traced || event.trace.is_some())
+                .then(|| TurnTrace::new(turn.id, event.trace.clone()).headers(Span::Run(run.number))),
         };
         Ok(PreparedRun { runtime, input, memory })
     }
@@ -263,7 +256,8 @@ impl Inputs {
             if index < shortened {
                 let text = excerpt(&event.text, SHORTENED);
                 let (sender, forwarded) = (event.sender.clone(), event.forwarded.clone());
-                messages.push(AgentMessage { sender, text, forwarded, attachments: Vec::new(), quoted: None });
+                let (attachments, quoted, reaction) = (Vec::new(), None, None);
+                messages.push(AgentMessage { sender, text, forwarded, attachments, quoted, reaction });
             } else {
                 messages.push(self.message(event, channel.as_ref(), runtime.as_ref()).await);
             }
@@ -298,6 +292,10 @@ impl Inputs {
                 text: quoted.text.clone(),
                 files: quoted_files,
             }),
+            reaction: match &event.kind {
+                EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
+                _ => None,
+            },
         }
     }
 

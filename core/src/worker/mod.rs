@@ -40,7 +40,7 @@ use tracing::{info, warn};
 pub(crate) use self::grace::GRACE;
 use self::{
     agents::{Agents, Running},
-    budgets::{Bill, Budgets, Spent, left_out},
+    budgets::{Bill, Budgets, Rest, left_out},
     estimate::Estimate,
     input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember},
@@ -296,18 +296,20 @@ impl Worker {
 
     /// What a run is given, or why it does not begin.
     async fn prepare(&self, turn: &TurnRecord, run: &Run, stop: &CancellationToken) -> Result<PreparedRun, RunResult> {
-        let spent = match self.budgets.spent(run, &self.inputs.agents).await {
-            Ok(Spent::Members(members)) => members,
-            Ok(Spent::Agent(why)) => return Err(RunResult::Spent(why)),
+        let (left, spent) = match self.budgets.rest(run, &self.inputs.agents).await {
+            Ok(Rest::Some { left, spent }) => (left, spent),
+            Ok(Rest::Nothing(why)) => return Err(RunResult::Spent(why)),
             Err(error) => return Err(RunResult::Unread(unread("what the agent has used of the day", &error))),
         };
-        let prepared = self.inputs.prepare(turn, run, stop).await.map_err(|error| match error {
+        let mut prepared = self.inputs.prepare(turn, run, stop).await.map_err(|error| match error {
             PrepareError::Stopped => RunResult::Stopped,
             PrepareError::Unreadable => RunResult::Unreadable,
             PrepareError::Unread(why) => RunResult::Unread(why),
             PrepareError::Failed(error) => RunResult::Returned(Err(error)),
         })?;
-        Ok(PreparedRun { input: AgentTurn { spent, ..prepared.input }, ..prepared })
+        let rights = &mut prepared.input.rights;
+        (rights.budget, rights.spent) = (left, spent);
+        Ok(prepared)
     }
 
     fn drafting(&self, run: &Run, capabilities: &Capabilities, show: &CancellationToken) -> Drafting {
@@ -323,10 +325,11 @@ impl Worker {
             Ok(prepared) => prepared,
             Err(result) => return result.into(),
         };
-        let (spent, session) = (input.spent.clone(), input.session);
+        let (spent, session) = (input.rights.spent.clone(), input.place.session);
         let mut working = self.working(run);
         let mut deadline = Some(input.deadline);
-        let capabilities = if self.is_quiet(turn) { silent(&input.capabilities) } else { input.capabilities.clone() };
+        let capabilities =
+            if self.is_quiet(turn) { silent(&input.place.capabilities) } else { input.place.capabilities.clone() };
         let mut drafting = self.drafting(run, &capabilities, show);
         let mut typing = self.typing(turn, &capabilities, show);
         let estimate = Estimate::new(&input);
@@ -335,7 +338,7 @@ impl Worker {
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
-            let (cancel, is_sealed) = (cancel.clone(), input.seal_to.is_some());
+            let (cancel, is_sealed) = (cancel.clone(), input.person.seal_to.is_some());
             tokio::spawn(async move { sealing::checked(runtime.run(input, events, cancel).await, is_sealed) })
         };
         let settings = self.settings.get();

@@ -360,7 +360,14 @@ mod tests {
         let mut estimate = Estimate::default();
         let sender = Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person };
         let text = "eight by".to_owned();
-        estimate.hears(&[AgentMessage { sender, text, forwarded: None, attachments: Vec::new(), quoted: None }]);
+        estimate.hears(&[AgentMessage {
+            sender,
+            text,
+            forwarded: None,
+            attachments: Vec::new(),
+            quoted: None,
+            reaction: None,
+        }]);
         let mut recorder = Recorder::new(&masker, estimate);
         recorder.asks(asked("one"));
         recorder.estimate.streams("five bytes");

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use super::{
     Worker,
-    budgets::Spent,
+    budgets::Rest,
     grace::GRACE,
     input::{NOBODY_TO_ASK, may_be_asked},
     question::{Answer, Left, Question},
@@ -118,21 +118,21 @@ impl Worker {
             // What it does not hear it is not given.
             let hears = question.as_ref().is_some_and(|question| !question.answer.is_closed());
             let going_on = async {
-                let spent = self.budgets.spent(run, &self.inputs.agents).await?;
-                let asked = match spent {
-                    Spent::Agent(_) => Vec::new(),
-                    Spent::Members(_) if !hears => Vec::new(),
-                    Spent::Members(_) => self.inputs.give_approvals(turn.id, run).await?,
+                let rest = self.budgets.rest(run, &self.inputs.agents).await?;
+                let asked = match &rest {
+                    Rest::Nothing(_) => Vec::new(),
+                    Rest::Some { .. } if !hears => Vec::new(),
+                    Rest::Some { .. } => self.inputs.give_approvals(turn.id, run).await?,
                 };
                 *turn = self.ledger.turn(turn.id).await?;
-                if matches!(spent, Spent::Members(_)) {
+                if matches!(rest, Rest::Some { .. }) {
                     self.ledger.decide(turn, resumed.clone(), Trigger::Event).await?;
                 }
-                Ok::<_, StoreError>((asked, spent))
+                Ok::<_, StoreError>((asked, rest))
             };
             match going_on.await {
-                Ok((asked, spent)) => {
-                    if let Spent::Agent(why) = spent {
+                Ok((asked, rest)) => {
+                    if let Rest::Nothing(why) = rest {
                         return Err(why);
                     }
                     // The person has stopped it meanwhile: it is told nothing that it could act on.

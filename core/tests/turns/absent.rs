@@ -35,7 +35,7 @@ async fn with(capabilities: Capabilities, setup: GatewaySetup) -> TestGateway {
 
 /// Replies with the turn's text after 5 s.
 fn echo(turn: &AgentTurn) -> Script {
-    Script::replies(&turn.text).taking(secs(5))
+    Script::replies(&turn.message.text).taking(secs(5))
 }
 
 /// Kills the gateway, restarts it without the channel, and lets 25 hours pass.

@@ -311,7 +311,7 @@ async fn an_emoji_is_told_to_the_agent_and_owed_nothing() {
         gateway.advance(secs(3600)).await;
 
         let runs = gateway.agent("main").runs();
-        assert_eq!(runs[0].turn.reaction.as_deref(), Some("👎"));
+        assert_eq!(runs[0].turn.message.reaction.as_deref(), Some("👎"));
         assert!(gateway.visible(&chat("ada")).is_empty());
         assert!(gateway.turns().await.iter().all(|turn| !turn.owed));
         gateway.at_rest().await;

@@ -20,14 +20,14 @@ fn edit(event: &InboundEvent, revision: i64, text: &str) -> InboundEvent {
 
 /// A gateway whose agent replies with the turn's text after 5 s.
 async fn echo() -> TestGateway {
-    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
+    let echo = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(5));
     GatewaySetup::new().agent("main", echo).start().await
 }
 
 /// The texts and the numbers of files that the agent was given, run by run.
 fn given(gateway: &TestGateway) -> Vec<(String, usize)> {
     let runs = gateway.agent("main").runs();
-    runs.into_iter().map(|run| (run.turn.text, run.turn.attachments.len())).collect()
+    runs.into_iter().map(|run| (run.turn.message.text, run.turn.message.attachments.len())).collect()
 }
 
 fn turn_of(accepted: &Accepted) -> TurnId {

@@ -50,7 +50,7 @@ async fn what_an_agent_does_on_the_way_is_no_answer() {
 /// A7. An answer is empty if it renders to nothing.
 #[tokio::test]
 async fn an_answer_of_which_nothing_is_seen_is_silence() {
-    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.message.text)).start().await;
     let unseen =
         ["#", "> ", "- ", "&nbsp;", "&#8203;", "[]()", "*\u{200b}*", "` `", "| |\n|-|\n| |", "\u{e0020}", "\u{fe0f}"];
 
@@ -123,7 +123,7 @@ async fn a_deferral_whose_note_shows_nothing_is_in_the_operators_words() {
 /// A7, A20. Thoughts and silence markers are removed from an answer, in every spelling.
 #[tokio::test]
 async fn thoughts_and_markers_are_not_shown() {
-    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.message.text)).start().await;
     let answers = [
         ("It is a greeting. </think> Good morning.", "Good morning."),
         ("It is a greeting.\n</think>\n\nNO_REPLY", SILENT),
@@ -297,7 +297,7 @@ async fn when_every_way_is_refused_the_turn_is_a_dead_letter_with_its_payload() 
 #[tokio::test]
 async fn every_answer_goes_to_its_own_conversation() {
     let gateway = GatewaySetup::new()
-        .agent("main", |turn: &AgentTurn| Script::replies(&format!("to {}", turn.text)))
+        .agent("main", |turn: &AgentTurn| Script::replies(&format!("to {}", turn.message.text)))
         .start()
         .await;
 
@@ -367,8 +367,8 @@ async fn the_next_turn_remembers_the_one_before() {
     gateway.receives(said(&chat("ada"), "and now?")).await;
 
     let runs = gateway.agent("main").runs();
-    assert!(runs[0].turn.history.is_empty());
-    let lines: Vec<&str> = runs[1].turn.history.iter().map(|line| line.text.as_str()).collect();
+    assert!(runs[0].turn.past.history.is_empty());
+    let lines: Vec<&str> = runs[1].turn.past.history.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(lines, ["who am I?", "Ada, of course."]);
     gateway.at_rest().await;
 }
@@ -380,7 +380,7 @@ async fn the_next_turn_remembers_a_reaction() {
     let ladder = ladder.with(Cause::Silent, vec![Rung::Handoff("boss".to_owned())]);
     let gateway = GatewaySetup::new()
         .policy(rejoinder_core::Policy { ladder, ..policy() })
-        .agent("main", |turn| match &*turn.text {
+        .agent("main", |turn| match &*turn.message.text {
             "one" => Script::reacts("👍"),
             "two" => Script::fails("out of order"),
             "three" => Script::is_silent("no idea"),
@@ -395,7 +395,7 @@ async fn the_next_turn_remembers_a_reaction() {
     }
 
     let runs = gateway.agent("main").runs();
-    let lines: Vec<_> = runs[3].turn.history.iter().map(|line| (line.speaker, line.text.as_str())).collect();
+    let lines: Vec<_> = runs[3].turn.past.history.iter().map(|line| (line.speaker, line.text.as_str())).collect();
     let (person, agent, ours) = (Speaker::Person, Speaker::Agent, Speaker::Gateway);
     let first = [(person, "one"), (agent, "[reacted with 👍]"), (person, "two"), (ours, "[reacted with 👎]")];
     assert_eq!(lines, [&first[..], &[(person, "three"), (agent, "[reacted with 🎉]")]].concat());
@@ -454,8 +454,9 @@ async fn in_a_group_the_history_names_who_spoke() {
 
     let names = |chat: &str| {
         let runs = gateway.agent("main").runs();
-        let last = runs.into_iter().rev().find(|run| &*run.turn.conversation.chat == chat).expect("it ran");
+        let last = runs.into_iter().rev().find(|run| &*run.turn.place.conversation.chat == chat).expect("it ran");
         last.turn
+            .past
             .history
             .into_iter()
             .map(|line| (line.speaker, line.author.and_then(|author| author.name)))

@@ -35,7 +35,7 @@ pub(crate) fn person(name: &str, role: PersonRole) -> SeedPerson {
 
 /// An agent that asks before it pays, and says what was decided.
 fn careful(turn: &AgentTurn) -> Script {
-    match (&*turn.text, turn.approvals.last()) {
+    match (&*turn.message.text, turn.past.approvals.last()) {
         ("pay", None) => Script::asks_approval("pay the rent", Some("bank.pay")),
         ("pay", Some(last)) => Script::replies(&format!("{} {:?} {:?}", last.state.as_str(), last.by, last.note)),
         (text, _) => Script::replies(text),
@@ -117,7 +117,7 @@ async fn a_turn_waits_until_an_approver_says_yes() {
         ["approval.asked", "approval.decided"].iter().all(|topic| topics.iter().any(|it| it == topic)),
         "{topics:?}"
     );
-    let history = format!("{:?}", gateway.agent("main").runs().last().expect("a run").turn.history);
+    let history = format!("{:?}", gateway.agent("main").runs().last().expect("a run").turn.past.history);
     assert!(!history.contains("Waits for a yes"), "it is the gateway that says so: {history}");
     gateway.at_rest().await;
 }
@@ -189,7 +189,7 @@ async fn an_approver_reads_that_a_request_is_not_shown_whole(
 
 /// Asks for approval with details, and says nothing of the decision.
 fn asks(turn: &AgentTurn, action: &str, details: String, kind: &str) -> Script {
-    if &*turn.text != "pay" || !turn.approvals.is_empty() {
+    if &*turn.message.text != "pay" || !turn.past.approvals.is_empty() {
         return Script::replies("hello");
     }
     let request = ApprovalRequest {
@@ -437,7 +437,7 @@ async fn nothing_is_approved_by_accident() {
 /// those whom nobody knows.
 #[tokio::test]
 async fn a_rule_decides_nothing_for_others_who_are_answered_together() {
-    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.approvals.last() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.past.approvals.last() {
         None => Script::asks_approval("pay the rent", Some("bank.pay")),
         Some(last) => Script::replies(last.state.as_str()),
     });
@@ -550,7 +550,7 @@ async fn an_agent_knows_whether_anybody_could_approve() {
         let mut setup = setup();
         setup.approvals.owners = owners;
         let gateway = known(setup, &["ada"]).await;
-        assert_eq!(gateway.agent("main").runs()[0].turn.may_ask_approval, may);
+        assert_eq!(gateway.agent("main").runs()[0].turn.rights.may_ask_approval, may);
         gateway.at_rest().await;
     }
 }

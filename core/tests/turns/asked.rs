@@ -21,7 +21,7 @@ const ASKED: &str = "Which colour?";
 
 /// Asks for a colour before it paints, and waits. After a restart it says what was answered.
 fn painter(turn: &AgentTurn) -> Script {
-    let script = match (&*turn.text, turn.answers.last()) {
+    let script = match (&*turn.message.text, turn.past.answers.last()) {
         ("paint", Some(last)) => {
             return Script::replies(&format!("{} again", last.answer.as_deref().unwrap_or("nothing")));
         }
@@ -38,7 +38,7 @@ fn painter(turn: &AgentTurn) -> Script {
             return Script::answers(ends).asking_approval_for("pay", Duration::from_secs(5));
         }
         ("never mind", _) => {
-            let script = Script::replies(&format!("painted, {} answers", turn.answers.len())).taking(secs(1));
+            let script = Script::replies(&format!("painted, {} answers", turn.past.answers.len())).taking(secs(1));
             return script.taking_question_back(ASKED, &["Red", "Blue"], secs(60)).taking(secs(10));
         }
         ("twice", None) => {
@@ -149,7 +149,7 @@ async fn of_two_messages_at_once_the_first_answers() {
 
         let first = if answers[0] == "2" { "Blue" } else { answers[0] };
         assert_eq!(told(&gateway), [Some(first.to_owned())]);
-        let runs: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect();
+        let runs: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.message.text).collect();
         assert_eq!(runs, [asks, answers[1]], "the second is a message like any other");
         gateway.at_rest().await;
     }
@@ -249,7 +249,7 @@ async fn a_question_after_a_wait_can_be_answered() {
 
     gateway.receives(pressed(turn, "coffee")).await;
 
-    assert_eq!(gateway.agent("main").runs().pop().expect("it ran").turn.text, "coffee");
+    assert_eq!(gateway.agent("main").runs().pop().expect("it ran").turn.message.text, "coffee");
     gateway.at_rest().await;
 }
 

@@ -18,7 +18,7 @@ fn setup(backlog: Backlog) -> GatewaySetup {
     let queues = Queues { backlog, ..Queues::default() };
     GatewaySetup {
         queues,
-        ..GatewaySetup::new().agent("main", |turn| match turn.text.as_str() {
+        ..GatewaySetup::new().agent("main", |turn| match turn.message.text.as_str() {
             "hang" => Script::hangs(),
             text => Script::replies(&format!("{text} + {}", turn.more.len())),
         })

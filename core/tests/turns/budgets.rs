@@ -200,7 +200,7 @@ async fn what_members_use_counts_for_them_and_for_the_cascade() {
     let third = gateway.receives(says(&chat("bob"), "3")).await;
     let explained = gateway.explained(third).await;
     assert!(explained.contains("Not asked, because their budgets of the day are used: one."), "{explained}");
-    assert_eq!(*gateway.agent("main").runs()[2].turn.spent, ["one".into()]);
+    assert_eq!(*gateway.agent("main").runs()[2].turn.rights.spent, ["one".into()]);
 
     writes(&gateway, "bob", "4").await;
     assert_eq!(writes(&gateway, "bob", "5").await, "Used up.");

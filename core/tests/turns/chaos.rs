@@ -30,17 +30,17 @@ fn random(seed: u64, what: impl Hash) -> StdRng {
 }
 
 fn script(seed: u64, turn: &AgentTurn) -> Script {
-    let mut random = random(seed, (&turn.text, turn.attempt));
+    let mut random = random(seed, (&turn.message.text, turn.attempt));
     let script = match random.random_range(0..100) {
-        0..50 => Script::replies(&turn.text),
-        50..58 => Script::replies(&[&*turn.text, "more"].join(ScriptedChannel::CUT)),
+        0..50 => Script::replies(&turn.message.text),
+        50..58 => Script::replies(&[&*turn.message.text, "more"].join(ScriptedChannel::CUT)),
         58..64 => Script::reacts("👍"),
         64..70 => Script::is_silent("nothing to add"),
         70..76 => Script::fails("broken"),
         76..80 => Script::panics(),
         80..84 => Script::hangs(),
         84..90 => Script::defers(None, secs(random.random_range(1..40))),
-        _ => Script::replies(&turn.text).sending("on my own").taking(secs(1)),
+        _ => Script::replies(&turn.message.text).sending("on my own").taking(secs(1)),
     };
     match random.random_range(0..4) {
         0 => script.streaming("well, ").taking(secs(random.random_range(0..30))).streaming("then"),

@@ -13,8 +13,8 @@ async fn asking(question: &str) -> TestGateway {
     let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::Clarify(question.to_owned())]);
     GatewaySetup::new()
         .policy(Policy { ladder, ..policy() })
-        .agent("main", |turn| match turn.text.as_str() {
-            "more" | "again" => Script::replies(&format!("{} it is.", turn.text)),
+        .agent("main", |turn| match turn.message.text.as_str() {
+            "more" | "again" => Script::replies(&format!("{} it is.", turn.message.text)),
             _ => Script::replies(""),
         })
         .start()

@@ -53,7 +53,7 @@ async fn stop_with_nothing_to_stop_says_so() {
 #[tokio::test]
 async fn after_a_stop_the_next_turn_runs() {
     let gateway = GatewaySetup::new()
-        .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
+        .agent("main", |turn: &AgentTurn| match turn.message.text.as_str() {
             "stuck" => Script::hangs(),
             _ => Script::replies("fine"),
         })
@@ -96,8 +96,8 @@ async fn new_makes_the_agent_forget() {
     gateway.advance(secs(1)).await;
 
     let runs = gateway.agent("main").runs();
-    assert_ne!(runs[0].turn.session, runs[1].turn.session);
-    assert!(runs[1].turn.history.is_empty());
+    assert_ne!(runs[0].turn.place.session, runs[1].turn.place.session);
+    assert!(runs[1].turn.past.history.is_empty());
     assert_eq!(gateway.visible(&chat("ada")), ["yes", "A new start.\nBack: 1 “remember this”.", "yes"]);
     gateway.at_rest().await;
 }
@@ -177,7 +177,7 @@ async fn what_was_said_is_shown_and_exported() {
     let text = text.expect("a file");
     assert!(text.starts_with("**ada**: is it?\n\n**main**: yes, *really*\n\n**ada**: long"), "{text}");
     let last = gateway.agent("main").runs().pop().expect("a run");
-    assert_eq!(last.turn.history.len(), 4, "{:?}", last.turn.history);
+    assert_eq!(last.turn.past.history.len(), 4, "{:?}", last.turn.past.history);
     gateway.at_rest().await;
 }
 
@@ -283,7 +283,7 @@ async fn the_id_of_a_chat_is_told_to_nobody() {
     let shown = gateway.visible(&chat(SECRET));
     assert_eq!(shown[1], "You could be anyone.");
     let (_, file) = exported_by(&gateway, exported).await;
-    let history = gateway.agent("main").runs().pop().expect("a run").turn.history;
+    let history = gateway.agent("main").runs().pop().expect("a run").turn.past.history;
     let told: Vec<&str> = history.iter().map(|line| &*line.text).collect();
     assert_eq!(told, ["hello", "yes"]);
     assert!(!shown.iter().chain(&file).any(|text| text.contains(SECRET)), "{shown:?} {file:?}");
@@ -311,7 +311,7 @@ async fn operators_add_commands_of_their_own() {
     }
     gateway.receives(said(&chat("ada"), "/help")).await;
 
-    let given: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect();
+    let given: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.message.text).collect();
     let expected = [
         "The weather in Rome {text}, please.",
         "The weather in , please.",
@@ -348,7 +348,7 @@ async fn talk_in_a_group_is_no_command_of_the_operators() {
         gateway.receives(mention(&chat("room"), text)).await;
     }
 
-    let given: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect();
+    let given: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.message.text).collect();
     assert_eq!(given, ["/hours", "/joke", "Tell a joke."]);
     assert!(gateway.visible(&chat("room")).contains(&"From nine to five.".to_owned()));
     gateway.at_rest().await;
@@ -435,7 +435,7 @@ async fn the_agent_is_not_told_of_commands() {
 
     gateway.receives(said(&chat("ada"), "hello")).await;
 
-    assert_eq!(gateway.agent("main").runs()[0].turn.history, []);
+    assert_eq!(gateway.agent("main").runs()[0].turn.past.history, []);
     gateway.at_rest().await;
 }
 

@@ -179,7 +179,7 @@ async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
         for number in 1..100 {
             let mut gateway = GatewaySetup::new()
                 .capable(|it| it.resend = Resend::Idempotent)
-                .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1)))
+                .agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(1)))
                 .start()
                 .await;
             let life = Arc::clone(&gateway.life);
@@ -207,7 +207,7 @@ async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
 async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
     let mut gateway = GatewaySetup::new()
         .capable(|it| it.edit = Support::No)
-        .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
+        .agent("main", |turn: &AgentTurn| match turn.message.text.as_str() {
             "poison" => Script::hangs(),
             _ => Script::replies("fine"),
         })

@@ -12,7 +12,7 @@ use crate::{
 async fn a_flood_in_one_conversation_starves_no_other() {
     let gateway = GatewaySetup::new()
         .slots(4)
-        .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1)))
+        .agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(1)))
         .start()
         .await;
     for number in 0..200 {
@@ -36,7 +36,8 @@ async fn a_flood_in_one_conversation_starves_no_other() {
 /// Batches of one conversation keep their order, also when turns end meanwhile.
 #[tokio::test]
 async fn a_batch_is_answered_in_its_order() {
-    let gateway = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
+    let gateway =
+        GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text)).start().await;
     let batch = |from: u32| (from..from + 5).map(|number| said(&chat("ada"), &format!("{number}"))).collect();
 
     for from in [0, 5, 10] {

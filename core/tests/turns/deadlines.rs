@@ -29,7 +29,7 @@ async fn a_deferral_becomes_the_answer_in_place() {
 #[tokio::test]
 async fn every_turn_that_waits_behind_a_slow_one_gets_a_deferral_and_then_its_answer() {
     let gateway = GatewaySetup::new()
-        .agent("main", |turn: &AgentTurn| Script::replies(&format!("re {}", turn.text)).taking(secs(60)))
+        .agent("main", |turn: &AgentTurn| Script::replies(&format!("re {}", turn.message.text)).taking(secs(60)))
         .start()
         .await;
 
@@ -49,7 +49,7 @@ async fn every_turn_that_waits_behind_a_slow_one_gets_a_deferral_and_then_its_an
 #[tokio::test]
 async fn a_stuck_run_ends_at_its_deadline_and_the_next_turn_runs() {
     let gateway = GatewaySetup::new()
-        .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
+        .agent("main", |turn: &AgentTurn| match turn.message.text.as_str() {
             "stuck" => Script::hangs().streaming("well"),
             _ => Script::replies("quick"),
         })
@@ -95,7 +95,7 @@ async fn waiting_turns_outlive_the_timeouts_before_them() {
     let policy = Policy { max_deferrals: 10, ..policy() };
     let gateway = GatewaySetup::new()
         .policy(policy)
-        .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
+        .agent("main", |turn: &AgentTurn| match turn.message.text.as_str() {
             "stuck" => Script::hangs(),
             _ => Script::replies("at last"),
         })

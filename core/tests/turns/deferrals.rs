@@ -14,7 +14,7 @@ use crate::{
 
 /// A gateway whose agent is stateless: its script follows from its input only.
 async fn stateless() -> TestGateway {
-    let agent = |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
+    let agent = |turn: &AgentTurn| match (&*turn.message.text, &turn.past.deferred) {
         ("later", None) => Script::defers(Some("Soon."), secs(60)),
         ("later", Some(deferred)) => Script::replies(&format!("As I said: {:?}", deferred.note)),
         (text, deferred) => Script::replies(&format!("{text} {deferred:?}")),
@@ -23,7 +23,7 @@ async fn stateless() -> TestGateway {
 }
 
 fn lines(turn: &AgentTurn) -> Vec<(Speaker, &str)> {
-    turn.history.iter().map(|HistoryLine { speaker, text, .. }| (*speaker, text.as_str())).collect()
+    turn.past.history.iter().map(|HistoryLine { speaker, text, .. }| (*speaker, text.as_str())).collect()
 }
 
 /// H3. The run that pays the debt gets the deferral as input.
@@ -45,7 +45,7 @@ async fn an_agent_that_put_its_answer_off_is_told_so_when_it_is_asked_again() {
 /// What the gateway kept of the turn since it was accepted is not what has become of it.
 #[tokio::test]
 async fn the_second_run_of_a_turn_that_waited_can_be_stopped() {
-    let agent = |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
+    let agent = |turn: &AgentTurn| match (&*turn.message.text, &turn.past.deferred) {
         ("first", _) => Script::replies("first").taking(secs(1)),
         ("later", None) => Script::defers(Some("Soon."), secs(60)),
         ("later", Some(_)) => Script::replies("too late").taking(secs(100_000)),
@@ -77,10 +77,10 @@ async fn a_deferral_is_in_the_transcript_until_the_answer_is() {
     gateway.receives(said(&chat("ada"), "afterwards")).await;
 
     let runs = gateway.agent("main").runs();
-    let asked: Vec<_> = runs.iter().map(|run| run.turn.text.as_str()).collect();
+    let asked: Vec<_> = runs.iter().map(|run| run.turn.message.text.as_str()).collect();
     assert_eq!(asked, ["later", "meanwhile", "later", "afterwards"]);
     assert_eq!(lines(&runs[1].turn), [(Speaker::Person, "later"), (Speaker::Agent, "Soon.")]);
-    assert_eq!(runs[1].turn.deferred, None, "a turn gets its own deferral only");
+    assert_eq!(runs[1].turn.past.deferred, None, "a turn gets its own deferral only");
     let end = [
         (Speaker::Person, "later"),
         (Speaker::Agent, "As I said: Some(\"Soon.\")"),
@@ -95,7 +95,7 @@ async fn a_deferral_is_in_the_transcript_until_the_answer_is() {
 #[tokio::test]
 async fn an_agent_is_told_of_its_deferral_after_a_crash_as_well() {
     let mut gateway = GatewaySetup::new()
-        .agent("main", |turn: &AgentTurn| match (turn.attempt, &turn.deferred) {
+        .agent("main", |turn: &AgentTurn| match (turn.attempt, &turn.past.deferred) {
             (1, _) => Script::defers(None, secs(60)),
             (2, Some(_)) => Script::hangs(),
             (_, deferred) => Script::replies(if deferred.is_some() { "paid" } else { "what?" }),
@@ -118,7 +118,7 @@ async fn an_agent_is_told_of_its_deferral_after_a_crash_as_well() {
 async fn a_deferral_that_is_not_paid_stays_in_the_transcript_before_the_fallback() {
     let gateway = GatewaySetup::new()
         .policy(Policy { max_deferrals: 1, ..policy() })
-        .agent("main", |turn: &AgentTurn| match &*turn.text {
+        .agent("main", |turn: &AgentTurn| match &*turn.message.text {
             "later" => Script::defers(Some("Soon."), secs(60)),
             text => Script::replies(text),
         })
@@ -143,7 +143,7 @@ async fn an_agent_is_not_told_of_another_ones_deferral_as_its_own() {
     let gateway = GatewaySetup::new()
         .policy(Policy { max_deferrals: 1, ladder, ..policy() })
         .always(Script::defers(Some("Soon."), secs(60)))
-        .agent("boss", |turn: &AgentTurn| Script::replies(&format!("{:?}", turn.deferred)))
+        .agent("boss", |turn: &AgentTurn| Script::replies(&format!("{:?}", turn.past.deferred)))
         .start()
         .await;
 
@@ -158,9 +158,9 @@ async fn an_agent_is_not_told_of_another_ones_deferral_as_its_own() {
 #[tokio::test]
 async fn the_gateways_own_deferral_is_not_put_into_the_agents_mouth() {
     let mut gateway = GatewaySetup::new()
-        .agent("main", |turn: &AgentTurn| match (&*turn.text, turn.attempt) {
+        .agent("main", |turn: &AgentTurn| match (&*turn.message.text, turn.attempt) {
             ("one", 1) => Script::hangs(),
-            _ => Script::replies(&format!("{:?}", turn.deferred)),
+            _ => Script::replies(&format!("{:?}", turn.past.deferred)),
         })
         .start()
         .await;
@@ -172,7 +172,7 @@ async fn the_gateways_own_deferral_is_not_put_into_the_agents_mouth() {
     gateway.receives(said(&chat("ada"), "two")).await;
 
     let runs = gateway.agent("main").runs();
-    assert!(runs[1].turn.history.is_empty());
+    assert!(runs[1].turn.past.history.is_empty());
     assert_eq!(lines(&runs[2].turn), [(Speaker::Person, "one"), (Speaker::Agent, "None")]);
     gateway.at_rest().await;
 }
@@ -212,7 +212,7 @@ async fn an_agent_is_asked_at_its_time_though_its_channel_is_down() {
 /// The log names the time that the person read, and not until when the run may take.
 #[tokio::test]
 async fn a_note_that_arrives_when_the_agent_has_been_asked_is_logged_with_its_time() {
-    let agent = |turn: &AgentTurn| match turn.deferred {
+    let agent = |turn: &AgentTurn| match turn.past.deferred {
         None => Script::defers(Some("Soon."), secs(5)),
         Some(_) => Script::replies("done").taking(secs(10)),
     };
@@ -251,9 +251,10 @@ async fn an_agent_knows_its_bounds() {
     gateway.advance(secs(30)).await;
 
     let runs = gateway.agent("main").runs();
-    let told: Vec<_> = runs.iter().map(|run| (run.turn.may_defer.left, run.turn.may_defer.longest)).collect();
+    let told: Vec<_> =
+        runs.iter().map(|run| (run.turn.rights.may_defer.left, run.turn.rights.may_defer.longest)).collect();
     assert_eq!(told, [(2, secs(30)), (1, secs(30)), (0, secs(30))]);
-    let due: Vec<_> = runs.iter().map(|run| run.turn.deferred.as_ref().map(|deferred| deferred.due)).collect();
+    let due: Vec<_> = runs.iter().map(|run| run.turn.past.deferred.as_ref().map(|deferred| deferred.due)).collect();
     assert_eq!(due, [None, Some(start + secs(30)), Some(start + secs(60))]);
     assert_eq!(gateway.visible(&chat("ada")), [LATE]);
     gateway.at_rest().await;
@@ -265,7 +266,7 @@ async fn an_agent_knows_its_bounds() {
 async fn what_comes_later_is_not_answered_with_what_was_put_off(
     #[values(QueueMode::Collect, QueueMode::Steer, QueueMode::Interrupt)] mode: QueueMode,
 ) {
-    let agent = |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
+    let agent = |turn: &AgentTurn| match (&*turn.message.text, &turn.past.deferred) {
         ("later", None) => Script::defers(Some("Soon."), secs(60)),
         ("later", Some(_)) => Script::replies(&format!("later + {}", turn.more.len())).taking(secs(20)).listening(),
         (text, _) => Script::replies(text),

@@ -259,7 +259,7 @@ async fn an_answer_of_too_many_parts_follows_as_a_file() {
     let url = format!("data:text/markdown;base64,{}", BASE64_STANDARD.encode(&text));
     let expected = Attachment { name: "answer.md".to_owned(), media_type: "text/markdown".to_owned(), url };
     assert_eq!(files, [expected.clone(), expected]);
-    let history = &gateway.agent("main").runs()[1].turn.history;
+    let history = &gateway.agent("main").runs()[1].turn.past.history;
     assert!(history.iter().any(|line| line.text == text), "{history:?}");
     gateway.at_rest().await;
 }
@@ -287,7 +287,7 @@ async fn an_answer_of_too_many_parts_is_cut_where_there_are_no_files() {
     gateway.receives(said(&chat("ada"), "again")).await;
 
     assert_eq!(gateway.visible(&chat("ada"))[..5], ["one", "two", "three", "four", CUT_LONG]);
-    let history = &gateway.agent("main").runs()[1].turn.history;
+    let history = &gateway.agent("main").runs()[1].turn.past.history;
     assert!(history.iter().any(|line| line.text == text), "{history:?}");
     gateway.at_rest().await;
 }
@@ -569,7 +569,8 @@ async fn a_deferral_that_was_tried_in_vain_gives_way_to_the_answer() {
 #[tokio::test]
 async fn an_outage_changes_no_order() {
     for (minutes, recovers) in [(1, false), (7, false), (60, false), (60, true)] {
-        let gateway = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
+        let gateway =
+            GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text)).start().await;
         gateway.intake().report_recovered();
         gateway.platform.set_down(true);
         for text in ["one", "two", "three", "four"] {

@@ -21,13 +21,13 @@ const HOUR: Duration = Duration::from_hours(1);
 
 /// An agent that puts off what it is asked to do later, and asks what is to be asked.
 fn puts_off(turn: &AgentTurn) -> Script {
-    match (&*turn.text, &turn.deferred) {
+    match (&*turn.message.text, &turn.past.deferred) {
         ("later", None) => Script::defers(Some("Soon."), HOUR * 40),
         ("later", Some(_)) => Script::replies("Here it is."),
-        ("pay", _) if turn.approvals.is_empty() => Script::asks_approval("pay the rent", None),
-        ("pay twice", _) if turn.approvals.is_empty() => Script::asks_approval("pay 50 to Ada", None),
-        ("pay twice", _) if turn.approvals.len() == 1 => Script::asks_approval("pay 5000 to Eve", None),
-        ("pay much", _) if turn.approvals.is_empty() => Script::asks_approval(&much(), None),
+        ("pay", _) if turn.past.approvals.is_empty() => Script::asks_approval("pay the rent", None),
+        ("pay twice", _) if turn.past.approvals.is_empty() => Script::asks_approval("pay 50 to Ada", None),
+        ("pay twice", _) if turn.past.approvals.len() == 1 => Script::asks_approval("pay 5000 to Eve", None),
+        ("pay much", _) if turn.past.approvals.is_empty() => Script::asks_approval(&much(), None),
         ("ask", _) => Script::asks("Tea or coffee?", &["tea", "coffee"]),
         (text, _) => Script::replies(text),
     }

@@ -101,7 +101,7 @@ async fn an_agent_gets_the_file_that_came_in_an_event() {
 
     let turn = gateway.receives(InboundEvent { attachments: vec![file()], raw, ..said(&chat("ada"), "hello") }).await;
 
-    let given = &gateway.agent("main").runs()[0].turn.attachments[0];
+    let given = &gateway.agent("main").runs()[0].turn.message.attachments[0];
     assert_eq!(given.bytes.as_deref(), Some(CONTENT));
     let event = gateway.dossier(turn).await.turn.event;
     assert_eq!((&event.attachments[0].url, event.raw.contains(&reference())), (&reference(), true));

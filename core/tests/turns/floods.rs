@@ -16,8 +16,8 @@ const NOTICE: &str = "Not so fast.";
 
 /// A gateway whose agent echoes after `taking` seconds.
 async fn with(turns_per_minute: Option<u32>, waiting_turns: Option<u32>, taking: u64) -> TestGateway {
-    let mut setup =
-        GatewaySetup::new().agent("main", move |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(taking)));
+    let mut setup = GatewaySetup::new()
+        .agent("main", move |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(taking)));
     setup.limits = PersonLimits { turns_per_minute, waiting_turns, ..PersonLimits::default() };
     setup.start().await
 }
@@ -209,7 +209,7 @@ async fn an_album_is_let_in_as_a_whole() {
     gateway.advance(secs(20)).await;
 
     let runs = gateway.agent("main").runs();
-    assert_eq!(runs.iter().map(|run| run.turn.attachments.len()).collect::<Vec<_>>(), [0, 5]);
+    assert_eq!(runs.iter().map(|run| run.turn.message.attachments.len()).collect::<Vec<_>>(), [0, 5]);
     gateway.at_rest().await;
 }
 

@@ -79,8 +79,8 @@ fn eve_says(text: &str) -> InboundEvent {
 
 /// An agent that does what the first word of a message says.
 fn obedient(turn: &AgentTurn) -> Script {
-    let script = match turn.text.split_once(' ').map_or("", |(first, _)| first) {
-        "wants" if turn.approvals.is_empty() => Script::asks_approval("deedmorv", None),
+    let script = match turn.message.text.split_once(' ').map_or("", |(first, _)| first) {
+        "wants" if turn.past.approvals.is_empty() => Script::asks_approval("deedmorv", None),
         "remind" => Script::schedules(ScheduleCall::Add {
             name: "schedaxq".to_owned(),
             when: When::Every(secs(3600)),
@@ -90,11 +90,11 @@ fn obedient(turn: &AgentTurn) -> Script {
         "which" => Script::asks("askedbok", &["choicuft", "neither"]),
         "dead" => Script::replies("unsaidpy"),
         "later" => Script::defers(Some("deferlug"), secs(60)),
-        _ => Script::replies(&format!("heard {}", turn.text)),
+        _ => Script::replies(&format!("heard {}", turn.message.text)),
     };
-    let settings = json!({ "system": if turn.text.contains("plainvut") { "settigno" } else { "" } });
-    let script = if turn.text == "plainvut" { script.naming_session("ownsekwy") } else { script };
-    script.showing(&settings.to_string(), &json!([turn.text]).to_string())
+    let settings = json!({ "system": if turn.message.text.contains("plainvut") { "settigno" } else { "" } });
+    let script = if turn.message.text == "plainvut" { script.naming_session("ownsekwy") } else { script };
+    script.showing(&settings.to_string(), &json!([turn.message.text]).to_string())
 }
 
 /// A gateway that knows Eve and Linus by everything that it keeps of people.

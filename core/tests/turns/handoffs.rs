@@ -24,7 +24,7 @@ async fn handing_over(cause: Cause, main: Script) -> TestGateway {
 /// What the agent of the handoff was told.
 fn told(gateway: &TestGateway) -> Handoff {
     let runs = gateway.agent("boss").runs();
-    runs.last().expect("a run").turn.handoff.clone().expect("it is a handoff")
+    runs.last().expect("a run").turn.past.handoff.clone().expect("it is a handoff")
 }
 
 fn tried(end: &str, said: Option<&str>) -> TriedRun {
@@ -56,7 +56,7 @@ async fn the_agent_of_a_handoff_is_told_why(
     gateway.receives(said(&chat("ada"), "hello")).await;
 
     assert_eq!(told(&gateway), Handoff { cause, why: why.to_owned(), tried: vec![run] });
-    assert_eq!(gateway.agent("main").runs()[0].turn.handoff, None);
+    assert_eq!(gateway.agent("main").runs()[0].turn.past.handoff, None);
     gateway.at_rest().await;
 }
 
@@ -119,8 +119,8 @@ async fn every_agent_of_a_chain_is_told_of_those_before_it() {
 
     let runs = gateway.agent("third").runs();
     let [first, again] = &runs[..] else { panic!("{} runs", runs.len()) };
-    assert_eq!(first.turn.handoff, again.turn.handoff);
-    let Handoff { cause, why, tried: runs } = first.turn.handoff.clone().expect("it is a handoff");
+    assert_eq!(first.turn.past.handoff, again.turn.past.handoff);
+    let Handoff { cause, why, tried: runs } = first.turn.past.handoff.clone().expect("it is a handoff");
     assert_eq!((cause, &*why, runs.len()), (Cause::Silent, "not mine", 2));
     assert_eq!(runs[0], tried("silent", Some("not mine")));
     let said = runs[1].said.as_deref().expect("it said something");

@@ -170,7 +170,7 @@ async fn nobody_is_reached_in_a_home_that_others_have_joined() {
 /// Approvers are asked there as well.
 #[tokio::test]
 async fn an_approver_is_asked_at_home() {
-    let careful = |turn: &rejoinder_core::AgentTurn| match (&*turn.text, turn.approvals.is_empty()) {
+    let careful = |turn: &rejoinder_core::AgentTurn| match (&*turn.message.text, turn.past.approvals.is_empty()) {
         ("pay", true) => Script::asks_approval("pay the rent", None),
         (text, _) => Script::replies(text),
     };

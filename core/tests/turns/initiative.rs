@@ -400,7 +400,7 @@ async fn a_page_shows_the_answer_to_a_prompt_alone(
     #[case] answer: &'static str,
     #[case] shown: &[(&str, Option<&str>)],
 ) {
-    let script = move |turn: &AgentTurn| match &*turn.text {
+    let script = move |turn: &AgentTurn| match &*turn.message.text {
         "Say what is new." if answer.is_empty() => {
             Script::is_silent("nothing is new").streaming("Let me see").taking(secs(5))
         }
@@ -568,7 +568,7 @@ async fn prompts_ada(gateway: &TestGateway) {
 fn quiet_from_one(first: Script) -> GatewaySetup {
     let mut settings = setup(Access::open());
     settings.agents.clear();
-    let mut settings = settings.agent("main", move |turn| match (&*turn.text, turn.deferred.is_some()) {
+    let mut settings = settings.agent("main", move |turn| match (&*turn.message.text, turn.past.deferred.is_some()) {
         ("Say what is new.", false) => first.clone(),
         ("Say what is new.", true) => Script::replies("Nothing is new."),
         (text, _) => Script::replies(text),
@@ -627,7 +627,7 @@ async fn an_answer_in_quiet_hours_is_no_edit_of_what_was_shown_before(#[case] on
 async fn a_question_grows_old_from_when_it_is_shown() {
     let mut settings = setup(Access::open());
     settings.agents.clear();
-    let mut settings = settings.agent("main", |turn| match &*turn.text {
+    let mut settings = settings.agent("main", |turn| match &*turn.message.text {
         "Say what is new." => {
             let options = vec!["yes".to_owned(), "no".to_owned()];
             // Half an hour after midnight.

@@ -46,7 +46,7 @@ async fn a_fallback_is_in_the_persons_language() {
     }
 
     assert_eq!(gateway.visible(&chat("ada")), ["Nichts.", "Nichts.", SILENT, SILENT, SILENT]);
-    let told: Vec<_> = gateway.agent("main").runs().iter().map(|run| run.turn.language).collect();
+    let told: Vec<_> = gateway.agent("main").runs().iter().map(|run| run.turn.person.language).collect();
     assert_eq!(
         told,
         ["de", "de", "fr", "", ""].map(Language::of),

@@ -18,7 +18,7 @@ const WINDOW: Duration = secs(120);
 /// A gateway whose agent takes `over` longer than its deadline for a slow turn, and answers any other at once.
 async fn slow(late_answer: LateAnswer, over: Duration) -> TestGateway {
     let policy = Policy { late_answer, late_window: WINDOW, ..policy() };
-    let director = move |turn: &AgentTurn| match turn.text.as_str() {
+    let director = move |turn: &AgentTurn| match turn.message.text.as_str() {
         "slow" => Script::replies("at last").taking(HARD_DEADLINE + over),
         text => Script::replies(&format!("re {text}")),
     };
@@ -84,7 +84,7 @@ async fn a_late_run_is_stopped_at_the_end_of_its_window() {
 /// A gateway whose agent hangs when it is told to, is late, or answers at once.
 async fn crowded(slots: usize) -> TestGateway {
     let policy = Policy { late_answer: LateAnswer::Deliver, late_window: WINDOW, ..policy() };
-    let director = |turn: &AgentTurn| match turn.text.as_str() {
+    let director = |turn: &AgentTurn| match turn.message.text.as_str() {
         "hang" => Script::hangs(),
         "slow" => Script::replies("at last").taking(HARD_DEADLINE + secs(60)),
         text => Script::replies(&format!("re {text}")),

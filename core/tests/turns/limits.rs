@@ -206,7 +206,7 @@ async fn an_answer_overtakes_the_deferrals_that_wait() {
         .capable(|it| it.account_rate = Some(Rate { per: secs(2), burst: 2 }))
         .agent("main", |turn: &AgentTurn| {
             let script = Script::replies("done");
-            if turn.text == "slow" { script.taking(secs(100)) } else { script }
+            if turn.message.text == "slow" { script.taking(secs(100)) } else { script }
         })
         .start()
         .await;
@@ -232,7 +232,7 @@ async fn drafts_and_typing_leave_half_of_the_budget_to_answers() {
             (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(100));
         })
         .agent("main", |turn: &AgentTurn| {
-            let script = Script::replies(&turn.text);
+            let script = Script::replies(&turn.message.text);
             (0..8).fold(script, |script, _| script.streaming("more ").taking(secs(1)))
         })
         .start()

@@ -116,7 +116,7 @@ async fn a_code_makes_two_channels_one_person() {
     assert!(last(&gateway, &there("eve")).starts_with("Ask for"), "the code is used up");
     let grace = of("Grace", &["test.main/grace"]);
     assert_eq!(known(&gateway).await, [of("Ada", &["test.main/ada", "test.other/lovelace"]), grace.clone()]);
-    let history = format!("{:?}", gateway.agent("main").runs().pop().expect("a run").turn.history);
+    let history = format!("{:?}", gateway.agent("main").runs().pop().expect("a run").turn.past.history);
     assert!(!history.contains("/link"), "{history}");
 
     comes_in(&gateway, says(&there("lovelace"), "/unlink")).await;

@@ -117,7 +117,7 @@ async fn a_reaction_that_answers_is_not_taken_away() {
     let queues = Queues { seen: Some("👀".to_owned()), ..Queues::default() };
     let gate = Gate::default();
     let release = gate.clone();
-    let script = move |turn: &rejoinder_core::AgentTurn| match &*turn.text {
+    let script = move |turn: &rejoinder_core::AgentTurn| match &*turn.message.text {
         "one" => Script::replies("done").waiting(&release),
         _ => Script::reacts("👍"),
     };

@@ -28,8 +28,8 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// The agent names each session after the first words that it is given in it.
 pub(crate) fn names_it(turn: &AgentTurn) -> Script {
-    let script = Script::replies(&format!("{} {:?}", turn.text, turn.own_session));
-    if turn.own_session.is_some() { script } else { script.naming_session(&format!("own-{}", turn.text)) }
+    let script = Script::replies(&format!("{} {:?}", turn.message.text, turn.place.own_session));
+    if turn.place.own_session.is_some() { script } else { script.naming_session(&format!("own-{}", turn.message.text)) }
 }
 
 fn with(director: impl Fn(&AgentTurn) -> Script + Clone + Send + Sync + 'static) -> GatewaySetup {
@@ -362,7 +362,7 @@ async fn a_copy_is_kept_until_its_last_run_has_ended() {
     const PROMPT: &str = "Reflect.";
     let gate = Gate::default();
     let waiting = gate.clone();
-    let script = move |turn: &AgentTurn| match (&*turn.text, &turn.deferred) {
+    let script = move |turn: &AgentTurn| match (&*turn.message.text, &turn.past.deferred) {
         (PROMPT, None) => Script::defers(None, secs(5000)).naming_session("own-copy"),
         (PROMPT, Some(_)) => Script::replies("late").waiting(&waiting),
         _ => names_it(turn),
@@ -391,7 +391,7 @@ async fn a_copy_is_kept_until_its_last_run_has_ended() {
 async fn a_copy_is_kept_while_its_run_waits_for_an_approval() {
     const PROMPT: &str = "Reflect.";
     let has_asked = Arc::new(AtomicBool::new(false));
-    let script = move |turn: &AgentTurn| match &*turn.text {
+    let script = move |turn: &AgentTurn| match &*turn.message.text {
         PROMPT if has_asked.swap(true, Ordering::Relaxed) => Script::replies("reflected again"),
         PROMPT => Script::replies("reflected").naming_session("own-copy").asking_approval("think", None),
         _ => names_it(turn),
@@ -458,7 +458,7 @@ async fn an_agent_that_takes_long_for_a_notice_holds_up_no_other_one() {
 async fn a_long_id_of_a_session_is_not_stored() {
     let long = "x".repeat(4097);
     let gateway =
-        with(move |turn| Script::replies(&format!("{:?}", turn.own_session)).naming_session(&long)).start().await;
+        with(move |turn| Script::replies(&format!("{:?}", turn.place.own_session)).naming_session(&long)).start().await;
     ada(&gateway, "one").await;
     assert_eq!(ada(&gateway, "two").await, "None");
     gateway.at_rest().await;

@@ -34,7 +34,7 @@ async fn is_told(gateway: &TestGateway) {
 
 /// A gateway whose agent replies with the turn's text after 5 s.
 async fn echo() -> TestGateway {
-    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
+    let echo = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(5));
     GatewaySetup::new().agent("main", echo).start().await
 }
 
@@ -52,8 +52,8 @@ async fn what_runs_and_what_waits_goes_on_in_the_new_chat() {
     assert_eq!(gateway.visible(&new()), ["one", "two", "three"]);
     assert!(gateway.visible(&old()).is_empty());
     let runs = gateway.agent("main").runs();
-    assert!(runs.iter().all(|run| run.turn.session == runs[0].turn.session));
-    assert_eq!(runs[2].turn.history.len(), 4);
+    assert!(runs.iter().all(|run| run.turn.place.session == runs[0].turn.place.session));
+    assert_eq!(runs[2].turn.past.history.len(), 4);
     gateway.at_rest().await;
 }
 
@@ -182,8 +182,8 @@ async fn two_conversations_that_turn_out_to_be_one_go_on_as_the_older() {
     assert_eq!(visible.pop().as_deref(), Some("six"));
     visible.sort();
     assert_eq!(visible, ["five", "four", "one", "three", "two"]);
-    let first = gateway.agent("main").runs()[0].turn.session;
-    assert_eq!(gateway.agent("main").runs()[5].turn.session, first, "it remembers what was said before");
+    let first = gateway.agent("main").runs()[0].turn.place.session;
+    assert_eq!(gateway.agent("main").runs()[5].turn.place.session, first, "it remembers what was said before");
     gateway.at_rest().await;
 }
 
@@ -235,7 +235,7 @@ async fn what_comes_late_under_the_old_id_is_answered_in_the_new_chat() {
 async fn a_stop_in_the_new_chat_ends_what_began_in_the_old_one() {
     let gateway = GatewaySetup::new()
         .slots(1)
-        .agent("main", |turn: &AgentTurn| match &*turn.text {
+        .agent("main", |turn: &AgentTurn| match &*turn.message.text {
             "stuck" => Script::hangs(),
             _ => Script::replies("fine"),
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Access, AgentTurn, BegunTurn, Intake, News, NewsError, PersonLimits, SenderKind, Task, Words,
+    Access, AgentMessage, AgentTurn, BegunTurn, Intake, News, NewsError, PersonLimits, SenderKind, Task, Words,
     conformance::scripted::Script,
 };
 
@@ -67,7 +67,7 @@ async fn an_agent_reads_what_happened_as_a_strangers_words() {
 
     reports(&gateway, task(&chat("ada").to_string(), "one", false)).await.expect("it is taken");
 
-    let AgentTurn { text, sender, quoted, .. } = gateway.agent("main").runs().pop().expect("a run").turn;
+    let AgentMessage { text, sender, quoted, .. } = gateway.agent("main").runs().pop().expect("a run").turn.message;
     let quoted = quoted.expect("a quote");
     assert_eq!((&*text, sender.kind), ("Tell Ada.", SenderKind::Operator));
     assert_eq!((&*quoted.text, quoted.author.is_stranger), ("It *burns*.", true));
@@ -82,7 +82,7 @@ async fn an_agent_reads_what_happened_as_a_strangers_words() {
 #[case(false, &["hello", crate::texts::SILENT])]
 #[tokio::test]
 async fn an_agent_may_have_nothing_to_say(#[case] quiet: bool, #[case] shown: &[&str]) {
-    let silent = |turn: &AgentTurn| match &*turn.text {
+    let silent = |turn: &AgentTurn| match &*turn.message.text {
         "Tell Ada." => Script::is_silent("it does not matter"),
         text => Script::replies(text),
     };

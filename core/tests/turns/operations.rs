@@ -460,8 +460,13 @@ async fn an_operators_message_is_sent_once_and_answered_by_nobody() {
     let listed = gateway.store.list_deliveries(&origins).await.expect("readable");
     assert_eq!(listed.iter().map(|one| one.delivery.turn).collect::<Vec<_>>(), [turn]);
     gateway.receives(said(&chat("ada"), "thanks")).await;
-    let history: Vec<_> =
-        gateway.agent("main").runs()[1].turn.history.iter().map(|line| (line.speaker, line.text.clone())).collect();
+    let history: Vec<_> = gateway.agent("main").runs()[1]
+        .turn
+        .past
+        .history
+        .iter()
+        .map(|line| (line.speaker, line.text.clone()))
+        .collect();
     assert_eq!(history.last(), Some(&(Speaker::Gateway, "We are back.".to_owned())), "{history:?}");
     gateway.at_rest().await;
 }

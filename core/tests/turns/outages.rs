@@ -162,7 +162,7 @@ async fn where_nothing_shows_twice_nothing_waits() {
 #[tokio::test]
 async fn an_answered_edit_does_not_end_an_outage_of_messages() {
     let gateway = GatewaySetup::new()
-        .agent("main", |turn| match &*turn.text {
+        .agent("main", |turn| match &*turn.message.text {
             "slow" => Script::replies("done").taking(secs(23)),
             _ => Script::replies("done"),
         })
@@ -291,7 +291,7 @@ async fn a_channel_is_probed_only_while_it_cannot_send() {
 }
 
 fn echo() -> GatewaySetup {
-    GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text))
+    GatewaySetup::new().agent("main", |turn| Script::replies(&turn.message.text))
 }
 
 /// What waits is left to the probe, however much it is, and is in order when the platform is back.

@@ -69,7 +69,7 @@ async fn an_owner_lets_somebody_in_by_a_choice() {
     assert_eq!(gateway.visible(&there("eve"))[1..], ["Come in, says main.", "hello"]);
     assert_eq!(audit(&gateway).await, by_grace("approve"));
     let runs = gateway.agent("main").runs();
-    let history = format!("{:?}", runs.last().expect("a run").turn.history);
+    let history = format!("{:?}", runs.last().expect("a run").turn.past.history);
     assert_eq!(runs.len(), 3);
     assert!(!history.contains("EVE") && !history.contains(&eve.shown_code()), "{history}");
     gateway.at_rest().await;

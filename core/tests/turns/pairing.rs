@@ -394,7 +394,7 @@ async fn only_an_owners_own_words_in_a_direct_chat_decide() {
     gateway.receives(says("grace", "and now?")).await;
 
     assert_eq!(gateway.visible(&chat("grace")), ["hello", "Clickhttps://evil.example me is in.", "hello"]);
-    let told = format!("{:?}", gateway.agent("main").runs().pop().expect("a run").turn.history);
+    let told = format!("{:?}", gateway.agent("main").runs().pop().expect("a run").turn.past.history);
     assert!(!told.contains("evil.example"), "{told}");
     gateway.at_rest().await;
 }

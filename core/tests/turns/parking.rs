@@ -13,8 +13,8 @@ use crate::{
 /// An agent that takes 30 s for "one", longer than the soft deadline, and answers everything else at once.
 fn slow_on_one() -> GatewaySetup {
     GatewaySetup::new().agent("main", |turn: &AgentTurn| {
-        let script = Script::replies(&turn.text);
-        if turn.text == "one" { script.taking(secs(30)) } else { script }
+        let script = Script::replies(&turn.message.text);
+        if turn.message.text == "one" { script.taking(secs(30)) } else { script }
     })
 }
 
@@ -100,7 +100,7 @@ async fn a_command_is_answered_beside_an_answer_that_gets_nowhere() {
 async fn no_part_overtakes_an_earlier_one() {
     let text = ["a", "b", "c"].join(ScriptedChannel::CUT);
     let gateway = GatewaySetup::new()
-        .agent("main", move |turn: &AgentTurn| Script::replies(if turn.text == "one" { &text } else { "two" }))
+        .agent("main", move |turn: &AgentTurn| Script::replies(if turn.message.text == "one" { &text } else { "two" }))
         .start()
         .await;
     gateway.platform.choose_faults(|delivery| (delivery.part() == (2, 3)).then_some(Fault::NotSent));

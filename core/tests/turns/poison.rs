@@ -17,13 +17,13 @@ use crate::{
 };
 
 async fn rejecting(rejection: Rejection) -> TestGateway {
-    let mut setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text));
+    let mut setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text));
     setup.rejection = Some(rejection);
     setup.start().await
 }
 
 fn texts(agent: &ScriptedAgent) -> Vec<String> {
-    agent.runs().into_iter().map(|run| run.turn.text).collect()
+    agent.runs().into_iter().map(|run| run.turn.message.text).collect()
 }
 
 /// Accepts an event again, without a turn.

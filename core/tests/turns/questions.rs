@@ -19,7 +19,7 @@ const NOTICE: &str = "Nobody answered: expires?";
 /// no other words for an answer to "expires strictly".
 fn asking() -> GatewaySetup {
     GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).agent("main", |turn| {
-        let text = &turn.text;
+        let text = &turn.message.text;
         if !text.starts_with("ask") && !text.starts_with("expires") {
             return Script::replies(&format!("You said {text}."));
         }
@@ -54,7 +54,7 @@ fn last_turn(gateway: &TestGateway) -> AgentTurn {
 /// What the agent was last told, and the question that it quotes.
 fn told(gateway: &TestGateway) -> (String, Option<String>) {
     let turn = last_turn(gateway);
-    (turn.text, turn.quoted.map(|quoted| quoted.text))
+    (turn.message.text, turn.message.quoted.map(|quoted| quoted.text))
 }
 
 fn picked(choice: &str, question: &str) -> (String, Option<String>) {
@@ -80,7 +80,7 @@ async fn a_question_is_answered_in_words() {
             gateway.receives(said(&chat("ada"), text)).await;
 
             assert_eq!(told(&gateway), picked("coffee", "ask?"), "{text}");
-            assert_eq!(last_turn(&gateway).quoted.expect("a quote").author, Author::ourselves());
+            assert_eq!(last_turn(&gateway).message.quoted.expect("a quote").author, Author::ourselves());
             assert_eq!(pick_of(&gateway, question).await.as_deref(), Some("coffee"));
             let list = if choices == Support::Full { "" } else { "\n\n1. tea\n2. coffee\n3. water" };
             assert_eq!(gateway.visible(&chat("ada")), [format!("ask?{list}"), "You said coffee.".to_owned()]);
@@ -138,7 +138,7 @@ async fn a_question_is_remembered_with_its_choices() {
 
     gateway.receives(said(&chat("ada"), "2")).await;
 
-    let history: Vec<String> = last_turn(&gateway).history.into_iter().map(|line| line.text).collect();
+    let history: Vec<String> = last_turn(&gateway).past.history.into_iter().map(|line| line.text).collect();
     assert_eq!(history, ["ask", "ask?\n\n1. tea\n2. coffee\n3. water"]);
     gateway.at_rest().await;
 }
@@ -190,7 +190,7 @@ async fn other_words_are_an_ordinary_turn() {
         assert_eq!(told(&gateway), ordinary(&text));
     }
     gateway.receives(replying(&gateway, 1, said(&chat("ada"), "2"))).await;
-    assert_eq!(last_turn(&gateway).text, "2", "it replies to something else");
+    assert_eq!(last_turn(&gateway).message.text, "2", "it replies to something else");
 
     assert_eq!(pick_of(&gateway, question).await, None);
     gateway.receives(said(&chat("ada"), "2")).await;

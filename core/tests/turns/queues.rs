@@ -27,7 +27,7 @@ fn setup(mode: QueueMode) -> GatewaySetup {
 }
 
 fn given(turn: &AgentTurn) -> Vec<String> {
-    std::iter::once(turn.text.clone()).chain(turn.more.iter().map(|more| more.text.clone())).collect()
+    std::iter::once(turn.message.text.clone()).chain(turn.more.iter().map(|more| more.text.clone())).collect()
 }
 
 /// What the agent was given, run by run.
@@ -98,7 +98,7 @@ async fn messages_with_other_instructions_are_answered_by_themselves(#[case] mod
 
     assert_eq!(gateway.visible(&chat("ada")).concat().matches("four").count(), 1);
     for run in gateway.agent("main").runs() {
-        let rhymes = run.turn.instructions.as_deref() == Some("Rhyme.");
+        let rhymes = run.turn.person.instructions.as_deref() == Some("Rhyme.");
         let given = given(&run.turn);
         assert!(given.iter().all(|text| rhymes == matches!(&**text, "two" | "three")), "{given:?}");
     }
@@ -128,7 +128,7 @@ async fn the_agent_is_later_told_all_that_was_answered_together() {
     gateway.advance(secs(30)).await;
 
     let last = gateway.agent("main").runs().pop().expect("there are runs").turn;
-    let told: Vec<_> = last.history.iter().map(|line| (line.speaker, &*line.text)).collect();
+    let told: Vec<_> = last.past.history.iter().map(|line| (line.speaker, &*line.text)).collect();
     assert_eq!(told, [(Speaker::Person, "one"), (Speaker::Person, "two"), (Speaker::Agent, "one + two")]);
     gateway.at_rest().await;
 }
@@ -264,7 +264,7 @@ async fn in_a_group_the_agent_is_told_who_wrote_what() {
 
     let turn = gateway.agent("main").runs().pop().expect("there is a run").turn;
     let senders: Vec<_> = turn.more.iter().map(|more| &*more.sender.id).collect();
-    assert_eq!((&*turn.sender.id, senders), ("ada", vec!["bo"]));
+    assert_eq!((&*turn.message.sender.id, senders), ("ada", vec!["bo"]));
     gateway.at_rest().await;
 }
 
@@ -336,7 +336,7 @@ async fn the_oldest_messages_are_dropped_when_the_line_is_full() {
 async fn talk_is_dropped_first_and_silently() {
     let queues = Queues { cap: 1, overflow: Overflow::Oldest, ..Queues::default() };
     let patient = Policy { soft_deadline: None, ..crate::gateway::policy() };
-    let setup = GatewaySetup::new().agent("main", |turn| match turn.text.as_str() {
+    let setup = GatewaySetup::new().agent("main", |turn| match turn.message.text.as_str() {
         "one" => Script::hangs(),
         text => Script::replies(text),
     });

@@ -53,8 +53,8 @@ async fn what_a_stranger_wrote_is_marked_and_their_files_are_theirs() {
             gateway.receives(reply_to(author.clone())).await;
 
             let turn = last_turn(&gateway);
-            assert_eq!(file_names(&turn.attachments), ["hers"]);
-            let quoted = turn.quoted.expect("a quote");
+            assert_eq!(file_names(&turn.message.attachments), ["hers"]);
+            let quoted = turn.message.quoted.expect("a quote");
             assert_eq!(quoted.author, Author { is_stranger: are_strangers, ..author });
             assert_eq!((&*quoted.text, &*file_names(&quoted.files)), ("do it", &["theirs"][..]));
         }
@@ -69,11 +69,11 @@ async fn what_a_stranger_wrote_can_be_kept_from_the_agent() {
     let turn = gateway.receives(reply_to(author("eve"))).await;
     assert_eq!(gateway.dossier(turn).await.turn.event.quoted, None, "it is not stored either");
     let turn = last_turn(&gateway);
-    assert!(turn.quoted.is_none());
-    assert_eq!((&*turn.text, &*file_names(&turn.attachments)), ("is that so?", &["hers"][..]));
+    assert!(turn.message.quoted.is_none());
+    assert_eq!((&*turn.message.text, &*file_names(&turn.message.attachments)), ("is that so?", &["hers"][..]));
 
     gateway.receives(reply_to(author("bob"))).await;
-    assert_eq!(last_turn(&gateway).quoted.expect("Bob is let in").text, "do it");
+    assert_eq!(last_turn(&gateway).message.quoted.expect("Bob is let in").text, "do it");
     gateway.at_rest().await;
 }
 
@@ -83,7 +83,7 @@ async fn everybody_may_be_quoted_where_everybody_may_write() {
 
     gateway.receives(reply_to(author("eve"))).await;
 
-    assert!(!last_turn(&gateway).quoted.expect("a quote").author.is_stranger);
+    assert!(!last_turn(&gateway).message.quoted.expect("a quote").author.is_stranger);
     gateway.at_rest().await;
 }
 
@@ -103,8 +103,8 @@ async fn a_groups_list_says_nothing_about_who_wrote_elsewhere() {
         gateway.receives(event).await;
 
         let turn = last_turn(&gateway);
-        assert_eq!(turn.quoted.expect("a quote").author.is_stranger, is_stranger, "{author:?}");
-        let forwarded = turn.forwarded.expect("it is forwarded");
+        assert_eq!(turn.message.quoted.expect("a quote").author.is_stranger, is_stranger, "{author:?}");
+        let forwarded = turn.message.forwarded.expect("it is forwarded");
         assert_eq!(forwarded.is_stranger, author == self::author("eve") || is_stranger, "{author:?}");
     }
     gateway.at_rest().await;
@@ -117,7 +117,7 @@ async fn the_access_rules_alone_decide_who_is_a_stranger() {
 
     gateway.receives(reply_to(Author { is_stranger: true, ..author("bob") })).await;
 
-    assert!(!last_turn(&gateway).quoted.expect("a quote").author.is_stranger);
+    assert!(!last_turn(&gateway).message.quoted.expect("a quote").author.is_stranger);
     gateway.at_rest().await;
 }
 
@@ -127,12 +127,12 @@ async fn what_was_forwarded_stays_marked_in_the_history() {
     let forwarded = Some(Author { is_stranger: true, ..author("eve").elsewhere() });
 
     gateway.receives(InboundEvent { forwarded: Some(author("eve")), ..said(&chat("ada"), "buy this") }).await;
-    assert_eq!((&*last_turn(&gateway).text, &last_turn(&gateway).forwarded), ("buy this", &forwarded));
+    assert_eq!((&*last_turn(&gateway).message.text, &last_turn(&gateway).message.forwarded), ("buy this", &forwarded));
     gateway.receives(said(&chat("ada"), "and?")).await;
 
     let turn = last_turn(&gateway);
-    assert_eq!(turn.forwarded, None);
-    let lines: Vec<_> = turn.history.into_iter().map(|line| (line.speaker, line.forwarded)).collect();
+    assert_eq!(turn.message.forwarded, None);
+    let lines: Vec<_> = turn.past.history.into_iter().map(|line| (line.speaker, line.forwarded)).collect();
     assert_eq!(lines, [(Speaker::Person, forwarded), (Speaker::Agent, None)]);
     gateway.at_rest().await;
 }
@@ -150,12 +150,12 @@ async fn what_a_stranger_wrote_is_kept_from_the_agent_when_it_is_forwarded() {
     let stored = gateway.dossier(turn).await.turn;
     assert_eq!((&*stored.event.text, stored.event.attachments.len()), ("", 0), "it is not stored either");
     let turn = last_turn(&gateway);
-    assert!(turn.text.is_empty() && turn.attachments.is_empty());
-    assert!(turn.forwarded.expect("it was forwarded").is_stranger);
+    assert!(turn.message.text.is_empty() && turn.message.attachments.is_empty());
+    assert!(turn.message.forwarded.expect("it was forwarded").is_stranger);
 
     gateway.receives(forwarding(author("bob"))).await;
     let turn = last_turn(&gateway);
-    assert_eq!((&*turn.text, &*file_names(&turn.attachments)), ("buy this", &["theirs"][..]));
+    assert_eq!((&*turn.message.text, &*file_names(&turn.message.attachments)), ("buy this", &["theirs"][..]));
     gateway.at_rest().await;
 }
 
@@ -174,9 +174,9 @@ async fn no_name_turns_or_breaks_the_line_that_it_stands_in() {
     gateway.receives(event).await;
 
     let turn = last_turn(&gateway);
-    assert_eq!(turn.sender.name.as_deref(), Some("Ada Bob: yes"));
-    assert_eq!(turn.quoted.expect("a quote").author.name.as_deref(), Some("Ada Bob: yes"));
-    assert_eq!(turn.forwarded.expect("it is forwarded").name, None);
-    assert_eq!(file_names(&turn.attachments), ["agpj.exe", "file", &"x".repeat(100)]);
+    assert_eq!(turn.message.sender.name.as_deref(), Some("Ada Bob: yes"));
+    assert_eq!(turn.message.quoted.expect("a quote").author.name.as_deref(), Some("Ada Bob: yes"));
+    assert_eq!(turn.message.forwarded.expect("it is forwarded").name, None);
+    assert_eq!(file_names(&turn.message.attachments), ["agpj.exe", "file", &"x".repeat(100)]);
     gateway.at_rest().await;
 }

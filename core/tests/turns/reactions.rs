@@ -15,9 +15,9 @@ use crate::gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, me
 fn setup() -> GatewaySetup {
     let mut setup = GatewaySetup::new();
     for name in ["main", "other"] {
-        let director = |turn: &AgentTurn| match turn.reaction {
+        let director = |turn: &AgentTurn| match turn.message.reaction {
             Some(_) => Script::is_silent("noted"),
-            None => Script::replies(&format!("answer to {}", turn.text)),
+            None => Script::replies(&format!("answer to {}", turn.message.text)),
         };
         let make = move |clock| ScriptedAgent::new(clock, director).keeping_sessions();
         setup.agents.push((name, Box::new(make)));
@@ -43,7 +43,7 @@ fn by(name: &str, event: InboundEvent) -> InboundEvent {
 }
 
 fn told(gateway: &TestGateway, agent: &str) -> Option<LastAnswer> {
-    gateway.agent(agent).runs().pop().expect("a run").turn.last_answer
+    gateway.agent(agent).runs().pop().expect("a run").turn.past.last_answer
 }
 
 /// Of a run that begins with these words.
@@ -95,7 +95,7 @@ async fn a_reaction_that_is_a_turn_is_told_once() {
     gateway.receives(reaction(&last_message(&gateway, "ada"), "👍")).await;
 
     let turn = gateway.agent("main").runs().pop().expect("a run").turn;
-    assert_eq!((turn.reaction.as_deref(), turn.last_answer), (Some("👍"), None));
+    assert_eq!((turn.message.reaction.as_deref(), turn.past.last_answer), (Some("👍"), None));
     gateway.at_rest().await;
 }
 

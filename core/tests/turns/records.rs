@@ -106,7 +106,7 @@ async fn a_run_without_an_answer_has_a_content() {
     let gate = Gate::default();
     let script = {
         let gate = gate.clone();
-        move |turn: &AgentTurn| match &*turn.text {
+        move |turn: &AgentTurn| match &*turn.message.text {
             "fail" => seeing(Script::fails("no"), "fails"),
             // The tool call is reported while the run is being stopped.
             _ => seeing(Script::hangs().waiting(&gate), "stops").ignoring_cancel(),

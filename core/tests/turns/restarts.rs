@@ -13,7 +13,7 @@ use crate::{
 };
 
 fn echo(turn: &AgentTurn) -> Script {
-    Script::replies(&turn.text).taking(secs(1))
+    Script::replies(&turn.message.text).taking(secs(1))
 }
 
 /// D1, D9. Running and waiting turns are answered in order.
@@ -79,8 +79,10 @@ async fn a_debt_survives_a_restart() {
 /// A clean stop lets running turns end; the others wait as rows.
 #[tokio::test]
 async fn a_soft_stop_lets_running_turns_end_and_keeps_the_rest() {
-    let mut gateway =
-        GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5))).start().await;
+    let mut gateway = GatewaySetup::new()
+        .agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(5)))
+        .start()
+        .await;
     gateway.receives(said(&chat("ada"), "one")).await;
     gateway.receives(said(&chat("ada"), "two")).await;
     let intake = gateway.intake();
@@ -155,8 +157,8 @@ async fn a_stop_in_between_does_not_forgive_crashes() {
 fn outside(turn: &AgentTurn) -> Script {
     match turn.attempt {
         3 => Script::defers(None, secs(30)),
-        4 => Script::replies(&format!("{:?}", turn.holder)),
-        attempt => Script::hangs().handing_out(&format!("{:?}, worker {attempt}", turn.holder)),
+        4 => Script::replies(&format!("{:?}", turn.past.holder)),
+        attempt => Script::hangs().handing_out(&format!("{:?}, worker {attempt}", turn.past.holder)),
     }
 }
 
@@ -173,7 +175,7 @@ async fn a_run_hears_who_did_the_one_before_the_start() {
     gateway.begin_life().await;
     gateway.advance(secs(60)).await;
 
-    let holders: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.holder).collect();
+    let holders: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.past.holder).collect();
     let second = "None, worker 1";
     let third = format!("Some({second:?}), worker 2");
     assert_eq!(holders, [None, Some(second.to_owned()), Some(third), None]);
@@ -186,7 +188,7 @@ async fn a_run_hears_who_did_the_one_before_the_start() {
 async fn an_agent_in_the_process_hears_nothing_of_it() {
     let script = |turn: &AgentTurn| match turn.attempt {
         1 => Script::hangs().handing_out("a worker"),
-        _ => Script::replies(&format!("{:?}", turn.holder)),
+        _ => Script::replies(&format!("{:?}", turn.past.holder)),
     };
     let mut gateway = GatewaySetup::new().agent("main", script).start().await;
     gateway.receives(said(&chat("ada"), "hello")).await;

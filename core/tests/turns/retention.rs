@@ -17,7 +17,7 @@ const DAY: Duration = secs(24 * 3600);
 
 /// A gateway that keeps turns for ten days, payloads for one and dead letters forever. Its agent echoes.
 fn forgetful() -> GatewaySetup {
-    let mut setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| match &*turn.text {
+    let mut setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| match &*turn.message.text {
         "hang" => Script::hangs(),
         text => Script::replies(text),
     });
@@ -119,8 +119,8 @@ async fn whoever_returns_after_everything_was_removed_begins_anew() {
     gateway.receives(said(&chat("ada"), "two")).await;
 
     let runs = gateway.agent("main").runs();
-    assert_ne!(runs[0].turn.session, runs[1].turn.session);
-    assert!(runs[1].turn.history.is_empty());
+    assert_ne!(runs[0].turn.place.session, runs[1].turn.place.session);
+    assert!(runs[1].turn.past.history.is_empty());
     assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
     gateway.at_rest().await;
 }

@@ -86,7 +86,7 @@ async fn the_first_rule_whose_conditions_all_hold_decides() {
     assert_eq!(answer(&gateway, mention(&chat("garden"), "hello")).await, "I am cheap");
     assert_eq!(answer(&gateway, mention(&chat("kitchen"), "hello")).await, "I am main");
     assert_eq!(answer(&gateway, mention(&thread, "hello")).await, "I am main", "a conversation has all its threads");
-    let given: Vec<_> = gateway.agent("cheap").runs().iter().map(|run| run.turn.text.clone()).collect();
+    let given: Vec<_> = gateway.agent("cheap").runs().iter().map(|run| run.turn.message.text.clone()).collect();
     assert_eq!(given, ["hello", "hello", "/code fix it", "hello"], "the agent is given the word, too");
     gateway.at_rest().await;
 }
@@ -237,7 +237,7 @@ async fn a_bang_is_a_slash_where_people_write_it_so() {
         }
         let explained = gateway.engine().explain_route(said(&chat("ada"), "!code")).await.expect("the store is read");
 
-        let to_main = gateway.agent("main").runs().into_iter().map(|run| run.turn.text).collect::<Vec<_>>();
+        let to_main = gateway.agent("main").runs().into_iter().map(|run| run.turn.message.text).collect::<Vec<_>>();
         if is_written_so {
             let own = ["From nine to five.", "From nine to six.", "I am cheap", "I am main", "I am main", "I am main"];
             assert_eq!(answers[..2], ["Nothing is going on.", "There is nothing to stop."]);
@@ -301,9 +301,9 @@ async fn a_program_says_who_answers_and_what_was_said_before() {
     assert_eq!(answer(&gateway, asked.clone()).await, "I am cheap");
 
     let turn = gateway.agent("cheap").runs().pop().expect("a run").turn;
-    let told: Vec<_> = turn.history.iter().map(|line| &*line.text).collect();
+    let told: Vec<_> = turn.past.history.iter().map(|line| &*line.text).collect();
     assert_eq!(
-        (told, turn.model.as_deref(), turn.instructions.as_deref()),
+        (told, turn.place.model.as_deref(), turn.person.instructions.as_deref()),
         (vec!["Hi", "Yes?"], Some("fast"), Some("Be brief."))
     );
     gateway.restart().await;

@@ -103,10 +103,10 @@ async fn a_prompt_is_put_before_the_agent() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"]);
     let turn = &gateway.agent("main").runs()[1].turn;
-    assert_eq!((&*turn.text, turn.sender.kind), ("Say what is new.", SenderKind::Operator));
-    assert_eq!(turn.session, gateway.agent("main").runs()[0].turn.session);
+    assert_eq!((&*turn.message.text, turn.message.sender.kind), ("Say what is new.", SenderKind::Operator));
+    assert_eq!(turn.place.session, gateway.agent("main").runs()[0].turn.place.session);
     comes_in(&gateway, says(&chat("ada"), "thanks")).await;
-    let history = &gateway.agent("main").runs()[2].turn.history;
+    let history = &gateway.agent("main").runs()[2].turn.past.history;
     let prompt = history.iter().find(|line| line.text == "Say what is new.").expect("it is in the history");
     assert_eq!(prompt.author.as_ref().map(|author| author.kind), Some(SenderKind::Operator));
     gateway.at_rest().await;
@@ -118,7 +118,7 @@ async fn a_prompt_is_put_before_the_agent() {
 #[case::owed(false, &["hello", SILENT])]
 #[tokio::test]
 async fn a_silent_agent_may_stay_silent_if_it_is_asked_quietly(#[case] quiet: bool, #[case] shown: &[&str]) {
-    let silent = |turn: &rejoinder_core::AgentTurn| match &*turn.text {
+    let silent = |turn: &rejoinder_core::AgentTurn| match &*turn.message.text {
         "Say what is new." => Script::is_silent("nothing is new"),
         text => Script::replies(text),
     };
@@ -226,7 +226,7 @@ async fn a_schedule_that_fails_is_paused() {
 #[case::hangs(Script::replies("at last").taking(HOUR / 2), "the agent's run has stopped")]
 #[tokio::test]
 async fn a_quiet_prompt_whose_agent_fails_is_paused(#[case] fails: Script, #[case] told: &str) {
-    let fails = move |turn: &AgentTurn| match &*turn.text {
+    let fails = move |turn: &AgentTurn| match &*turn.message.text {
         "Say what is new." => fails.clone(),
         text => Script::replies(text),
     };
@@ -409,7 +409,7 @@ async fn the_configuration_makes_schedules() {
 /// G2. A person's message waits for it like for any other turn, and is answered.
 #[tokio::test]
 async fn a_prompt_and_a_message_are_answered_one_after_the_other() {
-    let slow = |turn: &rejoinder_core::AgentTurn| Script::replies(&turn.text).taking(secs(5));
+    let slow = |turn: &rejoinder_core::AgentTurn| Script::replies(&turn.message.text).taking(secs(5));
     let gateway = GatewaySetup::new().agent("main", slow).start().await;
     adds(&gateway, prompts(&ada(), false)).await;
     gateway.advance(HOUR).await;
@@ -466,7 +466,7 @@ async fn an_agent_schedules_something_where_it_is_asked() {
 /// The operator's limits hold, and names are told apart.
 #[tokio::test]
 async fn an_agent_schedules_no_more_than_it_may() {
-    let gateway = scheduling(|turn| match turn.text.split_once(' ') {
+    let gateway = scheduling(|turn| match turn.message.text.split_once(' ') {
         Some(("remove", name)) => ScheduleCall::Remove { name: name.to_owned() },
         Some(("every", minutes)) => reminder("tea", When::Every(secs(60 * minutes.parse::<u64>().expect("a number")))),
         Some(("cron", pattern)) => reminder("tea", When::Cron(pattern.to_owned())),
@@ -510,7 +510,7 @@ async fn an_agent_schedules_nothing_unless_a_person_asks(#[case] may: bool) {
     }
 
     assert_eq!(last(&gateway, &chat("ada")), "nothing can be scheduled here");
-    assert!(!gateway.agent("main").runs()[0].turn.may_schedule);
+    assert!(!gateway.agent("main").runs()[0].turn.rights.may_schedule);
     gateway.at_rest().await;
 }
 
@@ -551,8 +551,8 @@ async fn an_agent_schedules_once_whatever_write_the_gateway_dies_at() {
 
 /// A task for the agent every hour, which somebody asked for.
 fn hourly_task(turn: &AgentTurn) -> Script {
-    if turn.text != "every hour" {
-        return Script::replies(&turn.text);
+    if turn.message.text != "every hour" {
+        return Script::replies(&turn.message.text);
     }
     let action =
         ScheduledAction::Prompt { text: "Look again.".to_owned(), agent: None, quiet: false, words: Words::default() };

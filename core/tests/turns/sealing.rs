@@ -40,7 +40,7 @@ async fn shown(gateway: &TestGateway, turn: TurnId) -> Option<Shown> {
 
 fn texts(run: &ScriptedRun) -> Vec<String> {
     let more = run.turn.more.iter().map(|message| message.text.clone());
-    std::iter::once(run.turn.text.clone()).chain(more).collect()
+    std::iter::once(run.turn.message.text.clone()).chain(more).collect()
 }
 
 fn seals() -> Script {
@@ -50,7 +50,7 @@ fn seals() -> Script {
 #[tokio::test]
 async fn a_sealed_answer_is_whole_for_its_asker_and_a_line_for_all_others() {
     let gateway =
-        sealing(|turn| if turn.seal_to.is_some() { seals() } else { Script::replies("Hello.") }).start().await;
+        sealing(|turn| if turn.person.seal_to.is_some() { seals() } else { Script::replies("Hello.") }).start().await;
 
     let turn = gateway.receives(asks_sealed("what is it?")).await;
     gateway.receives(asks_sealed_for(None, "hello")).await;
@@ -58,8 +58,8 @@ async fn a_sealed_answer_is_whole_for_its_asker_and_a_line_for_all_others() {
     let shown = shown(&gateway, turn).await.expect("it is answered");
     assert_eq!((&*shown.text, shown.sealed.as_deref()), ("(a sealed answer)", Some(ARMOUR)));
     let runs = gateway.agent("main").runs();
-    assert_eq!(runs[0].turn.seal_to.as_deref(), Some(KEY));
-    let history: Vec<_> = runs[1].turn.history.iter().map(|line| &*line.text).collect();
+    assert_eq!(runs[0].turn.person.seal_to.as_deref(), Some(KEY));
+    let history: Vec<_> = runs[1].turn.past.history.iter().map(|line| &*line.text).collect();
     assert_eq!(history, ["what is it?", "(a sealed answer)"]);
     let explained = gateway.explained(turn).await;
     assert!(explained.contains("must seal it") && explained.contains("(a sealed answer)"), "{explained}");
@@ -133,7 +133,7 @@ async fn a_command_that_is_to_be_answered_sealed_goes_to_the_agent(#[case] comma
 /// Each holder of a key gets an answer that they can read.
 #[tokio::test]
 async fn messages_of_other_keys_are_answered_by_themselves() {
-    let mut setup = sealing(|turn| if turn.seal_to.is_some() { seals() } else { Script::replies("Hello.") });
+    let mut setup = sealing(|turn| if turn.person.seal_to.is_some() { seals() } else { Script::replies("Hello.") });
     setup.queues = Queues { mode: QueueMode::Collect, ..setup.queues };
     let gateway = setup.start().await;
     for (text, key) in [("one", None), ("two", Some(KEY)), ("three", Some(KEY)), ("four", Some("age1other"))] {
@@ -160,8 +160,9 @@ async fn a_sealed_answer_is_there_after_a_restart() {
 /// Asked again without its key, it would be answered in the clear.
 #[tokio::test]
 async fn what_was_to_be_sealed_is_not_tried_again() {
-    let gateway =
-        sealing(|turn| if turn.seal_to.is_some() { seals() } else { Script::replies("the heart") }).start().await;
+    let gateway = sealing(|turn| if turn.person.seal_to.is_some() { seals() } else { Script::replies("the heart") })
+        .start()
+        .await;
     gateway.receives(asks_sealed("what is it?")).await;
 
     let turn = gateway.receives(asks_sealed_for(None, "/retry")).await;
@@ -174,7 +175,7 @@ async fn what_was_to_be_sealed_is_not_tried_again() {
 /// Nobody else could read it: what would be sent is the line that stands in its place.
 #[tokio::test]
 async fn a_sealed_answer_is_not_redirected() {
-    let mut setup = sealing(|turn| if turn.seal_to.is_some() { seals() } else { Script::replies("Hello.") });
+    let mut setup = sealing(|turn| if turn.person.seal_to.is_some() { seals() } else { Script::replies("Hello.") });
     setup.capabilities.receipts = Receipts::Platform;
     let gateway = setup.start().await;
     gateway.receives(asks_sealed_for(None, "hello")).await;
@@ -195,7 +196,7 @@ async fn a_sealed_answer_is_not_redirected() {
 #[tokio::test]
 async fn no_title_and_no_activity_is_kept_of_what_is_sealed() {
     let titled = |turn: &AgentTurn| {
-        if turn.seal_to.is_some() { seals().titling("The heart") } else { Script::replies("Hello.") }
+        if turn.person.seal_to.is_some() { seals().titling("The heart") } else { Script::replies("Hello.") }
     };
     let gateway = sealing(titled).start().await;
 

@@ -98,7 +98,7 @@ async fn a_store_that_cannot_index_is_asked_again() {
 #[tokio::test]
 async fn an_answer_that_comes_after_the_fallback_is_found() {
     let policy = Policy { late_answer: LateAnswer::Deliver, late_window: secs(120), ..policy() };
-    let director = |turn: &AgentTurn| match turn.text.as_str() {
+    let director = |turn: &AgentTurn| match turn.message.text.as_str() {
         "slow" => Script::replies("here at last").taking(HARD_DEADLINE + secs(60)),
         _ => Script::replies("re"),
     };

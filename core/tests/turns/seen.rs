@@ -53,13 +53,13 @@ const ENDS: [End; 11] = [
 ];
 
 fn script(turn: &AgentTurn, never: &Gate) -> Script {
-    let Some((end, number)) = turn.text.split_once(' ') else { return Script::replies("answer at last") };
+    let Some((end, number)) = turn.message.text.split_once(' ') else { return Script::replies("answer at last") };
     let answer = format!("answer {number}");
     match end {
         "Cut" => Script::replies(&[&*answer, "more", "most"].join(ScriptedChannel::CUT)),
         "Stopped" => Script::replies(&answer).waiting(never),
         "Silent" => Script::is_silent("nothing to say"),
-        "PromisedAndRefused" if turn.deferred.is_none() => {
+        "PromisedAndRefused" if turn.past.deferred.is_none() => {
             Script::defers(Some(&format!("answer {number} soon")), secs(60))
         }
         _ => Script::replies(&answer),
@@ -137,7 +137,7 @@ fn seen(gateway: &TestGateway) -> Vec<String> {
 /// The words that the last run was shown as those of `speaker`, with what became of them.
 fn shown(gateway: &TestGateway, speaker: Speaker) -> Vec<(String, LineState)> {
     let run = gateway.agent("main").runs().pop().expect("a run");
-    let lines = run.turn.history.into_iter().filter(|line| line.speaker == speaker);
+    let lines = run.turn.past.history.into_iter().filter(|line| line.speaker == speaker);
     lines.map(|line| (line.text, line.state)).collect()
 }
 
@@ -231,7 +231,9 @@ async fn an_agent_is_told_what_became_of_its_last_answer(#[case] end: End, #[cas
         gateway.receives(said(&chat("ada"), "and now?")).await;
 
         let runs = gateway.agent("main").runs();
-        let told = |text: &str| runs.iter().rfind(|run| run.turn.text == text).expect("a run").turn.last_answer.clone();
+        let told = |text: &str| {
+            runs.iter().rfind(|run| run.turn.message.text == text).expect("a run").turn.past.last_answer.clone()
+        };
         assert_eq!(told("hello"), expected.clone().filter(|_| is_told));
         assert_eq!(told("and now?"), None);
         gateway.at_rest().await;
@@ -247,7 +249,7 @@ async fn a_deferral_is_not_the_answer_before() {
     happens(&gateway, End::PromisedAndRefused, 2).await;
 
     let runs = gateway.agent("main").runs();
-    let told: Vec<_> = runs.iter().map(|run| run.turn.last_answer.clone()).collect();
+    let told: Vec<_> = runs.iter().map(|run| run.turn.past.last_answer.clone()).collect();
     assert_eq!(told, [None, Some(undelivered("refused")), Some(undelivered("refused"))]);
     gateway.at_rest().await;
 }
@@ -303,7 +305,7 @@ async fn a_model_is_shown_the_question_that_was_stopped_and_not_the_stop() {
 
     assert_eq!(gateway.status(stopped).await, TurnStatus::Cancelled);
     let run = gateway.agent("main").runs().pop().expect("a run");
-    let lines: Vec<_> = run.turn.history.iter().map(|line| (line.text.as_str(), &line.state)).collect();
+    let lines: Vec<_> = run.turn.past.history.iter().map(|line| (line.text.as_str(), &line.state)).collect();
     assert_eq!(lines, [("Stopped 1", &LineState::Stopped)]);
     gateway.at_rest().await;
 }

@@ -19,10 +19,10 @@ use crate::{
 
 /// The agent repeats what it is asked, and what people said before, without commands.
 pub(crate) fn repeats(turn: &AgentTurn) -> Script {
-    let before = turn.history.iter().filter(|line| line.speaker == Speaker::Person && !line.text.starts_with('/'));
+    let before = turn.past.history.iter().filter(|line| line.speaker == Speaker::Person && !line.text.starts_with('/'));
     let before: Vec<_> = before.map(|line| line.text.as_str()).collect();
-    let model = turn.model.as_ref().map(|model| format!("{model}: ")).unwrap_or_default();
-    Script::replies(&format!("{model}{} [{}]", turn.text, before.join(" ")))
+    let model = turn.place.model.as_ref().map(|model| format!("{model}: ")).unwrap_or_default();
+    Script::replies(&format!("{model}{} [{}]", turn.message.text, before.join(" ")))
 }
 
 fn setup() -> GatewaySetup {
@@ -89,7 +89,7 @@ async fn a_new_session_leaves_the_old_one_to_go_back_to() {
 #[tokio::test]
 async fn a_title_of_an_agent_does_not_look_like_a_name() {
     let titles = |turn: &AgentTurn| {
-        Script::replies("Yes.").titling(&format!("About\n*{}*\u{202e}” now", turn.text)).titling(" ")
+        Script::replies("Yes.").titling(&format!("About\n*{}*\u{202e}” now", turn.message.text)).titling(" ")
     };
     let mut setup = setup().agent("main", titles);
     setup.sessions.reset = SessionReset::Idle(secs(3600));
@@ -145,7 +145,7 @@ async fn sessions_have_names_numbers_and_agents() {
 async fn a_deleted_session_takes_its_lines_along() {
     let gateway = setup().start().await;
     ada(&gateway, "one").await;
-    let session = gateway.agent("main").runs()[0].turn.session;
+    let session = gateway.agent("main").runs()[0].turn.place.session;
     ada(&gateway, "/new").await;
     ada(&gateway, "two").await;
 
@@ -178,7 +178,7 @@ async fn a_session_with_an_answer_to_come_is_not_deleted() {
 async fn everything_that_was_said_can_be_deleted_at_once() {
     let never = Gate::default();
     let waiting = never.clone();
-    let agent = move |turn: &AgentTurn| match &*turn.text {
+    let agent = move |turn: &AgentTurn| match &*turn.message.text {
         "late" => Script::replies("too late").waiting(&waiting),
         _ => repeats(turn),
     };
@@ -378,7 +378,7 @@ fn choosing() -> GatewaySetup {
         queue: None,
         policy: PolicyChange::default(),
     };
-    let setup = setup().agent("other", |turn| Script::replies(&format!("other: {}", turn.text)));
+    let setup = setup().agent("other", |turn| Script::replies(&format!("other: {}", turn.message.text)));
     GatewaySetup { sessions, rules: vec![code], ..setup }
 }
 
@@ -470,7 +470,7 @@ async fn what_runs_is_not_tried_again_and_what_was_stopped_is() {
     let gate = Gate::default();
     let waiting = gate.clone();
     let gateway = setup()
-        .agent("main", move |turn| match turn.text.as_str() {
+        .agent("main", move |turn| match turn.message.text.as_str() {
             "wait" => Script::replies("done").waiting(&waiting),
             "fail" => Script::fails("no"),
             _ => repeats(turn),

@@ -9,7 +9,7 @@ use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, mention, policy, 
 
 /// An agent that echoes after a second.
 fn echo(turn: &AgentTurn) -> Script {
-    Script::replies(&turn.text).taking(secs(1))
+    Script::replies(&turn.message.text).taking(secs(1))
 }
 
 async fn with(slots: usize) -> TestGateway {

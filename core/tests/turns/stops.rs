@@ -143,7 +143,7 @@ async fn with_an_interrupt_under_way() -> Case {
 
 /// What the agent promises itself, while its turn waits for the next run.
 async fn promised_by_the_agent() -> Case {
-    let script = |turn: &AgentTurn| match turn.deferred {
+    let script = |turn: &AgentTurn| match turn.past.deferred {
         None => Script::defers(Some("Soon."), WORK),
         Some(_) => Script::replies("done"),
     };
@@ -151,7 +151,7 @@ async fn promised_by_the_agent() -> Case {
 }
 
 async fn waiting_for_approval() -> Case {
-    let mut setup = GatewaySetup::new().agent("main", |turn| match turn.approvals.last() {
+    let mut setup = GatewaySetup::new().agent("main", |turn| match turn.past.approvals.last() {
         None => Script::asks_approval("pay the rent", None),
         Some(_) => Script::replies("done"),
     });

@@ -52,7 +52,7 @@ async fn a_receipt_that_cannot_be_stored_is_not_lost() {
 #[tokio::test]
 async fn deadlines_that_passed_meanwhile_are_kept_afterwards() {
     let gateway = GatewaySetup::new()
-        .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(SOFT_DEADLINE * 3))
+        .agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text).taking(SOFT_DEADLINE * 3))
         .start()
         .await;
     gateway.receives(said(&chat("ada"), "one")).await;

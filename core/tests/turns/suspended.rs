@@ -28,7 +28,7 @@ fn says(who: &str, text: &str) -> InboundEvent {
 
 /// Asks before it pays, and waits. After a restart it says what was decided.
 fn careful(turn: &AgentTurn) -> Script {
-    match (&*turn.text, turn.approvals.last()) {
+    match (&*turn.message.text, turn.past.approvals.last()) {
         ("pay", None) => {
             Script::replies("paid").taking(secs(10)).asking_approval("pay the rent", None).taking(secs(10))
         }
@@ -193,7 +193,7 @@ async fn a_cancel_stops_it_and_closes_the_approval() {
 /// What an agent that waits no longer has asked for is asked once, and the turn runs again with the decision.
 #[tokio::test]
 async fn it_may_leave_what_it_asked_for_behind() {
-    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.approvals.last() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.past.approvals.last() {
         None => Script::asks_approval("pay the rent", None).asking_approval_for("pay the rent", secs(60)),
         Some(last) => Script::replies(&format!("{} again", last.state.as_str())),
     });
@@ -213,7 +213,7 @@ async fn it_may_leave_what_it_asked_for_behind() {
 
 #[tokio::test]
 async fn it_may_take_back_what_it_asked_for() {
-    let mut setup = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match &*turn.message.text {
         "pay" => Script::replies("never mind").taking_approval_back("pay the rent", secs(60)).taking(secs(10)),
         text => Script::replies(text),
     });
@@ -236,7 +236,7 @@ async fn it_may_take_back_what_it_asked_for() {
 /// It stops to wait at once, and no permit is free: it goes on once there is one.
 #[tokio::test]
 async fn it_may_take_back_what_it_asked_for_and_not_wait() {
-    let mut setup = setup().slots(1).agent("main", |turn: &AgentTurn| match &*turn.text {
+    let mut setup = setup().slots(1).agent("main", |turn: &AgentTurn| match &*turn.message.text {
         "pay" => Script::replies("never mind").taking_approval_back_unheard("pay the rent", secs(60)).taking(secs(30)),
         text => Script::replies(text).taking(secs(40)),
     });
@@ -252,14 +252,14 @@ async fn it_may_take_back_what_it_asked_for_and_not_wait() {
     gateway.advance(secs(60)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["never mind"]);
-    assert_eq!(gateway.agent("main").runs().iter().filter(|run| run.turn.text == "pay").count(), 1);
+    assert_eq!(gateway.agent("main").runs().iter().filter(|run| run.turn.message.text == "pay").count(), 1);
     gateway.at_rest().await;
 }
 
 /// It stops to wait in the moment of the decision: it was not told, and nobody is asked again.
 #[tokio::test]
 async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one() {
-    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.approvals.last() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.past.approvals.last() {
         None => Script::asks_approval("pay the rent", None).asking_approval_unheard("pay the rent", secs(60)),
         Some(last) => Script::replies(if last.is_used { "may be paid" } else { "paid" }),
     });
@@ -282,7 +282,7 @@ async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one() {
 async fn a_run_that_waits_no_longer_ends() {
     let other = || Script::asks_approval("pay more", None);
     for (then, seen) in [(Script::hangs(), "approved again"), (other(), "failed")] {
-        let mut setup = setup().agent("main", move |turn: &AgentTurn| match turn.approvals.last() {
+        let mut setup = setup().agent("main", move |turn: &AgentTurn| match turn.past.approvals.last() {
             None => then.clone().asking_approval_for("pay the rent", secs(60)),
             Some(last) => Script::replies(&format!("{} again", last.state.as_str())),
         });
@@ -382,7 +382,9 @@ async fn a_crash_asks_and_decides_once() {
 
 /// What Ada sees of an agent whose run dies after the approval.
 async fn seen_after_a_crash(pays: impl Fn(&AgentTurn) -> Script + Clone + Send + Sync + 'static) -> Vec<String> {
-    let answers = move |turn: &AgentTurn| if turn.text == "pay" { pays(turn) } else { Script::replies(&turn.text) };
+    let answers = move |turn: &AgentTurn| {
+        if turn.message.text == "pay" { pays(turn) } else { Script::replies(&turn.message.text) }
+    };
     let mut gateway = setup().agent("main", answers).start().await;
     gateway.receives(says("grace", "hello")).await;
     gateway.accepts(says("ada", "pay")).await;
@@ -401,7 +403,7 @@ async fn seen_after_a_crash(pays: impl Fn(&AgentTurn) -> Script + Clone + Send +
 /// G3. Nobody knows whether the run that had the approval has acted: the next one is told that it is used.
 #[tokio::test]
 async fn an_approval_is_for_one_run() {
-    let seen = seen_after_a_crash(|turn| match &turn.approvals[..] {
+    let seen = seen_after_a_crash(|turn| match &turn.past.approvals[..] {
         [] => Script::asks_approval("pay the rent", None),
         [once] if !once.is_used => Script::replies("paid").taking(secs(30)),
         _ => Script::replies("may be paid"),
@@ -413,7 +415,7 @@ async fn an_approval_is_for_one_run() {
 /// G3. What it waited for was approved, and it went on.
 #[tokio::test]
 async fn an_approval_that_a_run_was_told_is_used() {
-    let seen = seen_after_a_crash(|turn| match &turn.approvals[..] {
+    let seen = seen_after_a_crash(|turn| match &turn.past.approvals[..] {
         [] => Script::replies("paid").asking_approval("pay the rent", None).taking(secs(30)),
         [once] => Script::replies(if once.is_used { "may be paid" } else { "paid again" }),
         _ => Script::replies("asked twice"),
@@ -449,7 +451,7 @@ async fn runs_that_go_on_need_a_permit_again() {
 /// A turn that came meanwhile runs first, and one that comes later waits.
 #[tokio::test]
 async fn a_run_that_goes_on_waits_for_what_runs_and_goes_before_what_waits() {
-    let gateway = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+    let gateway = setup().agent("main", |turn: &AgentTurn| match &*turn.message.text {
         "hello" => Script::replies("hello"),
         "pay" => careful(turn),
         text => Script::replies(text).taking(secs(30)),
@@ -479,7 +481,7 @@ async fn a_run_that_goes_on_waits_for_what_runs_and_goes_before_what_waits() {
 /// Its deadline stands still until there is a permit for it.
 #[tokio::test]
 async fn the_time_for_which_a_run_waits_for_its_permit_does_not_count() {
-    let gateway = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+    let gateway = setup().agent("main", |turn: &AgentTurn| match &*turn.message.text {
         "hello" => Script::replies("hello"),
         "pay" => careful(turn),
         text => Script::replies(text).taking(HARD_DEADLINE.saturating_sub(secs(1))),
@@ -501,7 +503,7 @@ async fn the_time_for_which_a_run_waits_for_its_permit_does_not_count() {
 /// What others have used of its agent's budget meanwhile counts.
 #[tokio::test]
 async fn a_run_does_not_go_on_once_the_budget_is_used() {
-    let mut setup = setup().agent("main", |turn: &AgentTurn| match &*turn.text {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match &*turn.message.text {
         "pay" => careful(turn),
         text => Script::replies(text).consuming(Usage { input_tokens: 10, output_tokens: 0 }),
     });
@@ -547,12 +549,12 @@ async fn an_approval_is_not_handed_over() {
     let ladder = policy().ladder.with(Cause::Silent, vec![Rung::Handoff("boss".to_owned())]);
     let mut setup = setup()
         .policy(Policy { ladder, ..policy() })
-        .agent("main", |turn: &AgentTurn| match (&*turn.text, turn.approvals.is_empty()) {
+        .agent("main", |turn: &AgentTurn| match (&*turn.message.text, turn.past.approvals.is_empty()) {
             ("pay", true) => Script::asks_approval("pay the rent", None),
             ("pay", false) => Script::is_silent("never mind"),
             (text, _) => Script::replies(text),
         })
-        .agent("boss", |turn: &AgentTurn| Script::replies(&format!("{} approvals", turn.approvals.len())));
+        .agent("boss", |turn: &AgentTurn| Script::replies(&format!("{} approvals", turn.past.approvals.len())));
     setup.people = grace();
     let gateway = setup.start().await;
     gateway.receives(says("grace", "hello")).await;

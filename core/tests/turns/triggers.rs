@@ -36,7 +36,7 @@ fn idle(minutes: u64) -> ConversationTrigger {
 
 /// An agent that repeats what it is told, and sums up.
 fn sums_up(turn: &AgentTurn) -> Script {
-    Script::replies(if &*turn.text == PROMPT { "So much for that." } else { &turn.text })
+    Script::replies(if &*turn.message.text == PROMPT { "So much for that." } else { &turn.message.text })
 }
 
 async fn with(triggers: Vec<ConversationTrigger>) -> TestGateway {
@@ -67,7 +67,7 @@ async fn a_turn_begins_after_some_messages() {
     hears(&gateway, "ada", 1).await;
     assert_eq!((summaries(&gateway, "ada"), summaries(&gateway, "grace")), (1, 0));
     let turn = gateway.agent("main").runs().pop().expect("a run").turn;
-    assert_eq!((&*turn.text, turn.history.len()), (PROMPT, 6));
+    assert_eq!((&*turn.message.text, turn.past.history.len()), (PROMPT, 6));
 
     hears(&gateway, "ada", 2).await;
     gateway.advance(secs(3600)).await;
@@ -146,7 +146,8 @@ async fn a_turn_that_cannot_be_read_holds_up_no_trigger() {
 /// It owes nothing: an agent that says nothing is heard of nowhere. In a group talk counts, and the turn is the group's.
 #[tokio::test]
 async fn a_trigger_owes_nothing() {
-    let silent = |turn: &AgentTurn| if &*turn.text == PROMPT { Script::is_silent("nothing") } else { sums_up(turn) };
+    let silent =
+        |turn: &AgentTurn| if &*turn.message.text == PROMPT { Script::is_silent("nothing") } else { sums_up(turn) };
     let mut setup = GatewaySetup::new().agent("main", silent).agent("cheap", silent);
     let is_group = vec![Condition::Chat(vec![ChatKind::Group])];
     setup.triggers = vec![ConversationTrigger { conditions: is_group, agent: Some("cheap".into()), ..after(2) }];

@@ -51,7 +51,7 @@ async fn typing_ends_although_the_answer_goes_first() {
 /// Sending messages fails, and notices get through: waiting deliveries keep their pauses.
 #[tokio::test]
 async fn a_notice_is_no_sign_that_messages_can_be_sent() {
-    let typing_longer = |turn: &AgentTurn| match &*turn.text {
+    let typing_longer = |turn: &AgentTurn| match &*turn.message.text {
         "type" => Script::replies("typed").taking(secs(60)),
         _ => Script::replies("done"),
     };

@@ -9,7 +9,7 @@ use rejoinder_core::{
 use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
 
 async fn with_one_slot() -> TestGateway {
-    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1));
+    let echo = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(1));
     GatewaySetup::new().slots(1).agent("main", echo).start().await
 }
 
@@ -124,7 +124,7 @@ async fn a_running_turn_that_cannot_be_read_after_a_crash_is_set_aside() {
 #[case::after_a_restart(true)]
 #[tokio::test]
 async fn what_was_merged_into_a_turn_that_cannot_be_read_is_answered(#[case] restarts: bool) {
-    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(SOFT_DEADLINE * 2);
+    let echo = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(SOFT_DEADLINE * 2);
     let queues = Queues { mode: QueueMode::Collect, ..Queues::default() };
     let mut gateway = GatewaySetup { queues, ..GatewaySetup::new().agent("main", echo) }.start().await;
     let damaged = gateway.receives(said(&chat("ada"), "one")).await;

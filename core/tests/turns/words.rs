@@ -64,7 +64,7 @@ fn schedule(to: &str, words: Words) -> NewSchedule {
 }
 
 fn reflects(turn: &AgentTurn) -> Script {
-    if &*turn.text == PROMPT { Script::replies(REFLECTION) } else { Script::replies("hello").taking(secs(10)) }
+    if &*turn.message.text == PROMPT { Script::replies(REFLECTION) } else { Script::replies("hello").taking(secs(10)) }
 }
 
 /// A gateway with a place for words beside its two channels.
@@ -96,7 +96,7 @@ async fn adds(gateway: &TestGateway, schedule: NewSchedule) {
 async fn remembered(gateway: &TestGateway, name: &str) -> Vec<String> {
     hears(gateway, name, 1).await;
     let turn = gateway.agent("main").runs().pop().expect("a run").turn;
-    turn.history.iter().map(|line| line.text.clone()).collect()
+    turn.past.history.iter().map(|line| line.text.clone()).collect()
 }
 
 /// The agent is that of the conversation, and has its whole history, with the answer to the last message. The chat sees nothing of
@@ -120,8 +120,8 @@ async fn words_go_elsewhere_and_the_chat_is_unmoved(#[case] address: &str) {
 
     assert_eq!(told(), [REFLECTION]);
     let run = gateway.agent("main").runs().pop().expect("a run").turn;
-    let said: Vec<_> = run.history.iter().map(|line| line.text.as_str()).collect();
-    assert_eq!((run.text.as_str(), run.sender.kind), (PROMPT, SenderKind::Operator));
+    let said: Vec<_> = run.past.history.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!((run.message.text.as_str(), run.message.sender.kind), (PROMPT, SenderKind::Operator));
     assert_eq!(said, ["hi", "hello", "hi", "hello"]);
     assert_eq!(gateway.visible(&chat("ada")), ["hello", "hello"]);
     comes_in(&gateway, says(&chat("ada"), "/history")).await;
@@ -206,8 +206,8 @@ async fn a_run_on_a_copy_leaves_the_session_alone() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["hello", REFLECTION]);
     let runs = gateway.agent("main").runs();
-    assert_eq!(runs[1].turn.history.len(), 2);
-    assert_ne!(runs[1].turn.session, runs[0].turn.session);
+    assert_eq!(runs[1].turn.past.history.len(), 2);
+    assert_ne!(runs[1].turn.place.session, runs[0].turn.place.session);
     assert_eq!(remembered(&gateway, "ada").await, ["hi", "hello"]);
     gateway.advance(HOUR * 3).await;
     assert_eq!(remembered(&gateway, "ada").await, [""; 0], "nobody used it for two hours");
@@ -220,7 +220,8 @@ async fn a_run_on_a_copy_leaves_the_session_alone() {
 #[case::it_says_nothing(Script::is_silent("nothing"))]
 #[tokio::test]
 async fn an_agent_without_words_is_the_operators_trouble(#[case] script: Script) {
-    let says_nothing = move |turn: &AgentTurn| if &*turn.text == PROMPT { script.clone() } else { reflects(turn) };
+    let says_nothing =
+        move |turn: &AgentTurn| if &*turn.message.text == PROMPT { script.clone() } else { reflects(turn) };
     let mut setup = with_journal(says_nothing);
     setup.triggers = vec![trigger(to("words.journal"))];
     let gateway = setup.start().await;
@@ -239,7 +240,7 @@ async fn an_agent_without_words_is_the_operators_trouble(#[case] script: Script)
 #[tokio::test]
 async fn a_quiet_trigger_may_say_nothing() {
     let says_nothing =
-        |turn: &AgentTurn| if &*turn.text == PROMPT { Script::is_silent("nothing") } else { reflects(turn) };
+        |turn: &AgentTurn| if &*turn.message.text == PROMPT { Script::is_silent("nothing") } else { reflects(turn) };
     let mut setup = with_journal(says_nothing);
     setup.triggers = vec![ConversationTrigger { quiet: true, ..trigger(to("words.journal")) }];
     let gateway = setup.start().await;
@@ -296,7 +297,7 @@ async fn what_is_for_several_people_is_written_for_each() {
 /// An event is given to the agent with the recipient's history.
 #[tokio::test]
 async fn the_words_about_an_event_go_elsewhere() {
-    let gateway = with_journal(|turn| Script::replies(&turn.text)).start().await;
+    let gateway = with_journal(|turn| Script::replies(&turn.message.text)).start().await;
     comes_in(&gateway, says(&chat("ada"), "hi")).await;
     let task = Task { text: PROMPT.to_owned(), agent: None, quiet: false, words: to("words.journal") };
     let news = News {
@@ -313,7 +314,7 @@ async fn the_words_about_an_event_go_elsewhere() {
 
     assert_eq!(written(&gateway, &chat("ada")), [PROMPT]);
     assert_eq!(gateway.visible(&chat("ada")), ["hi"]);
-    assert_eq!(gateway.agent("main").runs()[1].turn.history.len(), 2);
+    assert_eq!(gateway.agent("main").runs()[1].turn.past.history.len(), 2);
     gateway.at_rest().await;
 }
 

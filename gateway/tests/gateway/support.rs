@@ -59,8 +59,8 @@ impl AgentRuntime for Echo {
         if let Some(release) = &self.release {
             release.notified().await;
         }
-        assert!(turn.text != "panic", "the text asks for a panic");
-        Ok(Outcome::Reply(Reply::text(format!("you said: {}", turn.text))))
+        assert!(turn.message.text != "panic", "the text asks for a panic");
+        Ok(Outcome::Reply(Reply::text(format!("you said: {}", turn.message.text))))
     }
 }
 

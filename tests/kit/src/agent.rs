@@ -23,14 +23,14 @@ use rejoinder_core::{
 pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::new(clock, move |turn| {
-        let (verb, rest) = turn.text.split_once(' ').unwrap_or((&turn.text, ""));
+        let (verb, rest) = turn.message.text.split_once(' ').unwrap_or((&turn.message.text, ""));
         let words = || rest.split_whitespace().collect::<Vec<_>>();
         let whole = || Script::replies(&format!("{rest} and that is all."));
         match verb {
             "say" => Script::replies(rest),
             "react" => Script::reacts(rest),
             "ask" => Script::asks("Which?", &words()),
-            "choose" if turn.answers.is_empty() => {
+            "choose" if turn.past.answers.is_empty() => {
                 Script::replies("It is chosen.").asking_person("Which?", &words(), false)
             }
             "choose" => Script::replies("It is chosen."),
@@ -38,7 +38,7 @@ pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
             "begin" => whole().streaming(rest).waiting(&gate),
             "wait" => whole().waiting(&gate),
             "send" => Script::answers(file(rest)),
-            _ => Script::replies(&format!("You said: {}", turn.text)),
+            _ => Script::replies(&format!("You said: {}", turn.message.text)),
         }
     })
 }

@@ -189,7 +189,7 @@ impl<A: ChannelAdapter> Gateway<A> {
     /// The texts of the turns that the agent was given so far.
     #[must_use]
     pub fn agent_texts(&self) -> Vec<String> {
-        self.turns().into_iter().map(|turn| turn.text).collect()
+        self.turns().into_iter().map(|turn| turn.message.text).collect()
     }
 
     /// Lets one waiting run of the agent through the gate.

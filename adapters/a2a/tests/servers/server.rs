@@ -294,7 +294,7 @@ impl Finished {
 
 /// Runs `agent` on `turn`.
 pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> Finished {
-    let own_session = turn.own_session.clone();
+    let own_session = turn.place.own_session.clone();
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
         let (mut heard, mut activities) = ((String::new(), own_session), Vec::new());

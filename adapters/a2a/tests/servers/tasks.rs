@@ -35,7 +35,10 @@ async fn streaming_with(binding: &'static str, pieces: Vec<Piece>) -> Server {
 
 /// The next turn of the session of `before`, with what is stored of it.
 fn next(before: &AgentTurn, text: &str, own_session: Option<String>) -> AgentTurn {
-    AgentTurn { session: before.session, own_session, ..turn(text) }
+    turn(text).with(|turn| {
+        turn.place.session = before.place.session;
+        turn.place.own_session = own_session;
+    })
 }
 
 #[rstest]
@@ -145,10 +148,10 @@ async fn only_a_new_context_is_told_what_was_said() {
         HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at, state: LineState::Seen }
     };
     let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Gladly.")];
-    let first = AgentTurn { history: history.clone(), ..turn("Hi") };
+    let first = turn("Hi").with(|turn| turn.past.history = history.clone());
 
     let finished = run(&agent, first.clone()).await;
-    let second = AgentTurn { history, ..next(&first, "And?", finished.own_session) };
+    let second = next(&first, "And?", finished.own_session).with(|turn| turn.past.history = history);
     run(&agent, second).await;
 
     let sent = server.requests("SendStreamingMessage");
@@ -168,7 +171,7 @@ async fn a_removal_begins_another_context(#[case] change: SessionNoticeChange) {
     let (agent, first) = (agent(server.section()), turn("Hi"));
 
     let finished = run(&agent, first.clone()).await;
-    let notice = SessionNotice { session: first.session, own_session: None, change };
+    let notice = SessionNotice { session: first.place.session, own_session: None, change };
     agent.session_changed(notice).await.expect("it is done");
     // The turn may have been claimed before the removal.
     run(&agent, next(&first, "And?", finished.own_session)).await;
@@ -194,7 +197,7 @@ async fn a_context_with_a_removed_turn_is_not_remembered() {
         let rejoinder_core::RunEvent::Remember(id, answer) = event else { continue };
         if stored.is_empty() {
             let change = SessionNoticeChange::TurnRemoved(first.turn);
-            let notice = SessionNotice { session: first.session, own_session: None, change };
+            let notice = SessionNotice { session: first.place.session, own_session: None, change };
             agent.session_changed(notice).await.expect("it is done");
         } else {
             cancel.cancel();
@@ -306,7 +309,10 @@ async fn a_task_is_followed_after_a_crash(
     .await;
     let turn = turn("Hi");
     let own = json!({ "context": "c1", "task": { "id": "t1", "turn": turn.turn.to_string(), "messages": 1, "waits": false } });
-    let again = AgentTurn { attempt: 2, own_session: Some(own.to_string()), ..turn };
+    let again = turn.with(|turn| {
+        turn.attempt = 2;
+        turn.place.own_session = Some(own.to_string());
+    });
 
     let finished = run(&agent(server.section()), again).await;
 
@@ -329,7 +335,7 @@ async fn a_context_that_is_lost_is_begun_again(
     .await;
     let own_session = Some(json!({ "context": "c0" }).to_string());
 
-    let finished = run(&agent(server.section()), AgentTurn { own_session, ..turn("Hi") }).await;
+    let finished = run(&agent(server.section()), turn("Hi").with(|turn| turn.place.own_session = own_session)).await;
 
     assert_eq!(finished.text(), "Hello again.");
     let sent = server.requests("SendStreamingMessage");

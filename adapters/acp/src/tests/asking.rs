@@ -126,7 +126,11 @@ async fn another_turn_of_the_session_takes_the_place_of_one_that_waits() {
     assert_eq!(double.methods(), methods);
 
     let approvals = vec![decision(&request, ApprovalState::Approved)];
-    let last = AgentTurn { approvals, attempt: 2, may_ask_approval: true, ..first };
+    let last = first.with(|turn| {
+        turn.past.approvals = approvals;
+        turn.attempt = 2;
+        turn.rights.may_ask_approval = true;
+    });
     assert!(text(run(&acp, last).await.0).contains("o-allow_once"));
     let told = double.prompt(2);
     assert!(told.len() == 1 && told[0].contains("\"decision\":\"approved\"") && told[0].contains("Grace"), "{told:?}");
@@ -166,11 +170,19 @@ async fn a_run_does_not_wait_in_a_session_that_is_left(#[case] change: SessionNo
     let double = tidies();
     let (acp, first) = (double.runtime(), turn("Tidy up"));
 
-    let removes = acp.session_changed(SessionNotice { session: first.session, own_session: None, change });
+    let removes = acp.session_changed(SessionNotice { session: first.place.session, own_session: None, change });
     let ((asked, _), removed) = run_undecided(&acp, first.clone(), removes).await;
     removed.expect("it forgets");
     let approvals = vec![decision(&asked_for(asked), ApprovalState::Approved)];
-    let (outcome, _) = run(&acp, AgentTurn { approvals, attempt: 2, may_ask_approval: true, ..first }).await;
+    let (outcome, _) = run(
+        &acp,
+        first.with(|turn| {
+            turn.past.approvals = approvals;
+            turn.attempt = 2;
+            turn.rights.may_ask_approval = true;
+        }),
+    )
+    .await;
 
     assert!(text(outcome).contains("o-allow_once"));
     assert_eq!(double.methods().iter().filter(|method| *method == "session/new").count(), 2);
@@ -251,7 +263,7 @@ async fn nothing_is_lost_while_it_waits() {
             }
         }
     };
-    let turn = AgentTurn { may_ask_approval: true, ..turn("Tidy up") };
+    let turn = turn("Tidy up").with(|turn| turn.rights.may_ask_approval = true);
 
     let (outcome, ()) = tokio::join!(acp.run(turn, events, CancellationToken::new()), read);
 

@@ -25,7 +25,7 @@ fn trip() -> Value {
 }
 
 fn asked(text: &str) -> AgentTurn {
-    AgentTurn { may_ask_person: true, ..turn(text) }
+    turn(text).with(|turn| turn.rights.may_ask_person = true)
 }
 
 /// Runs a turn whose person answers with these words, one after the other, and then with nothing.
@@ -70,8 +70,12 @@ async fn what_is_not_asked_is_answered_at_once(#[case] params: Value, #[case] an
     let may_ask_person = answered["action"] == "decline";
     let double = Double::new(move |_| vec![Act::Elicits(params.clone())]);
 
-    let (outcome, asked) =
-        run_answering(&double.runtime(), AgentTurn { may_ask_person, ..turn("A trip") }, &[Some("Yes")]).await;
+    let (outcome, asked) = run_answering(
+        &double.runtime(),
+        turn("A trip").with(|turn| turn.rights.may_ask_person = may_ask_person),
+        &[Some("Yes")],
+    )
+    .await;
 
     text(outcome);
     assert_eq!((double.responses(), asked), (vec![answered], Vec::new()));
@@ -124,7 +128,7 @@ async fn several_requests_are_asked_one_at_a_time() {
     ];
     let double = Double::new(move |_| acts.clone());
     let words = [Some("first"), Some("1"), None, Some("Yes"), None];
-    let turn = AgentTurn { may_ask_approval: true, ..asked("A trip") };
+    let turn = asked("A trip").with(|turn| turn.rights.may_ask_approval = true);
 
     let (outcome, asked) = run_answering(&double.runtime(), turn, &words).await;
 
@@ -242,7 +246,15 @@ async fn a_turn_that_runs_again_is_not_asked_twice() {
         answer: Some(words.to_owned()),
     };
     let answers = vec![told(&all[0], "second"), told(&all[1], "4")];
-    let (outcome, asked_again) = run_answering(&acp, AgentTurn { answers, attempt: 2, ..first }, &[]).await;
+    let (outcome, asked_again) = run_answering(
+        &acp,
+        first.with(|turn| {
+            turn.past.answers = answers;
+            turn.attempt = 2;
+        }),
+        &[],
+    )
+    .await;
 
     text(outcome);
     assert_eq!(asked_again, []);

@@ -58,7 +58,7 @@ pub(super) async fn run_deciding(
         }
         asked
     };
-    let turn = AgentTurn { may_ask_approval: true, ..turn };
+    let turn = turn.with(|turn| turn.rights.may_ask_approval = true);
     let both = async { tokio::join!(acp.run(turn, events, cancel), read) };
     timeout(Duration::from_secs(20), both).await.expect("the run ends")
 }

@@ -40,8 +40,11 @@ pub(super) fn again(before: &AgentTurn, said: &str) -> AgentTurn {
         at: before.now,
         state: LineState::Seen,
     };
-    let history = vec![line(Speaker::Person, &before.text), line(Speaker::Agent, "An answer.")];
-    AgentTurn { session: before.session, history, ..turn(said) }
+    let history = vec![line(Speaker::Person, &before.message.text), line(Speaker::Agent, "An answer.")];
+    turn(said).with(|turn| {
+        turn.place.session = before.place.session;
+        turn.past.history = history;
+    })
 }
 
 /// Codex warns before its answer, Claude after it; neither has an id.
@@ -135,7 +138,7 @@ async fn a_title_that_says_nothing_new_is_not_reported() {
 
     let (one, new) = run(&double.runtime(), turn("Hi")).await;
     let (other, loaded) =
-        run(&double.runtime(), AgentTurn { own_session: Some("s1".to_owned()), ..turn("More") }).await;
+        run(&double.runtime(), turn("More").with(|turn| turn.place.own_session = Some("s1".to_owned()))).await;
 
     assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
     assert_eq!((titles(&new), titles(&loaded)), (vec![], vec!["More…"]));
@@ -158,8 +161,15 @@ async fn a_title_after_the_end_is_reported_with_the_next_prompt() {
 async fn the_tokens_of_all_prompts_of_a_run_count() {
     let double = Double::new(|_| vec![says("Yes.")]);
     let first = turn("Hi");
-    let sender = first.sender.clone();
-    let came = AgentMessage { sender, text: "More".to_owned(), forwarded: None, attachments: Vec::new(), quoted: None };
+    let sender = first.message.sender.clone();
+    let came = AgentMessage {
+        sender,
+        text: "More".to_owned(),
+        forwarded: None,
+        attachments: Vec::new(),
+        quoted: None,
+        reaction: None,
+    };
 
     let (outcome, events, _) = run_listening(&double.runtime(), first, vec![came]).await;
 
@@ -343,7 +353,7 @@ async fn a_session_goes_on_after_a_restart_of_the_gateway(
     let (_, _, stored) = run_remembering(&double.runtime(), first.clone()).await;
     assert_eq!(stored, ["s1"]);
 
-    let next = AgentTurn { own_session: stored.first().cloned(), ..again(&first, "More") };
+    let next = again(&first, "More").with(|turn| turn.place.own_session = stored.first().cloned());
     let (outcome, events, stored) = run_remembering(&double.runtime(), next).await;
 
     assert_eq!((text(outcome).as_str(), seen(&events).as_str()), ("New.", "New."));
@@ -365,7 +375,7 @@ async fn an_id_that_an_agent_gives_twice_opens_no_other_conversation() {
     let (acp, first) = (double.runtime(), turn("Hi"));
     run(&acp, first.clone()).await.0.expect("an answer");
 
-    let other = AgentTurn { own_session: Some("s1".to_owned()), ..turn("Me too") };
+    let other = turn("Me too").with(|turn| turn.place.own_session = Some("s1".to_owned()));
     run(&acp, other).await.0.expect("an answer");
     double.0.sessions.store(0, Ordering::SeqCst);
     let (third, _) = run(&acp, turn("And me")).await;
@@ -409,10 +419,10 @@ async fn a_session_from_which_a_turn_was_removed_is_not_opened_again() {
     let double = Double::that_can(json!({ "sessionCapabilities": { "resume": {} } }), None, |_| vec![says("Yes.")]);
     let (acp, first) = (double.runtime(), turn("Hi"));
     let change = SessionNoticeChange::TurnRemoved(first.turn);
-    let notice = SessionNotice { session: first.session, own_session: Some("s0".to_owned()), change };
+    let notice = SessionNotice { session: first.place.session, own_session: Some("s0".to_owned()), change };
     acp.session_changed(notice).await.expect("it forgets");
 
-    let (outcome, _) = run(&acp, AgentTurn { own_session: Some("s0".to_owned()), ..first }).await;
+    let (outcome, _) = run(&acp, first.with(|turn| turn.place.own_session = Some("s0".to_owned()))).await;
 
     assert_eq!(text(outcome), "Yes.");
     assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt"]);
@@ -432,7 +442,7 @@ async fn a_session_that_is_not_used_any_more_is_deleted(
     let double = Double::that_can(json!({ "sessionCapabilities": capabilities }), None, |_| vec![says("Yes.")]);
     let (acp, first) = (double.runtime(), turn("Hi"));
     let (_, _, stored) = run_remembering(&acp, first.clone()).await;
-    let notice = |change| SessionNotice { session: first.session, own_session: stored.first().cloned(), change };
+    let notice = |change| SessionNotice { session: first.place.session, own_session: stored.first().cloned(), change };
 
     acp.session_changed(notice(SessionNoticeChange::Left)).await.expect("it is only left");
     let removed = acp.session_changed(notice(SessionNoticeChange::TurnRemoved(first.turn))).await;
@@ -453,7 +463,7 @@ async fn a_session_is_not_deleted_while_the_agent_works_in_it() {
     let double = Double::that_can(json!({ "sessionCapabilities": { "delete": {} } }), None, move |_| script.to_vec());
     let (acp, first) = (double.runtime(), turn("Hi"));
     let change = SessionNoticeChange::Deleted;
-    let notice = SessionNotice { session: first.session, own_session: Some("s1".to_owned()), change };
+    let notice = SessionNotice { session: first.place.session, own_session: Some("s1".to_owned()), change };
     let deletes = async {
         double.until_called("session/prompt").await;
         let waits =
@@ -479,11 +489,11 @@ async fn a_session_from_which_a_turn_is_removed_while_it_is_loaded_is_not_used()
     let removes = async {
         double.until_called("session/load").await;
         let change = SessionNoticeChange::TurnRemoved(first.turn);
-        let notice = SessionNotice { session: first.session, own_session: None, change };
+        let notice = SessionNotice { session: first.place.session, own_session: None, change };
         acp.session_changed(notice).await.expect("it forgets");
         loads.cancel();
     };
-    let given = AgentTurn { own_session: Some("s0".to_owned()), ..first.clone() };
+    let given = first.clone().with(|turn| turn.place.own_session = Some("s0".to_owned()));
 
     let ((outcome, _, stored), ()) = tokio::join!(run_remembering(&acp, given), removes);
 
@@ -498,7 +508,7 @@ async fn what_is_removed_while_the_process_starts_is_in_no_session_that_is_kept(
     let (acp, first) = (double.idle(), turn("Hi"));
     let removes = async {
         let change = SessionNoticeChange::TurnRemoved(first.turn);
-        let notice = SessionNotice { session: first.session, own_session: None, change };
+        let notice = SessionNotice { session: first.place.session, own_session: None, change };
         acp.session_changed(notice).await.expect("it forgets");
         let runs = Arc::clone(&acp);
         tokio::spawn(async move { runs.keep_running(CancellationToken::new()).await });

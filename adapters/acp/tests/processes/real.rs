@@ -37,7 +37,7 @@ async fn a_real_agent_answers_in_a_session_and_after_a_restart() {
         let acp = start(section.clone(), &stop);
         for _ in 0..2 {
             let attempt = runs.fetch_add(1, std::sync::atomic::Ordering::SeqCst) + 1;
-            let (outcome, events) = run(&acp, AgentTurn { attempt, ..first.clone() }).await;
+            let (outcome, events) = run(&acp, first.clone().with(|turn| turn.attempt = attempt)).await;
 
             let Ok(Outcome::Reply(reply)) = outcome else { panic!("process {process}: {outcome:?}") };
             assert_eq!(reply.text, ANSWER, "{events:?}");

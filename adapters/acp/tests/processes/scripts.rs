@@ -48,7 +48,7 @@ echo '{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn"}}}}'; read -r 
     let stop = CancellationToken::new();
     let acp = start(section(folder.path(), &script), &stop);
 
-    let (outcome, _) = run(&acp, AgentTurn { may_ask_approval: true, ..turn("Tidy up") }).await;
+    let (outcome, _) = run(&acp, turn("Tidy up").with(|turn| turn.rights.may_ask_approval = true)).await;
 
     stop.cancel();
     assert!(matches!(&outcome, Ok(Outcome::Reply(reply)) if reply.text == "Done."), "{outcome:?}");
@@ -76,7 +76,14 @@ echo '{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn"}}}}'; read -r 
     let stop = CancellationToken::new();
     let acp = start(section(folder.path(), &script), &stop);
 
-    let (outcome, _) = run(&acp, AgentTurn { may_ask_person: true, answers, ..turn("A trip") }).await;
+    let (outcome, _) = run(
+        &acp,
+        turn("A trip").with(|turn| {
+            turn.rights.may_ask_person = true;
+            turn.past.answers = answers;
+        }),
+    )
+    .await;
 
     stop.cancel();
     assert!(matches!(&outcome, Ok(Outcome::Reply(reply)) if reply.text == said), "{outcome:?}");

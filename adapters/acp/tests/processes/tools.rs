@@ -60,7 +60,7 @@ impl Gateway {
 
     async fn run(&self, text: &str) -> Result<Outcome, AgentError> {
         let (events, mut reported) = RunEvents::channel();
-        let turn = AgentTurn { session: self.hi.session, ..turn(text) };
+        let turn = turn(text).with(|turn| turn.place.session = self.hi.place.session);
         let read = async {
             while let Some(event) = reported.recv().await {
                 match event {

@@ -62,7 +62,7 @@ pub(super) fn options<'a>(
     tools: Option<&'a [Cow<'a, Tool>]>,
 ) -> impl Serialize {
     BodyStart {
-        model: turn.model.as_deref().unwrap_or(&section.model),
+        model: turn.place.model.as_deref().unwrap_or(&section.model),
         max_tokens: section.max_tokens,
         stream: true,
         temperature: section.temperature.filter(|_| section.thinking.is_none()),
@@ -270,10 +270,10 @@ mod tests {
     /// The system prompt and the history of the conversation are the same in the next turn.
     #[test]
     fn what_stays_the_same_is_cached() {
-        let turn = AgentTurn {
-            history: vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two"), line(Speaker::Person, "three")],
-            ..turn("four")
-        };
+        let turn = turn("four").with(|turn| {
+            turn.past.history =
+                vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two"), line(Speaker::Person, "three")]
+        });
         let body = sent(&section(), &turn);
 
         let system = body["system"].as_array().expect("a list");
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_result_follows_what_the_model_wrote_and_is_cached_for_the_next_round() {
         let turn = turn("Hi");
-        let history = AgentTurn { history: vec![line(Speaker::Person, "a"), line(Speaker::Agent, "b")], ..turn };
+        let history = turn.with(|turn| turn.past.history = vec![line(Speaker::Person, "a"), line(Speaker::Agent, "b")]);
         let section = section();
         let mut prompt = Prompt::of(&history, &section.settings());
         let blocks = vec![
@@ -301,13 +301,14 @@ mod tests {
         let calls = vec![ToolCall { id: "t1".to_owned(), name: "look_up".to_owned(), arguments: "{}".to_owned() }];
         prompt.push_round(Written { text: String::new(), calls, blocks: blocks.clone() }, vec!["error: no".to_owned()]);
         let more = AgentMessage {
-            sender: history.sender.clone(),
+            sender: history.message.sender.clone(),
             text: "Well?".to_owned(),
             forwarded: None,
             attachments: Vec::new(),
             quoted: None,
+            reaction: None,
         };
-        prompt.came_in(&[more], history.chat);
+        prompt.came_in(&[more], history.place.chat);
 
         let messages = body(&section, &history, &prompt, Dialect::default())["messages"].take();
 
@@ -324,7 +325,8 @@ mod tests {
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
         let picture = |bytes| AgentFile { attachment: attachment.clone(), bytes: Some(Vec::into(bytes)) };
         let too_large = vec![0; section().settings().largest_picture + 1];
-        let turn = AgentTurn { attachments: vec![picture(too_large), picture(b"abc".to_vec())], ..turn("Look!") };
+        let turn =
+            turn("Look!").with(|turn| turn.message.attachments = vec![picture(too_large), picture(b"abc".to_vec())]);
 
         let content = sent(&section(), &turn)["messages"][0]["content"].take();
 
@@ -360,7 +362,7 @@ mod tests {
     #[test]
     fn an_empty_text_is_not_sent() {
         let history = vec![line(Speaker::Person, "one"), HistoryLine { text: " ".into(), ..line(Speaker::Agent, "") }];
-        let body = sent(&section(), &AgentTurn { history, ..turn("two") });
+        let body = sent(&section(), &turn("two").with(|turn| turn.past.history = history));
         assert_eq!(body["messages"][1]["content"][0]["text"], NO_TEXT);
     }
 

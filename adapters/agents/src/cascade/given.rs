@@ -8,14 +8,10 @@ use super::member::Member;
 /// member has it.
 pub(super) fn to(member: &Member, runtime: &dyn AgentRuntime, turn: &AgentTurn) -> AgentTurn {
     let mut turn = turn.clone();
-    turn.model = turn.model.filter(|model| member.has(model));
-    turn.history.drain(..turn.history.len().saturating_sub(runtime.history()));
-    let quotes = turn.quoted.iter_mut().chain(turn.more.iter_mut().filter_map(|message| message.quoted.as_mut()));
-    for file in quotes.flat_map(|quote| &mut quote.files) {
-        leave_out(file, runtime);
-    }
-    let messages = turn.more.iter_mut().flat_map(|message| &mut message.attachments);
-    for file in turn.attachments.iter_mut().chain(messages) {
+    turn.place.model = turn.place.model.filter(|model| member.has(model));
+    let history = &mut turn.past.history;
+    history.drain(..history.len().saturating_sub(runtime.history()));
+    for file in turn.files_mut() {
         leave_out(file, runtime);
     }
     turn

@@ -216,9 +216,9 @@ impl AgentRuntime for Cascade {
     ) -> Result<Outcome, AgentError> {
         let (began, start) = (Instant::now(), turn.now);
         let longest = turn.deadline.since(start);
-        let mut order = in_order(&self.members, self.order, turn.model.as_deref());
-        order.retain(|member| !turn.spent.contains(&member.of.name));
-        if turn.seal_to.is_some() {
+        let mut order = in_order(&self.members, self.order, turn.place.model.as_deref());
+        order.retain(|member| !turn.rights.spent.contains(&member.of.name));
+        if turn.person.seal_to.is_some() {
             order.retain(|member| self.runtime(member).is_some_and(|runtime| runtime.seals()));
         }
         let mut used = None;
@@ -303,7 +303,7 @@ mod files {
         }
 
         async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
-            self.0.lock().expect("no test panics").extend(turn.approvals.iter().map(|approval| approval.is_used));
+            self.0.lock().expect("no test panics").extend(turn.past.approvals.iter().map(|approval| approval.is_used));
             Err(self.1.clone())
         }
     }
@@ -329,7 +329,9 @@ mod files {
             let approvals = vec![AgentApproval { request, state, by, note: None, is_used: false }];
             let (events, _reported) = RunEvents::channel();
 
-            let ended = cascade.run(AgentTurn { approvals, ..turn("Pay") }, events, CancellationToken::new()).await;
+            let ended = cascade
+                .run(turn("Pay").with(|turn| turn.past.approvals = approvals), events, CancellationToken::new())
+                .await;
 
             assert!(ended.is_err());
             assert_eq!(*noted.lock().expect("no test panics"), expected);
@@ -344,7 +346,7 @@ mod files {
         let cascade = Cascade::new("both".into(), members, Order::Listed, Arc::downgrade(&runtimes));
         let attachment = Attachment { name: "a".into(), media_type: "text/plain".into(), url: "telegram:a".into() };
         let file = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
-        let mut whole = AgentTurn { attachments: vec![file], ..turn("Hi") };
+        let mut whole = turn("Hi").with(|turn| turn.message.attachments = vec![file]);
         let (events, _reported) = RunEvents::channel();
         let member = &cascade.members[0];
         let mut relay = Relay::to(&events, None, member);
@@ -352,7 +354,7 @@ mod files {
         let end = cascade.run_member(member, &mut whole, is_last, &mut relay, &CancellationToken::new()).await;
 
         assert!(matches!(end, Ok(Err(AgentError::Failed(_)))));
-        whole.attachments[0].bytes.is_some()
+        whole.message.attachments[0].bytes.is_some()
     }
 
     #[tokio::test]

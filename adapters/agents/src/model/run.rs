@@ -55,7 +55,7 @@ impl<P: Protocol> Model<P> {
             let mut written = answer.into_written();
             if is_cut {
                 tracing::warn!(agent = &*self.name, turn_id = %turn.turn, "the answer is too long, its end is cut off");
-                let notice = format!("\n\n{}", turn.cut_off);
+                let notice = format!("\n\n{}", turn.place.cut_off);
                 written.text.push_str(&notice);
                 report.text(notice).await;
             }
@@ -78,7 +78,7 @@ impl<P: Protocol> Model<P> {
             if is_paused || !(written.text.is_empty() && written.calls.is_empty()) {
                 prompt.push_round(written, results.into_iter().map(|result| result.text).collect());
             }
-            prompt.came_in(&came, turn.chat);
+            prompt.came_in(&came, turn.place.chat);
         }
         Ok(state.outcome())
     }

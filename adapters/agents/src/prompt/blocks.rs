@@ -32,7 +32,7 @@ const EARLIER: &str = "What was said here before, the oldest first, each message
 /// What a session is told once: where it takes place, how messages are written, and what was said before.
 pub fn of_session(turn: &AgentTurn, system_prompt: &str, most_lines: u32) -> Vec<Block> {
     let mut blocks = vec![Block::Text(instructions::of_session(turn, system_prompt))];
-    let lines = history::fitting(&turn.history, most_lines as usize, MAX_HISTORY);
+    let lines = history::fitting(&turn.past.history, most_lines as usize, MAX_HISTORY);
     if !lines.is_empty() {
         let lines = lines.iter().map(frame::of_told_line);
         blocks.push(Block::Text(std::iter::once(EARLIER.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")));
@@ -52,15 +52,15 @@ pub fn repeats_beginning(title: &str, turn: &AgentTurn, system_prompt: &str) -> 
 /// The message of a turn, and those that are answered with it.
 pub fn of_turn(turn: &AgentTurn, takes_pictures: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
-    if let Some(instructions) = &turn.instructions {
+    if let Some(instructions) = &turn.person.instructions {
         blocks.push(Block::Text(frame::of_program(instructions)));
     }
-    blocks.push(Block::Text(frame::of_turn_after(turn, turn.last_answer.as_ref()).into_owned()));
+    blocks.push(Block::Text(frame::of_turn_after(turn, turn.past.last_answer.as_ref()).into_owned()));
     if takes_pictures {
-        let quoted = turn.quoted.iter().flat_map(|quoted| &quoted.files);
-        pictures(&turn.attachments, quoted, &mut blocks);
+        let quoted = turn.message.quoted.iter().flat_map(|quoted| &quoted.files);
+        pictures(&turn.message.attachments, quoted, &mut blocks);
     }
-    blocks.extend(of_messages(&turn.more, turn.chat, takes_pictures));
+    blocks.extend(of_messages(&turn.more, turn.place.chat, takes_pictures));
     blocks
 }
 
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_new_session_is_told_what_was_said() {
         let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Yes.\n{\"from\":\"x\"}")];
-        let blocks = of_session(&AgentTurn { history, ..turn("Hi") }, "Be kind.", 40);
+        let blocks = of_session(&turn("Hi").with(|turn| turn.past.history = history), "Be kind.", 40);
 
         let [Block::Text(instructions), Block::Text(earlier)] = blocks.as_slice() else {
             panic!("{blocks:?}");
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_picture_is_a_block_if_the_agent_takes_it_and_is_shown_without_its_bytes() {
         let attachments = vec![file("a.png", "image/png", b"abc"), file("b.txt", "text/plain", b"words")];
-        let turn = AgentTurn { attachments, ..turn("Look") };
+        let turn = turn("Look").with(|turn| turn.message.attachments = attachments);
 
         let (with, without) = (of_turn(&turn, true), of_turn(&turn, false));
 

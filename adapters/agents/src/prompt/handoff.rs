@@ -54,13 +54,13 @@ mod tests {
             TriedRun { agent: "home".into(), end: "failed".to_owned(), said: None },
         ];
         let handoff = Some(Handoff { cause: Cause::Error, why: "the agent failed: 503".to_owned(), tried });
-        AgentTurn { handoff, ..turn }
+        turn.with(|turn| turn.past.handoff = handoff)
     }
 
     #[test]
     fn a_model_is_told_of_the_agents_before_it() {
         let direct = handed_over(turn("the rent"));
-        let group = AgentTurn { chat: ChatKind::Group, ..direct.clone() };
+        let group = direct.clone().with(|turn| turn.place.chat = ChatKind::Group);
         for turn in [direct, group] {
             let text = frame::of_turn(&turn);
 
@@ -84,7 +84,7 @@ mod tests {
 
         let told: Value = serde_json::from_str(&frame::of_turn(&forged)).expect("JSON");
 
-        assert_eq!(told, json!({ "text": forged.text }));
+        assert_eq!(told, json!({ "text": forged.message.text }));
         assert!(!instructions::of(&forged, "", &[]).contains("handoff"));
         assert_eq!(frame::of_turn(&turn("Hi")), "Hi");
     }

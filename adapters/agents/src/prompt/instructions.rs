@@ -35,7 +35,7 @@ pub(crate) fn added(turn: &AgentTurn) -> Vec<(PieceName, String)> {
 
 /// The same. `hears_of_answers`: whether it may be told what became of an answer.
 fn pieces(turn: &AgentTurn, hears_of_answers: bool) -> Vec<(PieceName, String)> {
-    let messages = match turn.chat {
+    let messages = match turn.place.chat {
         ChatKind::Direct => " A message that comes with more than its text ",
         ChatKind::Group => " Each message ",
     };
@@ -45,8 +45,8 @@ fn pieces(turn: &AgentTurn, hears_of_answers: bool) -> Vec<(PieceName, String)> 
             PieceName::Legend,
             format!("{messages}{}{}", frame::LEGEND, if hears_of_answers { last_answer::LEGEND } else { "" }),
         ),
-        (PieceName::Program, turn.instructions.as_ref().map_or("", |_| frame::PROGRAM).to_owned()),
-        (PieceName::Handoff, turn.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
+        (PieceName::Program, turn.person.instructions.as_ref().map_or("", |_| frame::PROGRAM).to_owned()),
+        (PieceName::Handoff, turn.past.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
         (PieceName::Language, language(turn)),
         (PieceName::Date, today(turn.now)),
     ];
@@ -55,11 +55,11 @@ fn pieces(turn: &AgentTurn, hears_of_answers: bool) -> Vec<(PieceName, String)> 
 
 /// Where the conversation takes place.
 fn place(turn: &AgentTurn) -> String {
-    let chat = match turn.chat {
+    let chat = match turn.place.chat {
         ChatKind::Direct => "You are in a direct chat with one person",
         ChatKind::Group => "You are in a group chat",
     };
-    match &turn.surface {
+    match &turn.place.surface {
         Surface::Voice => {
             "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links."
                 .to_owned()
@@ -70,7 +70,7 @@ fn place(turn: &AgentTurn) -> String {
 
 /// The person's language, if it is known. Not in a group: servers cache a prompt as long as it begins the same.
 fn language(turn: &AgentTurn) -> String {
-    match turn.language.filter(|_| turn.chat == ChatKind::Direct) {
+    match turn.person.language.filter(|_| turn.place.chat == ChatKind::Direct) {
         None => String::new(),
         Some(language) => match language.english_name() {
             Some(name) => format!(" The person's language: {name} ({language})."),
@@ -96,12 +96,11 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_left_out_is_not_in_the_instructions() {
-        let turn = AgentTurn {
-            language: Language::of("de"),
-            instructions: Some("Talk like a pirate.".to_owned()),
-            handoff: Some(Handoff { cause: Cause::Error, why: String::new(), tried: Vec::new() }),
-            ..turn("Hi")
-        };
+        let turn = turn("Hi").with(|turn| {
+            turn.person.language = Language::of("de");
+            turn.person.instructions = Some("Talk like a pirate.".to_owned());
+            turn.past.handoff = Some(Handoff { cause: Cause::Error, why: String::new(), tried: Vec::new() });
+        });
         let pieces = added(&turn);
         assert_eq!(pieces.len(), 6);
         for (left_out, text) in &pieces {
@@ -129,15 +128,15 @@ mod tests {
                 frame::LEGEND
             )
         );
-        let group = text(&AgentTurn { chat: ChatKind::Group, ..turn("Hi") });
+        let group = text(&turn("Hi").with(|turn| turn.place.chat = ChatKind::Group));
         assert!(
             group.contains("in a group chat, on Telegram. You may use simple Markdown. Each message is a JSON object")
         );
-        let german = AgentTurn { language: Language::of("de-AT"), ..turn("Hi") };
+        let german = turn("Hi").with(|turn| turn.person.language = Language::of("de-AT"));
         assert!(text(&german).contains(" The person's language: German (de). Today is "), "{}", text(&german));
-        let swiss = AgentTurn { language: Language::of("gsw"), ..turn("Hi") };
+        let swiss = turn("Hi").with(|turn| turn.person.language = Language::of("gsw"));
         assert!(text(&swiss).contains(" The person's language: gsw. "), "{}", text(&swiss));
-        let spoken = AgentTurn { surface: Surface::Voice, ..turn("Hi") };
+        let spoken = turn("Hi").with(|turn| turn.place.surface = Surface::Voice);
         assert!(text(&spoken).contains("read aloud") && !text(&spoken).contains("You may use"));
     }
 }

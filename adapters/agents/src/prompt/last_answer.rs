@@ -69,7 +69,7 @@ impl<'a> ToldReaction<'a> {
 /// What is told a model that gets the history: its lines say all but that one is a part, and who reacted to it.
 pub(super) fn to_model(turn: &AgentTurn) -> Option<&LastAnswer> {
     let is_news = |answer: &LastAnswer| matches!(answer, LastAnswer::Seen(_) | LastAnswer::Partly(_));
-    turn.last_answer.as_ref().filter(|answer| turn.history.is_empty() || is_news(answer))
+    turn.past.last_answer.as_ref().filter(|answer| turn.past.history.is_empty() || is_news(answer))
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     };
 
     fn after(answer: LastAnswer) -> AgentTurn {
-        AgentTurn { last_answer: Some(answer), ..turn("And now?") }
+        turn("And now?").with(|turn| turn.past.last_answer = Some(answer))
     }
 
     fn reacted(emoji: &str, name: Option<&str>) -> Reaction {
@@ -110,7 +110,7 @@ mod tests {
         ];
         for (answer, expected) in cases {
             for chat in [ChatKind::Direct, ChatKind::Group] {
-                let turn = AgentTurn { chat, ..after(answer.clone()) };
+                let turn = after(answer.clone()).with(|turn| turn.place.chat = chat);
                 let blocks = blocks::of_turn(&turn, false);
 
                 let [blocks::Block::Text(text)] = &blocks[..] else { panic!("{blocks:?}") };
@@ -128,7 +128,7 @@ mod tests {
 
         let told: Value = serde_json::from_str(&frame::of_turn(&forged)).expect("JSON");
 
-        assert_eq!(told, json!({ "text": forged.text }));
+        assert_eq!(told, json!({ "text": forged.message.text }));
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
         let state = LineState::NotDelivered("refused".to_owned());
         let history = vec![line(Speaker::Person, "Why?"), HistoryLine { state, ..line(Speaker::Agent, "So.") }];
         let told = |answer: &LastAnswer, history: &[HistoryLine]| {
-            let turn = AgentTurn { history: history.to_vec(), ..after(answer.clone()) };
+            let turn = after(answer.clone()).with(|turn| turn.past.history = history.to_vec());
             let is_explained = instructions::of(&turn, "", &[]).contains(LEGEND);
             let is_told = to_model(&turn).is_some();
             assert_eq!(is_explained, is_told);

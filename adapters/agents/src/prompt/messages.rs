@@ -115,9 +115,10 @@ impl<'a> Prompt<'a> {
 
 /// The history and the current message.
 fn messages<'a>(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Vec<Message<'a>> {
-    let history = history::fitting(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
+    let history =
+        history::fitting(&turn.past.history, settings.history_messages as usize, settings.history_chars as usize);
     let mut messages = Vec::with_capacity(history.len() + 1);
-    if let Some(instructions) = &turn.instructions {
+    if let Some(instructions) = &turn.person.instructions {
         push_people(&mut messages, frame::of_program(instructions).into());
     }
     for line in history {
@@ -129,12 +130,12 @@ fn messages<'a>(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Vec<Messag
     }
     push_people(&mut messages, frame::of_turn_after(turn, last_answer::to_model(turn)));
     for message in &turn.more {
-        push_people(&mut messages, frame::of_message(message, turn.chat));
+        push_people(&mut messages, frame::of_message(message, turn.place.chat));
     }
     if settings.images
         && let Some(Message::People(now)) = messages.last_mut()
     {
-        let first = (&turn.attachments, &turn.quoted);
+        let first = (&turn.message.attachments, &turn.message.quoted);
         let all = std::iter::once(first).chain(turn.more.iter().map(|more| (&more.attachments, &more.quoted)));
         let pictures = all.flat_map(|(own, quoted)| {
             let quoted = quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));

@@ -109,7 +109,7 @@ impl Pull {
         if !worker.has_own_token {
             return self.token.is_some();
         }
-        self.section.workers.get(&*worker.name).is_some_and(|section| section.takes(&turn.conversation.channel))
+        self.section.workers.get(&*worker.name).is_some_and(|section| section.takes(&turn.place.conversation.channel))
     }
 
     /// Hears what the workers say about a run until one has answered, or the last lease has ended.

@@ -204,7 +204,7 @@ mod tests {
     fn an_approval_is_for_the_first_worker() {
         let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None };
         let approved = AgentApproval { request, state: ApprovalState::Approved, by: None, note: None, is_used: false };
-        let given = AgentTurn { approvals: vec![approved], ..runtime::turn("Hi") };
+        let given = runtime::turn("Hi").with(|turn| turn.past.approvals = vec![approved]);
         let used = |is_first| -> Value {
             let turn: Value = serde_json::from_slice(&turn(&given, "1.1.ab", given.now, is_first)).unwrap();
             turn["approvals"][0]["used"].clone()

@@ -41,7 +41,7 @@ pub(super) struct Work {
 impl Work {
     /// Voids what the worker before could call the tools of the run with.
     fn begin_again(&self) {
-        if let Some(tools) = &self.turn.tools {
+        if let Some(tools) = &self.turn.rights.tools {
             tools.tokens.begin_again();
         }
     }
@@ -343,7 +343,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         // A run that did not end by itself is one that the gateway left because it stops.
-        let is_left = !self.is_over && self.work.turn.tools.is_none();
+        let is_left = !self.is_over && self.work.turn.rights.tools.is_none();
         self.desk.state.lock().leases.remove(self.number, is_left);
     }
 }

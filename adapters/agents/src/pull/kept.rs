@@ -21,15 +21,15 @@ struct Note {
 
 /// The lease that a worker had of this turn when the process before ended, if it was asked the same.
 pub(super) fn of(agent: &str, turn: &AgentTurn) -> Option<KeptLease> {
-    let note: Note = serde_json::from_str(turn.holder.as_deref()?).ok()?;
-    let is_asked = turn.tools.is_none() && note.agent == agent && note.asked == WireTurn::digest(turn);
+    let note: Note = serde_json::from_str(turn.past.holder.as_deref()?).ok()?;
+    let is_asked = turn.rights.tools.is_none() && note.agent == agent && note.asked == WireTurn::digest(turn);
     (is_asked && !note.is_silent).then_some(note.kept)
 }
 
 /// Stores the lease of a run, before its worker gets the turn. Not of a run whose worker calls tools: their calls are in this process.
 /// Returns false if the lease could not be stored.
 pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, is_silent: bool, events: &RunEvents) -> bool {
-    if turn.tools.is_some() {
+    if turn.rights.tools.is_some() {
         return true;
     }
     let note = Note { agent: agent.to_owned(), asked: WireTurn::digest(turn), is_silent, kept };
@@ -46,5 +46,5 @@ pub(super) async fn keep(agent: &str, turn: &AgentTurn, kept: KeptLease, is_sile
 /// # Errors
 /// When it cannot be stored now.
 pub(super) async fn forget(turn: &AgentTurn, events: &RunEvents) -> Result<(), String> {
-    if turn.tools.is_some() { Ok(()) } else { events.hand_out("").await }
+    if turn.rights.tools.is_some() { Ok(()) } else { events.hand_out("").await }
 }

@@ -82,7 +82,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
     let (parts, _) = request.into_parts();
     let caller = agent.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
     let deadline = Instant::now() + wait_of(&parts)?;
-    let takes = |turn: &AgentTurn| caller.takes(&turn.conversation.channel);
+    let takes = |turn: &AgentTurn| caller.takes(&turn.place.conversation.channel);
     let asking = Asking { worker: &caller.worker, takes: &takes };
     let Some(mut offer) = agent.desk.next(asking, deadline, &agent.stop_waiting).await else {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -505,7 +505,13 @@ mod tests {
         cancel.cancel();
         run.await.expect("it ends").expect_err("it was cancelled");
 
-        let (agent, turn) = (agent(), AgentTurn { holder: Some(note), attempt: 2, ..given });
+        let (agent, turn) = (
+            agent(),
+            given.with(|turn| {
+                turn.past.holder = Some(note);
+                turn.attempt = 2;
+            }),
+        );
         let (id, body) = (turn.turn.to_string(), format!("{{\"lease\":\"{}\"}}", offer.lease));
         let (events, mut reported) = RunEvents::channel();
         let _run = tokio::spawn({

@@ -130,7 +130,7 @@ struct SearchHistory {
 impl Call {
     /// Parses a tool call, made now. The error is the text to return to the model if the call is invalid.
     pub(super) fn parse(name: &str, arguments: &str, turn: &AgentTurn, now: Timestamp) -> Result<Self, String> {
-        let capabilities = &turn.capabilities;
+        let capabilities = &turn.place.capabilities;
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         match name {
             REACT if can_react(turn) => {
@@ -147,7 +147,7 @@ impl Call {
                     _ => Ok(Self::React(emoji.to_owned())),
                 }
             }
-            REQUEST_APPROVAL if turn.may_ask_approval => {
+            REQUEST_APPROVAL if turn.rights.may_ask_approval => {
                 let RequestApproval { action, details, kind } = read(arguments)?;
                 if is_blank(&action) {
                     return Err("error: `action` is empty".to_owned());
@@ -161,12 +161,14 @@ impl Call {
                 }
                 Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind, choices: None }))
             }
-            SCHEDULE if turn.may_schedule => Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?)),
+            SCHEDULE if turn.rights.may_schedule => {
+                Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?))
+            }
             ASK => read::<Ask>(arguments)?.call(now),
-            DEFER if turn.may_defer.left == 0 => Err("error: you may not put this off; answer now".to_owned()),
+            DEFER if turn.rights.may_defer.left == 0 => Err("error: you may not put this off; answer now".to_owned()),
             DEFER => {
                 let defer: Defer = read(arguments)?;
-                let due = defer.due(now, turn.may_defer.longest)?;
+                let due = defer.due(now, turn.rights.may_defer.longest)?;
                 let note = defer.note.filter(|note| !note.trim().is_empty()).map(|note| shortened(&note));
                 Ok(Self::Defer { note, due })
             }
@@ -265,7 +267,7 @@ fn read<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
 
 /// Whether a message can have a reaction.
 pub(crate) fn can_react(turn: &AgentTurn) -> bool {
-    turn.capabilities.reactions != Support::No
+    turn.place.capabilities.reactions != Support::No
 }
 
 /// Whether `text` may be an emoji: emoji contain no letters, and even the longest (a family, the flag of a region) have only

@@ -66,7 +66,7 @@ impl CallerTools {
     pub fn of(turn: &mut AgentTurn, events: RunEvents) -> Self {
         let turn = without_content(turn);
         Self {
-            decided: Decisions::of(&turn.approvals),
+            decided: Decisions::of(&turn.past.approvals),
             calls: 0,
             turn,
             events,
@@ -146,7 +146,7 @@ impl CallerTools {
         self.first = None;
         self.state.begin_again();
         // The worker before has read these in its turn.
-        self.decided.drop_read(&self.turn.approvals);
+        self.decided.drop_read(&self.turn.past.approvals);
         if let Some(asking) = &mut self.asking {
             asking.waiting.clear();
             asking.is_left = true;
@@ -247,8 +247,10 @@ async fn report(events: &RunEvents, name: &str, arguments: String, answer: &Tool
 
 /// A copy without what only the agent reads, which may be large.
 fn without_content(turn: &mut AgentTurn) -> AgentTurn {
-    let content = (take(&mut turn.history), take(&mut turn.attachments), take(&mut turn.quoted), take(&mut turn.more));
+    let message = &mut turn.message;
+    let content =
+        (take(&mut message.attachments), take(&mut message.quoted), take(&mut turn.more), take(&mut turn.past.history));
     let copy = turn.clone();
-    (turn.history, turn.attachments, turn.quoted, turn.more) = content;
+    (turn.message.attachments, turn.message.quoted, turn.more, turn.past.history) = content;
     copy
 }

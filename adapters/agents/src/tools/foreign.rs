@@ -77,13 +77,13 @@ pub(crate) enum Called {
 impl ForeignCalls {
     /// Those of a run of `turn`. A tool whose calls need an approval is left out where nobody can approve.
     pub(crate) fn of(turn: &AgentTurn, mut tools: Vec<Arc<dyn ForeignTool>>) -> Self {
-        let may_approve = turn.may_ask_approval || !turn.approvals.is_empty();
+        let may_approve = turn.rights.may_ask_approval || !turn.past.approvals.is_empty();
         tools.retain(|tool| (may_approve || tool.approved_as().is_none()) && !is_own(&tool.definition().name));
-        let decisions = Decisions::of(&turn.approvals);
-        let files = turn.attachments.iter().chain(turn.quoted.iter().flat_map(|quoted| &quoted.files));
+        let decisions = Decisions::of(&turn.past.approvals);
+        let files = turn.message.attachments.iter().chain(turn.message.quoted.iter().flat_map(|quoted| &quoted.files));
         let more = turn.more.iter().any(|more| !more.attachments.is_empty());
         let may_wait = !more && files.into_iter().all(|file| file.bytes.is_none());
-        Self { tools, decisions, may_ask: turn.may_ask_approval, may_wait, made: 0, rounds_left: 0 }
+        Self { tools, decisions, may_ask: turn.rights.may_ask_approval, may_wait, made: 0, rounds_left: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

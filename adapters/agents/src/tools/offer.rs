@@ -32,12 +32,12 @@ pub(super) fn is_own(name: &str) -> bool {
 
 /// The tools for a run of this turn.
 pub(crate) fn offered(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
-    let capabilities = &turn.capabilities;
+    let capabilities = &turn.place.capabilities;
     let react = can_react(turn).then(|| react(capabilities.allowed_reactions.as_deref())).map(Cow::Owned);
     let others = [
-        (turn.may_defer.left > 0, &*DEFER_TOOL),
-        (turn.may_ask_approval, &*APPROVAL_TOOL),
-        (turn.may_schedule, &*SCHEDULE_TOOL),
+        (turn.rights.may_defer.left > 0, &*DEFER_TOOL),
+        (turn.rights.may_ask_approval, &*APPROVAL_TOOL),
+        (turn.rights.may_schedule, &*SCHEDULE_TOOL),
     ];
     let others = others.into_iter().filter_map(|(may, tool)| may.then_some(tool));
     react.into_iter().chain(EVERYWHERE.iter().chain(others).map(Cow::Borrowed)).collect()

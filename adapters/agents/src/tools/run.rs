@@ -74,7 +74,7 @@ impl RunState {
             calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn, now)).collect();
         // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds, also if it
         // has to be corrected first.
-        let wants_to_defer = turn.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
+        let wants_to_defer = turn.rights.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
         let defers = self.chosen.defer.is_some() || wants_to_defer;
         for (made, call) in calls.iter().zip(parsed) {
             let ToolCall { name, arguments, .. } = made;

@@ -18,11 +18,11 @@ fn parse(name: &str, arguments: &str) -> Result<Call, String> {
 }
 
 fn at_now() -> AgentTurn {
-    AgentTurn { now: NOW, ..turn("") }
+    turn("").with(|turn| turn.now = NOW)
 }
 
 fn on(capabilities: &Capabilities) -> AgentTurn {
-    AgentTurn { capabilities: capabilities.clone(), ..at_now() }
+    at_now().with(|turn| turn.place.capabilities = capabilities.clone())
 }
 
 fn names(turn: &AgentTurn) -> Vec<String> {
@@ -41,7 +41,7 @@ fn a_reaction_is_offered_only_where_it_can_be_shown() {
 #[test]
 fn a_model_may_put_its_answer_off_only_so_often_and_for_so_long() {
     let mut last = at_now();
-    last.may_defer.left = 0;
+    last.rights.may_defer.left = 0;
     assert!(!names(&last).iter().any(|name| name == "defer"));
     assert!(Call::parse("defer", r#"{"note":"soon","minutes":5}"#, &last, NOW).is_err());
 
@@ -52,7 +52,7 @@ fn a_model_may_put_its_answer_off_only_so_often_and_for_so_long() {
 /// G3.
 #[test]
 fn an_approval_is_offered_only_where_somebody_could_give_it() {
-    let asking = AgentTurn { may_ask_approval: true, ..at_now() };
+    let asking = at_now().with(|turn| turn.rights.may_ask_approval = true);
     let arguments = r#"{"action":" pay the rent ","kind":"bank.pay"}"#;
 
     assert!(names(&asking).iter().any(|name| name == "request_approval"));

@@ -13,7 +13,7 @@ const MAX_LOGGED: usize = 100;
 impl WireObject {
     /// Checks that it can be said in this turn, now. The error quotes nothing.
     pub(super) fn check(self, turn: &AgentTurn, now: Timestamp) -> Result<CheckedObject, String> {
-        if turn.seal_to.is_some() {
+        if turn.person.seal_to.is_some() {
             self.check_nothing_in_the_clear()?;
         }
         let Self { rewrite, text, tool, activity, usage, title, send, end, unknown } = self;

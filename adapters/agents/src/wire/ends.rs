@@ -68,7 +68,7 @@ impl WireEnd {
         };
         Ok(Some(match self {
             Self { reply: Some(message), .. } => End::Reply(message.check()?),
-            Self { sealed: Some(_), .. } if turn.seal_to.is_none() => {
+            Self { sealed: Some(_), .. } if turn.person.seal_to.is_none() => {
                 return Err("nobody asked for a sealed answer: the turn has no `seal_to`".to_owned());
             }
             Self { sealed: Some(armour), .. } => {
@@ -80,13 +80,13 @@ impl WireEnd {
                 if emoji.is_empty() || !looks_like_emoji(emoji) {
                     return Err("`react` must be one emoji".to_owned());
                 }
-                let allowed = turn.capabilities.allowed_reactions.as_ref();
+                let allowed = turn.place.capabilities.allowed_reactions.as_ref();
                 let is_shown = can_react(turn) && allowed.is_none_or(|allowed| allowed.iter().any(|one| one == emoji));
                 End::React(emoji.to_owned(), is_shown)
             }
             Self { ask: Some(question), .. } => choice(ASK, &question.to_string())?,
             Self { approval: Some(request), .. } => {
-                if !turn.may_ask_approval {
+                if !turn.rights.may_ask_approval {
                     return Err("it asks for an approval, which nobody could give (see `may.approval`)".to_owned());
                 }
                 choice(REQUEST_APPROVAL, &request.to_string())?

@@ -83,7 +83,7 @@ impl<'a> Said<'a> {
 
     /// Reads more of the answer's text.
     pub(crate) async fn text(&mut self, piece: &str) {
-        if self.has_ended() || self.turn.seal_to.is_some() {
+        if self.has_ended() || self.turn.person.seal_to.is_some() {
             return;
         }
         let (kept, is_cut) = cut(piece, self.text.len());
@@ -185,7 +185,7 @@ impl<'a> Said<'a> {
         if let Some(outcome) = self.outcome.take() {
             return Ok(outcome);
         }
-        if self.turn.seal_to.is_some() {
+        if self.turn.person.seal_to.is_some() {
             return Err(AgentError::Broken("it is a text in the clear, and is to be sealed".to_owned()));
         }
         self.report.text(self.visible.end()).await;
@@ -233,7 +233,7 @@ impl<'a> Said<'a> {
 
     fn cut_off_notice(&self) -> String {
         tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, "the answer is too long, its end is cut off");
-        format!("\n\n{}", self.turn.cut_off)
+        format!("\n\n{}", self.turn.place.cut_off)
     }
 
     async fn send(&mut self, message: CheckedMessage) {

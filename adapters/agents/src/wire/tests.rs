@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, ChatKind, Cost,
-    HistoryLine, LastAnswer, LineState, Outcome, Reaction, Reply, RunEvent, RunEvents, SendResult, SenderKind, Speaker,
-    Support, ToolAccess, ToolTokens, Usage,
+    ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, BudgetLeft,
+    ChatKind, Cost, Currency, HistoryLine, LastAnswer, LineState, Outcome, Reaction, Reply, RunEvent, RunEvents,
+    SendResult, SenderKind, Speaker, Support, ToolAccess, ToolTokens, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn a_turn_has_the_keys_of_the_contract_and_no_other_that_says_nothing() {
             "text": "Hi",
             "sender": {"id": "ada", "name": "Ada"},
             "conversation": {"channel": "telegram.main", "chat": "7", "thread": null, "kind": "direct"},
-            "session_id": turn.session.to_string(),
+            "session_id": turn.place.session.to_string(),
             "attempt": 1,
             "history": [],
             "attachments": [],
@@ -48,6 +48,17 @@ fn a_turn_has_the_keys_of_the_contract_and_no_other_that_says_nothing() {
             "surface": "Telegram",
         })
     );
+}
+
+#[test]
+fn a_turn_says_what_is_left_of_the_budget_and_is_the_same_with_less() {
+    let budget = BudgetLeft { tokens: Some(1200), cost: Some(Cost { micros: 420_000, currency: Currency::USD }) };
+    let turn = turn("Hi").with(|turn| turn.rights.budget = Some(budget));
+    let money = json!({"amount": 0.42, "currency": "USD"});
+    assert_eq!(written(&turn)["may"]["budget"], json!({"tokens": 1200, "cost": money}));
+
+    let less = turn.clone().with(|turn| turn.rights.budget = Some(BudgetLeft { tokens: Some(1), ..budget }));
+    assert_eq!(WireTurn::digest(&less), WireTurn::digest(&turn), "a worker goes on with it");
 }
 
 struct OneToken;
@@ -63,7 +74,7 @@ impl ToolTokens for OneToken {
 #[test]
 fn the_agent_gets_the_token_of_its_tools_and_the_operator_does_not() {
     let tools = ToolAccess { url: "http://127.0.0.1:7420/mcp".into(), tokens: Arc::new(OneToken) };
-    let turn = AgentTurn { tools: Some(tools), ..turn("Hi") };
+    let turn = turn("Hi").with(|turn| turn.rights.tools = Some(tools));
 
     assert_eq!(written(&turn)["mcp"], json!({"url": "http://127.0.0.1:7420/mcp", "token": "hunter2"}));
     assert!(!WireTurn::input(&turn).messages.contains("mcp"));
@@ -71,19 +82,22 @@ fn the_agent_gets_the_token_of_its_tools_and_the_operator_does_not() {
 
 #[test]
 fn a_turn_that_was_written_holds_no_files() {
-    let mut turn = AgentTurn { attachments: vec![file(Some(b"abc"))], ..turn("Hi") };
+    let mut turn = turn("Hi").with(|turn| turn.message.attachments = vec![file(Some(b"abc"))]);
 
     let json = String::from_utf8(WireTurn::take_json(&mut turn)).expect("UTF-8");
 
     assert!(json.contains("YWJj"), "{json}");
-    assert!(turn.attachments[0].bytes.is_none());
+    assert!(turn.message.attachments[0].bytes.is_none());
 }
 
 #[test]
 fn a_file_has_its_content_and_never_its_address_and_the_operator_sees_only_its_size() {
     let stranger = Author { id: Some("9".into()), is_stranger: true, ..Author::default() };
     let quoted = AgentQuote { author: stranger, text: "Buy!".into(), files: vec![file(None)] };
-    let turn = AgentTurn { attachments: vec![file(Some(b"hi"))], quoted: Some(quoted), ..turn("Hi") };
+    let turn = turn("Hi").with(|turn| {
+        turn.message.attachments = vec![file(Some(b"hi"))];
+        turn.message.quoted = Some(quoted);
+    });
 
     let json = written(&turn);
     assert_eq!(json["attachments"], json!([{"name": "a.txt", "type": "text/plain", "size": 2, "data": "aGk="}]));
@@ -107,7 +121,10 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
         HistoryLine { author, state: LineState::Stopped, ..line(Speaker::Person, "Tea?") },
         HistoryLine { state: refused, ..line(Speaker::Agent, "Coffee.") },
     ];
-    let turn = AgentTurn { chat: ChatKind::Group, history, ..turn("Hi") };
+    let turn = turn("Hi").with(|turn| {
+        turn.place.chat = ChatKind::Group;
+        turn.past.history = history;
+    });
 
     let at = "1970-01-01T00:00:00Z";
     assert_eq!(
@@ -125,8 +142,8 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
 #[case::a_schedule(SenderKind::Operator, json!(null))]
 fn the_history_of_a_direct_chat_has_the_name_of_the_person(#[case] kind: SenderKind, #[case] name: Value) {
     let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Coffee.")];
-    let mut turn = AgentTurn { history, ..turn("Hi") };
-    turn.sender.kind = kind;
+    let mut turn = turn("Hi").with(|turn| turn.past.history = history);
+    turn.message.sender.kind = kind;
 
     let written = written(&turn);
     let names: Vec<_> = written["history"].as_array().expect("a list").iter().map(|line| &line["name"]).collect();
@@ -190,7 +207,7 @@ async fn hear(turn: &AgentTurn, objects: &[Value]) -> Heard {
 }
 
 async fn end_of(objects: &[Value]) -> Result<Outcome, AgentError> {
-    hear(&AgentTurn { may_ask_approval: true, ..turn("Hi") }, objects).await.end()
+    hear(&turn("Hi").with(|turn| turn.rights.may_ask_approval = true), objects).await.end()
 }
 
 fn reply(text: &str) -> Outcome {
@@ -232,8 +249,9 @@ async fn an_activity_is_reported_with_its_state() {
 
 #[test]
 fn what_became_of_the_last_answer_is_told() {
-    let told =
-        |answer: LastAnswer| written(&AgentTurn { last_answer: Some(answer), ..turn("Hi") })["last_answer"].clone();
+    let told = |answer: LastAnswer| {
+        written(&turn("Hi").with(|turn| turn.past.last_answer = Some(answer)))["last_answer"].clone()
+    };
 
     let refused = told(LastAnswer::NotDelivered("refused".to_owned()));
     assert_eq!(refused, json!({ "state": "not_delivered", "reason": "refused" }));
@@ -441,10 +459,10 @@ async fn an_agent_may_say_that_it_failed() {
 #[tokio::test]
 async fn an_emoji_that_the_platform_does_not_show_is_text_and_beside_a_text_it_is_dropped() {
     let mut turn = turn("Hi");
-    turn.capabilities.reactions = Support::Full;
-    turn.capabilities.allowed_reactions = Some(["👍".to_owned()].into());
+    turn.place.capabilities.reactions = Support::Full;
+    turn.place.capabilities.allowed_reactions = Some(["👍".to_owned()].into());
     assert_eq!(hear(&turn, &[json!({"react": "🦀"})]).await.end(), Ok(reply("🦀")));
-    turn.capabilities.reactions = Support::No;
+    turn.place.capabilities.reactions = Support::No;
     assert_eq!(hear(&turn, &[json!({"react": "👍"})]).await.end(), Ok(reply("👍")));
     assert_eq!(end_of(&[json!({"text": "Yes."}), json!({"react": "👍"})]).await, Ok(reply("Yes.")));
 }
@@ -544,7 +562,10 @@ fn text_may_come_in_half_characters() {
 const RECIPIENT: &str = "age1p6ms2nufw50pyxygsnkx3gd643juxglwhkj22ht2m6a2pqyhx9xsm5lxrm";
 
 fn to_be_sealed() -> AgentTurn {
-    AgentTurn { seal_to: Some(RECIPIENT.into()), may_ask_approval: true, ..turn("What is it?") }
+    turn("What is it?").with(|turn| {
+        turn.person.seal_to = Some(RECIPIENT.into());
+        turn.rights.may_ask_approval = true;
+    })
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use base64::{display::Base64Display, engine::general_purpose::STANDARD};
 use rejoinder_core::{
-    AgentFile, AgentMessage, AgentQuote, AgentTurn, Author, ChatKind, Deferred, HistoryLine, LineState, ModelInput,
-    Sender, SenderKind, Speaker, Surface,
+    AgentFile, AgentMessage, AgentQuote, AgentTurn, Author, BudgetLeft, ChatKind, Cost, Deferred, HistoryLine,
+    LineState, ModelInput, Sender, SenderKind, Speaker, Surface,
 };
 use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
@@ -193,6 +193,25 @@ struct May<'a> {
     approval: bool,
     /// The emoji that the platform shows, if only some; any other one is sent as text.
     react: Option<&'a [String]>,
+    budget: Option<Budget>,
+}
+
+/// What is left of the agent's budget of the day. Runs at the same time use it, too.
+#[skip_serializing_none]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnBudget)]
+struct Budget {
+    tokens: Option<u64>,
+    cost: Option<Money>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnMoney)]
+struct Money {
+    /// In units of the currency, exact to a millionth.
+    amount: f64,
+    /// Three letters, as in ISO 4217.
+    currency: String,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -215,7 +234,7 @@ impl WireTurn<'_> {
 
 impl<'a> WireTurn<'a> {
     pub(crate) fn of(turn: &'a AgentTurn) -> Self {
-        let tools = turn.tools.as_ref();
+        let tools = turn.rights.tools.as_ref();
         Self {
             mcp: tools.map(|tools| Mcp { url: &tools.url, token: tools.tokens.token().to_string() }),
             ..Self::with(turn, true)
@@ -231,6 +250,7 @@ impl<'a> WireTurn<'a> {
     pub(crate) fn digest(turn: &'a AgentTurn) -> String {
         let asked = Self { attempt: 0, deadline: String::new(), history: Vec::new(), ..Self::with(turn, false) };
         let mut asked = Self { last_answer: None, ..asked };
+        asked.may.budget = None;
         asked.use_up_approvals();
         let json = serde_json::to_vec(&asked).expect("texts and lists serialise to JSON");
         format!("{:x}", Sha256::digest(json))
@@ -243,7 +263,7 @@ impl<'a> WireTurn<'a> {
     }
 
     fn with(turn: &'a AgentTurn, has_data: bool) -> Self {
-        let conversation = &turn.conversation;
+        let conversation = &turn.place.conversation;
         let files = |files: &'a [AgentFile]| attachments(files, has_data);
         let quoted = |quoted: Option<&'a AgentQuote>| quoted.map(|quoted| self::quoted(quoted, has_data));
         let more = |message: &'a AgentMessage| Message {
@@ -253,45 +273,54 @@ impl<'a> WireTurn<'a> {
             quoted: quoted(message.quoted.as_ref()),
             attachments: files(&message.attachments),
         };
-        let defer = turn.may_defer;
+        let defer = turn.rights.may_defer;
         Self {
             turn_id: turn.turn.to_string(),
-            text: &turn.text,
-            sender: Person::of(&turn.sender),
+            text: &turn.message.text,
+            sender: Person::of(&turn.message.sender),
             conversation: Conversation {
                 channel: conversation.channel.to_string(),
                 chat: &conversation.chat,
                 thread: conversation.thread.as_deref(),
-                kind: turn.chat,
+                kind: turn.place.chat,
             },
-            session_id: turn.session.to_string(),
+            session_id: turn.place.session.to_string(),
             attempt: turn.attempt,
-            history: turn.history.iter().map(|said| line(said, turn)).collect(),
-            attachments: files(&turn.attachments),
+            history: turn.past.history.iter().map(|said| line(said, turn)).collect(),
+            attachments: files(&turn.message.attachments),
             deadline: rfc3339(turn.deadline),
-            handoff: turn.handoff.as_ref().map(HandedOver::of),
-            last_answer: turn.last_answer.as_ref().map(ToldAnswer::of),
-            language: turn.language.map(|language| language.to_string()),
-            forwarded_from: turn.forwarded.as_ref().map(Writer::of),
-            quoted: quoted(turn.quoted.as_ref()),
-            reaction: turn.reaction.as_deref(),
+            handoff: turn.past.handoff.as_ref().map(HandedOver::of),
+            last_answer: turn.past.last_answer.as_ref().map(ToldAnswer::of),
+            language: turn.person.language.map(|language| language.to_string()),
+            forwarded_from: turn.message.forwarded.as_ref().map(Writer::of),
+            quoted: quoted(turn.message.quoted.as_ref()),
+            reaction: turn.message.reaction.as_deref(),
             more: turn.more.iter().map(more).collect(),
-            deferred: turn.deferred.as_ref().map(deferral),
+            deferred: turn.past.deferred.as_ref().map(deferral),
             may: May {
                 defer: (defer.left > 0).then_some(MayDefer { left: defer.left, seconds: defer.longest.as_secs() }),
-                approval: turn.may_ask_approval,
-                react: turn.capabilities.allowed_reactions.as_deref().filter(|_| can_react(turn)),
+                approval: turn.rights.may_ask_approval,
+                budget: turn.rights.budget.map(Budget::from),
+                react: turn.place.capabilities.allowed_reactions.as_deref().filter(|_| can_react(turn)),
             },
-            approvals: turn.approvals.iter().map(Approval::from).collect(),
-            instructions: turn.instructions.as_deref(),
-            seal_to: turn.seal_to.as_deref(),
-            model: turn.model.as_deref(),
-            surface: match &turn.surface {
+            approvals: turn.past.approvals.iter().map(Approval::from).collect(),
+            instructions: turn.person.instructions.as_deref(),
+            seal_to: turn.person.seal_to.as_deref(),
+            model: turn.place.model.as_deref(),
+            surface: match &turn.place.surface {
                 Surface::Voice => "voice",
                 Surface::Chat(name) => name,
             },
             mcp: None,
         }
+    }
+}
+
+impl From<BudgetLeft> for Budget {
+    fn from(left: BudgetLeft) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "exact to a millionth below nine thousand millions")]
+        let money = |cost: Cost| Money { amount: cost.micros as f64 / 1e6, currency: cost.currency.to_string() };
+        Self { tokens: left.tokens, cost: left.cost.map(money) }
     }
 }
 
@@ -335,8 +364,8 @@ fn line<'a>(line: &'a HistoryLine, turn: &'a AgentTurn) -> Line<'a> {
     let author = line.author.as_ref();
     let is_senders = line.speaker == Speaker::Person
         && author.is_none()
-        && turn.chat == ChatKind::Direct
-        && turn.sender.kind == SenderKind::Person;
+        && turn.place.chat == ChatKind::Direct
+        && turn.message.sender.kind == SenderKind::Person;
     let (state, reason) = match &line.state {
         LineState::Seen => (None, None),
         LineState::Stopped => (Some("stopped"), None),
@@ -348,7 +377,7 @@ fn line<'a>(line: &'a HistoryLine, turn: &'a AgentTurn) -> Line<'a> {
         speaker: line.speaker,
         name: match author {
             Some(author) => author.name.as_deref(),
-            None => turn.sender.name.as_deref().filter(|_| is_senders),
+            None => turn.message.sender.name.as_deref().filter(|_| is_senders),
         },
         id: author.and_then(|author| author.id.as_deref()),
         text: &line.text,

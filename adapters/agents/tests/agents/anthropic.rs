@@ -32,7 +32,7 @@ async fn the_server_is_told_the_key_the_version_and_the_turn() {
     let server = Server::answering([says(&["Hi"])]).await;
     let headers = [("anthropic-beta".to_owned(), "context-1m-2025-08-07".into())].into();
     let agent = agent_with(AnthropicSection { api_key: Some("sk-ant-secret".into()), headers, ..section(&server) });
-    run(&agent, AgentTurn { attempt: 2, ..turn("Hi") }).await.reply();
+    run(&agent, turn("Hi").with(|turn| turn.attempt = 2)).await.reply();
 
     let request = &server.requests()[0];
     assert_eq!(request.path, "/v1/messages");
@@ -189,7 +189,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
     assert_eq!(agent.reads("image/png"), Some(3_932_160), "the API takes no larger one");
 
-    run(&agent, AgentTurn { attachments: vec![picture], ..turn("Look!") }).await.reply();
+    run(&agent, turn("Look!").with(|turn| turn.message.attachments = vec![picture])).await.reply();
 
     let requests = server.requests();
     let blocks = |number: usize| requests[number].body["messages"][0]["content"].as_array().map(Vec::len);

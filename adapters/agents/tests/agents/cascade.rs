@@ -311,7 +311,8 @@ async fn only_what_a_member_does_that_shows_it_is_reported() {
 async fn a_member_that_has_used_its_budget_is_not_asked() {
     let (one, two) = (Scripted::that([Answers("One.")]), Scripted::that([Fails]));
     let both = of_both([Arc::clone(&one) as _, Arc::clone(&two) as _]);
-    let spent = |names: &[&str]| AgentTurn { spent: names.iter().map(|name| (*name).into()).collect(), ..turn("Hi") };
+    let spent =
+        |names: &[&str]| turn("Hi").with(|turn| turn.rights.spent = names.iter().map(|name| (*name).into()).collect());
 
     assert_eq!(run(&*both.cascade, spent(&["two"])).await.reply(), "One.");
     for _ in 0..6 {
@@ -330,7 +331,7 @@ async fn only_members_that_can_seal_are_asked_for_a_sealed_answer() {
     let (one, two) = (Scripted::that([Answers("One.")]), Scripted::sealing(sealed()));
     let both = of_both([Arc::clone(&one) as _, Arc::clone(&two) as _]);
     let none = of_both([Arc::clone(&one) as _, Scripted::that([Answers("Two.")])]);
-    let to_be_sealed = || AgentTurn { seal_to: Some("age1key".into()), ..turn("Hi") };
+    let to_be_sealed = || turn("Hi").with(|turn| turn.person.seal_to = Some("age1key".into()));
 
     let answered = run(&*both.cascade, to_be_sealed()).await;
     let refused = run(&*none.cascade, to_be_sealed()).await;
@@ -358,11 +359,12 @@ async fn what_a_member_heard_before_it_failed_is_given_to_the_next_one() {
     let both = of_both([Scripted::that([Listens, Fails]), Arc::clone(&two) as _]);
     let hi = turn("Tea, please.");
     let came = AgentMessage {
-        sender: hi.sender.clone(),
+        sender: hi.message.sender.clone(),
         text: "No, coffee!".to_owned(),
         forwarded: None,
         attachments: Vec::new(),
         quoted: None,
+        reaction: None,
     };
 
     run_hearing(&*both.cascade, hi, |_| SendResult::Claimed, vec![came]).await;
@@ -537,22 +539,22 @@ async fn a_member_gets_no_more_than_it_reads() {
         at: hi.now,
         state: LineState::Seen,
     };
-    hi.history = ["a", "b", "c"].map(line).into();
+    hi.past.history = ["a", "b", "c"].map(line).into();
     let attachment = Attachment { name: "x.txt".into(), media_type: "text/plain".into(), url: "telegram:x".into() };
-    hi.attachments = vec![AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }];
-    hi.model = Some("m-two".into());
+    hi.message.attachments = vec![AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }];
+    hi.place.model = Some("m-two".into());
     assert_eq!((both.cascade.history(), both.cascade.reads("text/plain")), (3, Some(9)));
 
     // With the chosen model, the second member is the first one.
     run(&*both.cascade, hi.clone()).await;
-    hi.model = Some("m-one".into());
+    hi.place.model = Some("m-one".into());
     run(&*both.cascade, hi).await;
 
     let seen = |member: &Scripted| -> Vec<(String, bool, Option<String>)> {
         let given = member.given.lock().unwrap();
-        let said = |turn: &AgentTurn| turn.history.iter().map(|line| line.text.as_str()).collect();
-        let model = |turn: &AgentTurn| turn.model.as_deref().map(ToOwned::to_owned);
-        given.iter().map(|turn| (said(turn), turn.attachments[0].bytes.is_some(), model(turn))).collect()
+        let said = |turn: &AgentTurn| turn.past.history.iter().map(|line| line.text.as_str()).collect();
+        let model = |turn: &AgentTurn| turn.place.model.as_deref().map(ToOwned::to_owned);
+        given.iter().map(|turn| (said(turn), turn.message.attachments[0].bytes.is_some(), model(turn))).collect()
     };
     assert_eq!(seen(&one), [("c".to_owned(), false, Some("m-one".to_owned()))]);
     assert_eq!(seen(&two), [("abc".to_owned(), true, Some("m-two".to_owned())), ("abc".to_owned(), true, None)]);

@@ -30,7 +30,7 @@ use url::Url;
 pub(crate) fn notice() -> SessionNotice {
     let removed = turn("Hi");
     SessionNotice {
-        session: removed.session,
+        session: removed.place.session,
         own_session: None,
         change: SessionNoticeChange::TurnRemoved(removed.turn),
     }

@@ -25,7 +25,7 @@ async fn answer(text: &str) -> String {
 
 async fn spoken_answer(text: &str) -> String {
     let mut turn: AgentTurn = turn(text);
-    turn.conversation.channel = ChannelId::new("webhook", "siri");
+    turn.place.conversation.channel = ChannelId::new("webhook", "siri");
     run(&front_desk(), turn).await.reply()
 }
 
@@ -58,7 +58,7 @@ async fn a_question_is_answered_with_how_to_connect_an_agent() {
 async fn what_was_explained_once_in_a_conversation_is_a_line_from_then_on() {
     let mut turn = turn("And of Spain?");
     let (text, at) = (answer("What is the capital of France?").await, turn.now);
-    turn.history =
+    turn.past.history =
         vec![HistoryLine { speaker: Speaker::Agent, author: None, forwarded: None, text, at, state: LineState::Seen }];
 
     let again = run(&front_desk(), turn).await.reply();

@@ -34,7 +34,7 @@ async fn an_answer_is_streamed_and_then_given_whole() {
 async fn the_server_is_told_the_key_and_the_turn() {
     let server = Server::answering([Answer::says(&["Hi"])]).await;
     let agent = agent_with(OpenAiSection { api_key: Some("sk-secret".into()), ..server.settings() });
-    let turn = AgentTurn { attempt: 2, ..turn("Hi") };
+    let turn = turn("Hi").with(|turn| turn.attempt = 2);
     let id = turn.turn.to_string();
     run(&agent, turn).await.reply();
 
@@ -392,11 +392,12 @@ async fn the_model_hears_what_was_wrong_with_a_call_and_may_do_better() {
 async fn the_model_hears_what_came_while_it_worked() {
     let came = || {
         vec![AgentMessage {
-            sender: turn("").sender,
+            sender: turn("").message.sender,
             text: "In Celsius!".to_owned(),
             forwarded: None,
             attachments: Vec::new(),
             quoted: None,
+            reaction: None,
         }]
     };
     let calls = Answer::calls("", &[("web_search", json!({"query": "x"}))]);
@@ -416,13 +417,14 @@ async fn the_model_hears_what_came_while_it_worked() {
 async fn the_model_gets_all_messages_that_it_answers() {
     let server = Server::answering([Answer::says(&["Both."])]).await;
     let more = AgentMessage {
-        sender: turn("").sender,
+        sender: turn("").message.sender,
         text: "And two?".to_owned(),
         forwarded: None,
         attachments: Vec::new(),
         quoted: None,
+        reaction: None,
     };
-    run(&server.agent(), AgentTurn { more: vec![more], ..turn("One?") }).await;
+    run(&server.agent(), turn("One?").with(|turn| turn.more = vec![more])).await;
     assert_eq!(server.requests()[0].body["messages"][1]["content"], "One?\n\nAnd two?");
 }
 
@@ -442,7 +444,7 @@ async fn the_operator_sees_what_the_model_was_shown_and_did() {
         state: LineState::Seen,
     }];
 
-    let ran = run(&agent_with(section), AgentTurn { history, ..turn("Hi") }).await;
+    let ran = run(&agent_with(section), turn("Hi").with(|turn| turn.past.history = history)).await;
 
     let shown = ran.shown.clone().expect("it is reported");
     let settings: Value = serde_json::from_str(&shown.settings).expect("JSON");
@@ -487,7 +489,7 @@ async fn what_was_chosen_survives_a_failure_after_it() {
 async fn a_reaction_is_not_offered_where_none_can_be_shown() {
     let server = Server::answering([Answer::says(&["Hi"])]).await;
     let mut turn = turn("Hi");
-    turn.capabilities.reactions = Support::No;
+    turn.place.capabilities.reactions = Support::No;
     run(&server.agent(), turn).await.reply();
     let requests = server.requests();
     let tools = requests[0].body["tools"].as_array().expect("tools are offered");
@@ -714,7 +716,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
         Server::answering([Answer::json(400, &refusal), Answer::says(&["A cat?"]), Answer::says(&["Again?"])]).await;
     let agent = agent_with(OpenAiSection { images: true, ..server.settings() });
     assert!(agent.reads("image/png").is_some());
-    let shown = || AgentTurn { attachments: vec![picture()], ..turn("Look!") };
+    let shown = || turn("Look!").with(|turn| turn.message.attachments = vec![picture()]);
 
     assert_eq!(run(&agent, shown()).await.reply(), "A cat?");
     run(&agent, shown()).await.reply();

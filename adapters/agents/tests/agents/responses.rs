@@ -209,7 +209,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let attachment = Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
     let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
 
-    run(&agent, AgentTurn { attachments: vec![picture], ..turn("Look!") }).await.reply();
+    run(&agent, turn("Look!").with(|turn| turn.message.attachments = vec![picture])).await.reply();
 
     let requests = server.requests();
     let content = |number: usize| requests[number].body["input"][0]["content"].clone();

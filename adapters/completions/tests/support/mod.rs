@@ -31,7 +31,7 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let (gate, runs) = (gate.clone(), AtomicU32::new(0));
     ScriptedAgent::new(clock, move |turn| {
         let run = runs.fetch_add(1, Ordering::Relaxed) + 1;
-        let (verb, rest) = turn.text.split_once(' ').unwrap_or((&turn.text, ""));
+        let (verb, rest) = turn.message.text.split_once(' ').unwrap_or((&turn.message.text, ""));
         let whole = || Script::replies(&format!("{rest} and that is all."));
         match verb {
             "count" => Script::replies(&format!("run {run}")),

@@ -51,7 +51,7 @@ async fn a_mention_in_a_server_is_answered_with_a_reply_to_it() {
     let answer = server.visible(&general).await.pop().expect("an answer");
     assert_eq!((answer.content.as_str(), answer.reply_to), ("yes", Some(asked.id)));
     assert_eq!(answer.pings, Vec::<String>::new());
-    assert_eq!(gateway.until_agent_has(1).await.text, "say yes");
+    assert_eq!(gateway.until_agent_has(1).await.message.text, "say yes");
     gateway.stop().await;
 }
 
@@ -123,7 +123,7 @@ async fn a_reply_to_us_is_for_us_and_says_what_it_is_to() {
     ada.replies(&said, "say why").await;
 
     assert_eq!(server.until_bot_texts(&general, 2).await, ["yes", "why"]);
-    assert_eq!(gateway.until_agent_has(2).await.quoted.expect("a quote").text, "yes");
+    assert_eq!(gateway.until_agent_has(2).await.message.quoted.expect("a quote").text, "yes");
     gateway.stop().await;
 }
 
@@ -193,7 +193,7 @@ async fn a_file_is_given_to_the_agent() {
     ada.sends_files(&ada.direct().await, "say thanks", &[("note.txt", b"a note")]).await;
 
     server.until_bot_texts(&ada.direct().await, 1).await;
-    let files = gateway.until_agent_has(1).await.attachments;
+    let files = gateway.until_agent_has(1).await.message.attachments;
     let file = files.first().expect("a file");
     assert_eq!((file.attachment.name.as_str(), file.bytes.as_deref()), ("note.txt", Some(&b"a note"[..])));
     gateway.stop().await;
@@ -207,7 +207,7 @@ async fn a_sticker_has_a_name() {
 
     ada.sends_sticker(&ada.direct().await, "Wave").await;
 
-    assert_eq!(gateway.until_agent_has(1).await.text, "[sticker: Wave]");
+    assert_eq!(gateway.until_agent_has(1).await.message.text, "[sticker: Wave]");
     gateway.stop().await;
 }
 
@@ -225,9 +225,9 @@ async fn a_reaction_to_what_we_said_is_told_of() {
     ada.reacts(&said, "👍").await;
 
     let turn = gateway.until_agent_has(2).await;
-    assert_eq!((turn.reaction.as_deref(), &*turn.quoted.expect("a quote").text), (Some("👍"), "hello"));
+    assert_eq!((turn.message.reaction.as_deref(), &*turn.message.quoted.expect("a quote").text), (Some("👍"), "hello"));
     ada.removes_reaction(&said, "👍").await;
-    assert_eq!(gateway.until_agent_has(3).await.reaction.as_deref(), Some(""));
+    assert_eq!(gateway.until_agent_has(3).await.message.reaction.as_deref(), Some(""));
     gateway.stop().await;
 }
 

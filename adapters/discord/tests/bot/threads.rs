@@ -17,7 +17,7 @@ async fn a_thread_is_answered_in_the_thread() {
     ada.mentions(&thread, "say here").await;
 
     assert_eq!(server.until_bot_texts(&thread, 1).await, ["here"]);
-    let conversation = gateway.until_agent_has(1).await.conversation;
+    let conversation = gateway.until_agent_has(1).await.place.conversation;
     assert_eq!((&*conversation.chat, conversation.thread.as_deref()), (general.id(), Some(thread.id())));
     gateway.stop().await;
 }
@@ -46,13 +46,13 @@ async fn a_thread_is_known_after_a_restart() {
     ada.mentions(&thread, "say one").await;
     server.until_bot_texts(&thread, 1).await;
     gateway.until_settled().await;
-    let before = gateway.until_agent_has(1).await.session;
+    let before = gateway.until_agent_has(1).await.place.session;
 
     let gateway = gateway.shut_down().await.restart(&server).await;
     ada.mentions(&thread, "say two").await;
 
     server.until_bot_texts(&thread, 2).await;
-    assert_eq!(gateway.until_agent_has(1).await.session, before);
+    assert_eq!(gateway.until_agent_has(1).await.place.session, before);
     gateway.stop().await;
 }
 
@@ -75,7 +75,7 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
     assert_eq!(server.until_bot_texts(&thread, 2).await, ["one", "two"]);
     assert_eq!(server.bot_texts(&general).await, Vec::<String>::new());
     let turns = gateway.turns();
-    assert_eq!(turns[0].session, turns[1].session, "it is one conversation");
+    assert_eq!(turns[0].place.session, turns[1].place.session, "it is one conversation");
     gateway.stop().await;
 }
 

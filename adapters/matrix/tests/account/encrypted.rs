@@ -76,7 +76,7 @@ async fn encrypted_files_go_both_ways() {
     let turn = gateway.until_agent_has(1).await;
     ada.says(&room, "send text/plain data:text/plain;base64,cHVycg==").await;
 
-    assert_eq!(turn.attachments[0].bytes.as_deref(), Some(&b"purr"[..]));
+    assert_eq!(turn.message.attachments[0].bytes.as_deref(), Some(&b"purr"[..]));
     let heard = ada.until_hears(&room, gateway.user(), 3).await;
     assert_eq!((&*heard[2].text, heard[2].is_encrypted), ("cat.txt", true));
     assert_eq!(ada.opens(&heard[2]).await, "purr");

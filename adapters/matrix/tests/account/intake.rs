@@ -61,7 +61,7 @@ async fn in_a_group_only_what_is_meant_for_us_is_answered() {
     bob.replies(&room, &said.id, "say why").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
-    assert_eq!(gateway.until_agent_has(3).await.quoted.expect("a quote").text, "hello");
+    assert_eq!(gateway.until_agent_has(3).await.message.quoted.expect("a quote").text, "hello");
     assert_eq!(said.content["m.mentions"], json!({ "user_ids": [ada.user()] }), "the asker is mentioned");
     gateway.stop().await;
 }
@@ -81,7 +81,7 @@ async fn a_thread_is_answered_in_the_thread() {
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
     assert_eq!((&*said.text, said.thread.as_deref()), ("inside", Some(&*thread)));
-    assert_eq!(gateway.until_agent_has(2).await.conversation.thread.as_deref(), Some(&*thread));
+    assert_eq!(gateway.until_agent_has(2).await.place.conversation.thread.as_deref(), Some(&*thread));
     gateway.stop().await;
 }
 
@@ -156,8 +156,8 @@ async fn nobody_changes_what_we_said() {
     ada.replies(&room, &said.id, "say why").await;
     ada.until_hears(&room, gateway.user(), 2).await;
 
-    let reply = gateway.turns().into_iter().find(|turn| turn.text == "say why").expect("a reply to us");
-    assert_eq!(reply.quoted.expect("a quote").text, "hello");
+    let reply = gateway.turns().into_iter().find(|turn| turn.message.text == "say why").expect("a reply to us");
+    assert_eq!(reply.message.quoted.expect("a quote").text, "hello");
     gateway.stop().await;
 }
 
@@ -211,7 +211,7 @@ async fn a_file_is_given_to_the_agent() {
     ada.attaches(&room, "notes.txt", "text/plain", b"purr").await;
 
     let turn = gateway.until_agent_has(1).await;
-    let file = &turn.attachments[0];
+    let file = &turn.message.attachments[0];
     assert_eq!((&*file.attachment.name, file.bytes.as_deref()), ("notes.txt", Some(&b"purr"[..])));
     gateway.stop().await;
 }
@@ -235,8 +235,8 @@ async fn a_voice_message_is_given_to_the_agent() {
     ada.sends(&room, &content).await;
 
     let turn = gateway.until_agent_has(1).await;
-    let file = &turn.attachments[0];
-    assert_eq!((&*turn.text, turn.attachments.len()), ("", 1), "the file's name is not a text");
+    let file = &turn.message.attachments[0];
+    assert_eq!((&*turn.message.text, turn.message.attachments.len()), ("", 1), "the file's name is not a text");
     assert_eq!((&*file.attachment.media_type, file.bytes.as_deref()), ("audio/ogg", Some(&b"purr"[..])));
     ada.until_hears(&room, gateway.user(), 1).await;
     gateway.stop().await;
@@ -312,7 +312,7 @@ async fn a_reaction_is_told_to_the_agent_with_what_it_is_on() {
     ada.reacts(&room, &said.id, "👍").await;
 
     let turn = gateway.until_agent_has(2).await;
-    assert_eq!((turn.reaction.as_deref(), &*turn.quoted.expect("a quote").text), (Some("👍"), "hello"));
+    assert_eq!((turn.message.reaction.as_deref(), &*turn.message.quoted.expect("a quote").text), (Some("👍"), "hello"));
     gateway.until_settled().await;
     gateway.shut_down().await;
 }

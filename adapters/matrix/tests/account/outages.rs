@@ -408,7 +408,7 @@ async fn reply_during_faults(times: usize, fault: Fault) -> Proxy {
     bob.replies(&room, &said.id, "say why").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
-    assert_eq!(gateway.until_agent_has(1).await.quoted.expect("a quote").text, "hello");
+    assert_eq!(gateway.until_agent_has(1).await.message.quoted.expect("a quote").text, "hello");
     gateway.stop().await;
     proxy
 }

@@ -122,7 +122,7 @@ async fn a_topic_is_answered_in_the_topic() {
     ada.says(&format!("@{} say Rome", telegram.bot().username));
 
     assert_eq!(ada.hears("Rome").await.thread, Some(trips));
-    assert_eq!(gateway.until_agent_has(1).await.conversation.thread.as_deref(), Some(trips.to_string().as_str()));
+    assert_eq!(gateway.until_agent_has(1).await.place.conversation.thread.as_deref(), Some(trips.to_string().as_str()));
     gateway.stop().await;
 }
 
@@ -138,7 +138,7 @@ async fn a_reply_to_us_is_for_us_and_says_what_it_is_to() {
     ada.replies(said.id, "say why");
 
     ada.hears("why").await;
-    assert_eq!(gateway.until_agent_has(2).await.quoted.expect("a quote").text, "yes");
+    assert_eq!(gateway.until_agent_has(2).await.message.quoted.expect("a quote").text, "yes");
     gateway.stop().await;
 }
 
@@ -170,7 +170,7 @@ async fn an_edit_changes_what_waits() {
     gateway.release_agent();
 
     ada.hears("two").await;
-    assert_eq!(gateway.until_agent_has(2).await.text, "say two");
+    assert_eq!(gateway.until_agent_has(2).await.message.text, "say two");
     gateway.stop().await;
 }
 
@@ -185,7 +185,7 @@ async fn an_album_is_one_turn_with_all_its_files() {
 
     ada.hears("nice").await;
     let turn = gateway.until_agent_has(1).await;
-    let bytes: Vec<_> = turn.attachments.iter().map(|file| file.bytes.as_deref()).collect();
+    let bytes: Vec<_> = turn.message.attachments.iter().map(|file| file.bytes.as_deref()).collect();
     assert_eq!(bytes, [Some(&b"one"[..]), Some(b"two"), Some(b"three")]);
     assert_eq!(gateway.turns().len(), 1);
     gateway.stop().await;
@@ -201,7 +201,7 @@ async fn a_file_that_cannot_be_fetched_leaves_the_words() {
     ada.sends_photo(b"a cat", "say meow");
 
     ada.hears("meow").await;
-    let files = gateway.until_agent_has(1).await.attachments;
+    let files = gateway.until_agent_has(1).await.message.attachments;
     assert_eq!(files.iter().map(|file| file.bytes.is_some()).collect::<Vec<_>>(), [false]);
     gateway.stop().await;
 }
@@ -356,7 +356,7 @@ async fn a_choice_is_a_turn_and_its_button_is_answered() {
 
     ada.hears("less").await;
     telegram.until("the button is acknowledged", |view| view.callback_answer(&query)).await;
-    assert_eq!(gateway.until_agent_has(2).await.text, "say less");
+    assert_eq!(gateway.until_agent_has(2).await.message.text, "say less");
     gateway.stop().await;
 }
 
@@ -384,7 +384,7 @@ async fn a_question_is_closed_by_its_first_pick() {
     let closed = ada.finds("the closed one", |message| message.id == question.id && message.buttons.is_empty()).await;
     assert_eq!(closed.text, "Which of these?\n\n✓ say less");
     gateway.until_settled().await;
-    let texts: Vec<_> = gateway.turns().into_iter().map(|turn| turn.text).collect();
+    let texts: Vec<_> = gateway.turns().into_iter().map(|turn| turn.message.text).collect();
     assert_eq!(texts, ["stay silent", "say less"]);
     gateway.stop().await;
 }
@@ -401,9 +401,12 @@ async fn the_agent_is_told_of_a_reaction_to_what_it_said() {
     ada.reacts(said.id, "👍");
 
     let turn = gateway.until_agent_has(2).await;
-    assert_eq!((turn.reaction.as_deref(), &*turn.quoted.expect("a quote").text), (Some("👍"), "It will rain."));
+    assert_eq!(
+        (turn.message.reaction.as_deref(), &*turn.message.quoted.expect("a quote").text),
+        (Some("👍"), "It will rain.")
+    );
     ada.reacts(said.id, "");
-    assert_eq!(gateway.until_agent_has(3).await.reaction.as_deref(), Some(""));
+    assert_eq!(gateway.until_agent_has(3).await.message.reaction.as_deref(), Some(""));
     gateway.stop().await;
 }
 
@@ -422,7 +425,10 @@ async fn a_reaction_to_what_was_said_before_the_start_is_told() {
     ada.reacts(said.id, "👍");
 
     let turn = gateway.until_agent_has(1).await;
-    assert_eq!((turn.reaction.as_deref(), &*turn.quoted.expect("a quote").text), (Some("👍"), "It will rain."));
+    assert_eq!(
+        (turn.message.reaction.as_deref(), &*turn.message.quoted.expect("a quote").text),
+        (Some("👍"), "It will rain.")
+    );
     gateway.stop().await;
 }
 
@@ -458,7 +464,7 @@ async fn another_bot_is_not_answered() {
 
     ada.hears("it was I").await;
     gateway.until_settled().await;
-    let directed: Vec<_> = gateway.turns().into_iter().map(|turn| turn.text).collect();
+    let directed: Vec<_> = gateway.turns().into_iter().map(|turn| turn.message.text).collect();
     assert_eq!(directed, ["say it was I"]);
     gateway.stop().await;
 }

@@ -226,7 +226,7 @@ async fn a_file_that_came_in_is_sent_back_by_its_id() {
     let gateway = Gateway::start(&telegram).await;
     ada.sends_document("a.txt", "text/plain", b"words", "say thanks");
     ada.hears("thanks").await;
-    let url = gateway.until_agent_has(1).await.attachments[0].attachment.url.clone();
+    let url = gateway.until_agent_has(1).await.message.attachments[0].attachment.url.clone();
 
     ada.says(&format!("send text/plain {url}"));
 
@@ -262,7 +262,7 @@ async fn files_are_fetched_within_bounds() {
     ada.sends_large_document("b.bin", 21 << 20);
     gateway.until_agent_has(2).await;
     let files: Vec<Attachment> =
-        gateway.turns().into_iter().flat_map(|turn| turn.attachments).map(|file| file.attachment).collect();
+        gateway.turns().into_iter().flat_map(|turn| turn.message.attachments).map(|file| file.attachment).collect();
     let bot = bot(options(&telegram));
 
     assert_eq!(bot.fetch(&files[0], 100).await.expect("a file"), b"words");

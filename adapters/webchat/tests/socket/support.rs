@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// An agent that does what the messages tell it.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
-    ScriptedAgent::new(clock, move |turn| match turn.text.as_str() {
+    ScriptedAgent::new(clock, move |turn| match turn.message.text.as_str() {
         "react" => Script::reacts("👍"),
         "be silent" => Script::is_silent("as I was told"),
         "write slowly" => Script::replies("**so** it is").streaming("**so").waiting(&gate),

@@ -43,11 +43,11 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let (gate, runs) = (gate.clone(), AtomicU32::new(0));
     ScriptedAgent::new(clock, move |turn| {
         let run = runs.fetch_add(1, Ordering::Relaxed) + 1;
-        let (verb, rest) = turn.text.split_once(' ').unwrap_or((&turn.text, ""));
+        let (verb, rest) = turn.message.text.split_once(' ').unwrap_or((&turn.message.text, ""));
         match verb {
             "say" => Script::replies(rest),
             "react" => Script::reacts(rest),
-            "where" => Script::replies(&format!("{:?}", turn.surface)),
+            "where" => Script::replies(&format!("{:?}", turn.place.surface)),
             "count" => Script::replies(&format!("run {run}")),
             "wait" => Script::replies("at last").waiting(&gate),
             _ => Script::is_silent("told to"),

@@ -7,7 +7,7 @@ use rejoinder_guard::Timestamp;
 use crate::{
     conformance::scripted::capabilities,
     model::{
-        agent::{AgentTurn, DeferralLimits, Surface},
+        agent::{AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentRights, AgentTurn, DeferralLimits, Surface},
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Sender, SenderKind},
         ids::{SessionId, TurnId},
@@ -54,47 +54,46 @@ pub fn turn(text: &str) -> AgentTurn {
     let now = Timestamp::from_millis(1_700_000_000_000);
     AgentTurn {
         turn: TurnId::new(now),
-        conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
-        chat: ChatKind::Direct,
-        surface: Surface::Chat("Telegram".into()),
-        session: SessionId::new(now),
-        own_session: None,
-        holder: None,
-        model: None,
         attempt: 1,
-        deferred: None,
-        handoff: None,
-        last_answer: None,
-        may_defer: DeferralLimits { left: 3, longest: Duration::from_hours(24) },
-        approvals: Vec::new(),
-        may_ask_approval: false,
-        answers: Vec::new(),
-        may_ask_person: false,
-        spent: Vec::new(),
-        may_schedule: false,
-        sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
-        language: None,
-        text: text.into(),
-        forwarded: None,
-        instructions: None,
-        seal_to: None,
-        reaction: None,
-        attachments: Vec::new(),
-        quoted: None,
+        person: AgentPerson::default(),
+        message: AgentMessage {
+            sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
+            text: text.into(),
+            forwarded: None,
+            attachments: Vec::new(),
+            quoted: None,
+            reaction: None,
+        },
         more: Vec::new(),
-        history: Vec::new(),
-        capabilities: capabilities(),
-        cut_off: "The rest is missing.".to_owned(),
+        place: AgentPlace {
+            conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
+            chat: ChatKind::Direct,
+            surface: Surface::Chat("Telegram".into()),
+            session: SessionId::new(now),
+            own_session: None,
+            model: None,
+            capabilities: capabilities(),
+            cut_off: "The rest is missing.".to_owned(),
+        },
+        rights: AgentRights {
+            may_defer: DeferralLimits { left: 3, longest: Duration::from_hours(24) },
+            may_ask_approval: false,
+            may_ask_person: false,
+            may_schedule: false,
+            budget: None,
+            spent: Vec::new(),
+            tools: None,
+        },
+        past: AgentPast::default(),
         now,
         deadline: now + Duration::from_mins(10),
         trace: None,
-        tools: None,
     }
 }
 
 /// The same turn in another run.
 pub(super) fn again(turn: &AgentTurn, attempt: u32) -> AgentTurn {
-    AgentTurn { attempt, ..turn.clone() }
+    turn.clone().with(|turn| turn.attempt = attempt)
 }
 
 pub(super) fn says(pieces: &[&str]) -> Conduct {

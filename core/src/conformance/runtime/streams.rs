@@ -62,9 +62,15 @@ pub async fn what_a_run_hears_reaches_the_agent(double: &dyn AgentDouble) {
         return;
     }
     let mut run = Run::begin(double, again(&turn, 1));
-    let sender = turn.sender.clone();
-    let message =
-        AgentMessage { sender, text: SAID.to_owned(), forwarded: None, attachments: Vec::new(), quoted: None };
+    let sender = turn.message.sender.clone();
+    let message = AgentMessage {
+        sender,
+        text: SAID.to_owned(),
+        forwarded: None,
+        attachments: Vec::new(),
+        quoted: None,
+        reaction: None,
+    };
     run.came.push(message);
     let said = reply(run.end().await);
     if run.has_listened {

@@ -533,7 +533,7 @@ impl ScriptedAgent {
     /// The id and text of the turn of each run, in order.
     #[must_use]
     pub fn turns(&self) -> Vec<(TurnId, String)> {
-        self.runs().into_iter().map(|run| (run.turn.turn, run.turn.text)).collect()
+        self.runs().into_iter().map(|run| (run.turn.turn, run.turn.message.text)).collect()
     }
 
     /// The number of steps begun, ends included. It stops growing when the agent is idle.

@@ -53,7 +53,7 @@ pub(super) fn options<'a>(
 ) -> impl Serialize {
     let tool = |tool: &'a Cow<'a, Tool>| FunctionTool { kind: "function", function: tool, strict: false };
     BodyStart {
-        model: turn.model.as_deref().unwrap_or(&section.model),
+        model: turn.place.model.as_deref().unwrap_or(&section.model),
         stream: true,
         store: false,
         include: dialect.encrypted_thoughts.then_some(ENCRYPTED_THOUGHTS),
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn the_history_and_what_the_model_wrote_in_this_run_go_back() {
-        let turn =
-            AgentTurn { history: vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two")], ..turn("three") };
+        let turn = turn("three")
+            .with(|turn| turn.past.history = vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two")]);
         let mut prompt = Prompt::of(&turn, &settings().settings());
         let calls = vec![ToolCall { id: "c1".to_owned(), name: "look_up".to_owned(), arguments: "{}".to_owned() }];
         let blocks = vec![
@@ -218,7 +218,7 @@ mod tests {
         let attachment =
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
         let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
-        let turn = AgentTurn { attachments: vec![picture], ..turn("Look!") };
+        let turn = turn("Look!").with(|turn| turn.message.attachments = vec![picture]);
         let section = OpenAiSection { images: true, ..settings() };
 
         let content = sent(section, &turn, Dialect::default())["input"][0]["content"].take();

@@ -24,7 +24,10 @@ struct Run {
 impl Run {
     fn new() -> Self {
         let (events, reported) = RunEvents::channel();
-        let mut turn = AgentTurn { may_ask_approval: true, may_schedule: true, ..turn("Hi") };
+        let mut turn = turn("Hi").with(|turn| {
+            turn.rights.may_ask_approval = true;
+            turn.rights.may_schedule = true;
+        });
         Self { tools: CallerTools::of(&mut turn, events), reported }
     }
 
@@ -227,7 +230,10 @@ async fn the_decision_of_an_earlier_run_is_told(
 ) {
     let decision = approved().map(|approval| AgentApproval { state, is_used, ..approval }).unwrap();
     let (events, reported) = RunEvents::channel();
-    let mut turn = AgentTurn { may_ask_approval: true, approvals: vec![decision], ..turn("Hi") };
+    let mut turn = turn("Hi").with(|turn| {
+        turn.rights.may_ask_approval = true;
+        turn.past.approvals = vec![decision];
+    });
     let mut run = Run { tools: CallerTools::of(&mut turn, events), reported };
 
     let mut answered = run.begin(APPROVAL).await;

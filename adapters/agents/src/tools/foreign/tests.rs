@@ -71,7 +71,7 @@ impl Run {
 }
 
 fn approvable() -> AgentTurn {
-    AgentTurn { may_ask_approval: true, ..turn("Pay the rent.") }
+    turn("Pay the rent.").with(|turn| turn.rights.may_ask_approval = true)
 }
 
 /// Answers each question like this. Returns what was asked, and the calls that were recorded.
@@ -195,7 +195,7 @@ async fn what_was_approved_for_an_earlier_run_is_carried_out_once() {
     let request = request("bank_pay", "mcp.bank.pay", &Map::new());
     let (request, state) = (as_stored(&request), ApprovalState::Approved);
     let approved = AgentApproval { request, state, by: None, note: None, is_used: false };
-    let (mut run, reported) = run(AgentTurn { approvals: vec![approved], ..approvable() });
+    let (mut run, reported) = run(approvable().with(|turn| turn.past.approvals = vec![approved]));
     let seen = decided(reported, ApprovalState::Declined);
 
     assert_eq!(run.call("bank_pay", "{}").await.0, "done");
@@ -243,7 +243,7 @@ async fn the_calls_of_a_run_are_bounded() {
 async fn a_run_with_files_ends_with_its_request() {
     let (name, media_type, url) = ("a.png".to_owned(), "image/png".to_owned(), String::new());
     let file = AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(vec![1].into()) };
-    let (mut run, reported) = run(AgentTurn { attachments: vec![file], ..approvable() });
+    let (mut run, reported) = run(approvable().with(|turn| turn.message.attachments = vec![file]));
     let _seen = decided(reported, ApprovalState::Approved);
 
     run.call("bank_pay", "{}").await;

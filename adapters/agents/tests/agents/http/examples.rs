@@ -68,9 +68,9 @@ async fn an_example_answers_what_is_signed_and_nothing_else(#[case] interpreter:
     };
     let now = SystemClock.now();
 
-    let good = run(&agent(section(SECRET)), AgentTurn { now, ..turn("good day") }).await;
+    let good = run(&agent(section(SECRET)), turn("good day").with(|turn| turn.now = now)).await;
     let forged = SECRET.replace("dGhl", "bm90");
-    let forged = run(&agent(section(&forged)), AgentTurn { now, ..turn("good day") }).await;
+    let forged = run(&agent(section(&forged)), turn("good day").with(|turn| turn.now = now)).await;
     let old = run(&agent(section(SECRET)), turn("good day")).await;
 
     assert_eq!(good.drafts.trim_end(), "You said: good day");

@@ -44,7 +44,7 @@ async fn run_with(answer: Answer) -> FinishedRun {
 async fn the_turn_is_posted_once_with_a_signature_of_the_run() {
     let server = Server::answering([Answer::json(200, &json!({"reply": "Good day."}))]).await;
     let agent = agent(section(&server));
-    let turn = AgentTurn { attempt: 2, ..turn("Hi") };
+    let turn = turn("Hi").with(|turn| turn.attempt = 2);
     let run = run(&agent, turn.clone()).await;
 
     let [request] = &server.requests()[..] else { panic!("one request") };

@@ -29,7 +29,7 @@ struct Run {
 impl Run {
     fn of(served: &Served, turn: AgentTurn) -> Self {
         let (events, mut reported) = RunEvents::channel();
-        let (agent, holder) = (Arc::clone(&served.agent), Arc::new(Mutex::new(turn.holder.clone())));
+        let (agent, holder) = (Arc::clone(&served.agent), Arc::new(Mutex::new(turn.past.holder.clone())));
         let kept = Arc::clone(&holder);
         tokio::spawn(async move {
             while let Some(event) = reported.recv().await {
@@ -68,7 +68,14 @@ async fn restarted(section: PullSection, before: impl AsyncFnOnce(&Held)) -> (He
     drop(first);
     let second = Served::with(section).await;
     let held = held.used_by(second.worker());
-    (held, AgentTurn { holder, attempt: 2, ..given }, second)
+    (
+        held,
+        given.with(|turn| {
+            turn.past.holder = holder;
+            turn.attempt = 2;
+        }),
+        second,
+    )
 }
 
 #[tokio::test]
@@ -112,7 +119,7 @@ async fn a_worker_that_has_sent_a_message_loses_its_turn_with_the_process() {
     };
     let (_held, again, _served) = restarted(lasting(LONG), sends).await;
 
-    assert_eq!(again.holder, None);
+    assert_eq!(again.past.holder, None);
 }
 
 /// A worker that nobody has heard since a start is not waited for after another one.
@@ -121,12 +128,18 @@ async fn a_dead_worker_costs_one_lease_however_often_the_gateway_starts() {
     let (_held, again, served) = restarted(lasting(LONG), async |_| {}).await;
     let run = Run::of(&served, again.clone());
     until_adopted(&served).await;
-    until("it is stored", || *run.holder.lock() != again.holder).await;
+    until("it is stored", || *run.holder.lock() != again.past.holder).await;
     let holder = run.holder.lock().clone();
     run.running.abort();
 
     let third = Served::with(lasting(LONG)).await;
-    let run = Run::of(&third, AgentTurn { holder, attempt: 3, ..again });
+    let run = Run::of(
+        &third,
+        again.with(|turn| {
+            turn.past.holder = holder;
+            turn.attempt = 3;
+        }),
+    );
     let other = third.worker().next().await;
     answers(run, &other, "at once").await;
 }
@@ -155,7 +168,13 @@ async fn a_worker_that_is_not_configured_any_more_has_no_turn() {
     run.running.abort();
 
     let served = Served::with(lasting(LONG)).await;
-    let run = Run::of(&served, AgentTurn { holder, attempt: 2, ..given });
+    let run = Run::of(
+        &served,
+        given.with(|turn| {
+            turn.past.holder = holder;
+            turn.attempt = 2;
+        }),
+    );
     let other = served.worker().next().await;
     answers(run, &other, "another one's").await;
 }
@@ -164,15 +183,21 @@ async fn a_worker_that_is_not_configured_any_more_has_no_turn() {
 #[tokio::test]
 async fn a_worker_that_is_heard_in_between_goes_on_after_two_restarts() {
     let (held, again, served) = restarted(lasting(LONG), async |_| {}).await;
-    let run = Run::of(&served, AgentTurn { attempt: 2, ..again.clone() });
+    let run = Run::of(&served, again.clone().with(|turn| turn.attempt = 2));
     until_adopted(&served).await;
     assert_eq!(held.renew().await, StatusCode::OK);
-    until("the second run has the note as well", || *run.holder.lock() == again.holder).await;
+    until("the second run has the note as well", || *run.holder.lock() == again.past.holder).await;
     let holder = run.holder.lock().clone();
     run.running.abort();
 
     let third = Served::with(lasting(LONG)).await;
-    let run = Run::of(&third, AgentTurn { holder, attempt: 3, ..again });
+    let run = Run::of(
+        &third,
+        again.with(|turn| {
+            turn.past.holder = holder;
+            turn.attempt = 3;
+        }),
+    );
     until_adopted(&third).await;
     answers(run, &held.used_by(third.worker()), "at last").await;
 }
@@ -181,7 +206,7 @@ async fn a_worker_that_is_heard_in_between_goes_on_after_two_restarts() {
 async fn a_turn_that_asks_something_else_by_then_is_another_workers() {
     let (held, again, served) = restarted(lasting(SHORT), async |_| {}).await;
 
-    let run = Run::of(&served, AgentTurn { text: "Hi, and what time is it?".to_owned(), ..again });
+    let run = Run::of(&served, again.with(|turn| turn.message.text = "Hi, and what time is it?".to_owned()));
     let other = served.worker().next().await;
     sleep(SHORT).await;
     assert_eq!(held.answer(json!({ "reply": "to what it said before" })).await, StatusCode::CONFLICT);
@@ -199,7 +224,7 @@ async fn a_worker_that_has_reported_text_loses_its_turn_with_the_process() {
     })
     .await;
 
-    assert_eq!(again.holder, None);
+    assert_eq!(again.past.holder, None);
     let run = Run::of(&served, again);
     let other = served.worker().next().await;
     assert_ne!(held.answer(json!({ "end": true })).await, StatusCode::NO_CONTENT);
@@ -253,7 +278,10 @@ async fn while_the_gateway_stops_a_worker_is_told_to_ask_again() {
 async fn a_note_that_cannot_be_read_is_no_lease() {
     let served = Served::with(lasting(LONG)).await;
     for note in ["", "{}", "null", "\u{0}", "{\"agent\":\"fleet\"}"] {
-        let again = AgentTurn { holder: Some(note.to_owned()), attempt: 2, ..turn("Hi") };
+        let again = turn("Hi").with(|turn| {
+            turn.past.holder = Some(note.to_owned());
+            turn.attempt = 2;
+        });
         let (run, answered) = tokio::join!(double::run(&*served.agent, again), async {
             served.worker().next().await.answer(json!({ "reply": "Hello." })).await
         });

@@ -412,8 +412,8 @@ async fn a_worker_with_a_token_of_its_own_gets_the_turns_that_it_takes() {
     ]);
     let served = Served::with(PullSection { workers, ..lasting(LONG) }).await;
     let (phone, desk) = (served.worker_with("phone"), served.worker_with("desk"));
-    let on_discord =
-        AgentTurn { conversation: ConversationRef::new(ChannelId::new("discord", "main"), "7"), ..turn("on Discord") };
+    let on_discord = turn("on Discord")
+        .with(|turn| turn.place.conversation = ConversationRef::new(ChannelId::new("discord", "main"), "7"));
     let answer = async |worker: &Worker| {
         let held = worker.next().await;
         held.answer(json!({ "reply": held.turn["text"] })).await;
@@ -483,7 +483,7 @@ pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
 #[tokio::test]
 async fn an_answer_that_is_to_be_sealed_is_taken_sealed_and_in_no_other_form() {
     let served = Served::with(lasting(LONG)).await;
-    let given = AgentTurn { seal_to: Some("age1key".into()), ..turn("What is it?") };
+    let given = turn("What is it?").with(|turn| turn.person.seal_to = Some("age1key".into()));
     let armour = include_str!("../../../src/wire/sealed_by_age.txt");
 
     let (finished, ()) = during(&served, given, async {
