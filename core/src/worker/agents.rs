@@ -30,6 +30,8 @@ pub struct AgentHealth {
     pub running: u32,
     /// When a run last ended.
     ended_at: Option<Timestamp>,
+    /// Whether a run was answered while probes failed: until one reaches the agent, they say nothing about its runs.
+    is_proven: bool,
 }
 
 impl AgentHealth {
@@ -90,7 +92,8 @@ impl Agents {
         match result {
             Ok(()) => {
                 let AgentHealth { running, ended_at, .. } = *health;
-                *health = AgentHealth { ok_at: Some(now), running, ended_at, ..AgentHealth::default() };
+                let is_proven = health.is_proven || health.failed_probes >= FAILED_PROBES;
+                *health = AgentHealth { ok_at: Some(now), running, ended_at, is_proven, ..AgentHealth::default() };
             }
             Err(error) => {
                 health.failures = health.failures.saturating_add(1);
@@ -113,11 +116,12 @@ impl Agents {
         let Some(mut health) = self.known.get_mut(agent) else { return };
         match result {
             Ok(()) => {
-                health.failed_probes = 0;
+                (health.failed_probes, health.is_proven) = (0, false);
                 if health.failures == 0 {
                     (health.failing_since, health.error) = (None, None);
                 }
             }
+            Err(_) if health.is_proven && health.failures == 0 => {}
             Err(error) => {
                 health.failed_probes = health.failed_probes.saturating_add(1);
                 health.fails(error, self.clock.now());
@@ -129,5 +133,32 @@ impl Agents {
         let mut all: Vec<_> = self.known.iter().map(|agent| (agent.key().clone(), agent.value().clone())).collect();
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ports::SystemClock;
+
+    /// A server may have no list of models to probe, or a broken one.
+    #[test]
+    fn probes_of_an_agent_that_answers_while_they_fail_say_nothing_until_one_reaches_it() {
+        let agent: AgentName = "main".into();
+        let agents = Agents::new([agent.clone()].into_iter(), Arc::new(SystemClock));
+        let (fails, is_down) =
+            (|| agents.note_probe(&agent, Err("no list".to_owned())), || agents.all()[0].1.is_down());
+        (0..FAILED_PROBES).for_each(|_| fails());
+        assert!(is_down());
+
+        agents.note(&agent, Ok(()));
+        (0..FAILED_PROBES).for_each(|_| fails());
+        assert!(!is_down(), "it answers");
+
+        agents.note_probe(&agent, Ok(()));
+        (0..FAILED_PROBES).for_each(|_| fails());
+        assert!(is_down(), "it could be reached before");
     }
 }
