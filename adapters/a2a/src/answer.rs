@@ -80,7 +80,7 @@ impl Answer {
         self.artifacts.iter().any(|piece| !piece.text.trim().is_empty())
     }
 
-    /// Whether the agent has said more than an answer may have: nothing more is added to it.
+    /// Whether the agent has said more than an answer may have: no more text is added to it.
     pub(crate) const fn is_full(&self) -> bool {
         self.is_cut
     }
@@ -124,6 +124,7 @@ impl Answer {
 
     /// Reads all artifacts of a task, in place of those before.
     pub(crate) fn artifacts(&mut self, artifacts: Vec<Artifact>) -> Vec<DraftChange> {
+        let are_too_many = artifacts.len() > MAX_ARTIFACTS;
         let pieces = artifacts.into_iter().take(MAX_ARTIFACTS).map(|artifact| {
             let (text, files) = content(artifact.parts, "");
             Piece { id: artifact.artifact_id, text, files }
@@ -134,6 +135,7 @@ impl Answer {
             self.rewrites += usize::from(!self.artifacts.is_empty());
             self.replace(pieces, &mut changes);
         }
+        self.is_cut |= are_too_many;
         self.cut_files();
         if self.rewrites > MAX_REWRITES {
             changes.clear();
@@ -153,8 +155,9 @@ impl Answer {
     /// Writes the draft anew, unless that was done often.
     fn rewrite(&mut self, changes: &mut Vec<DraftChange>) {
         if self.rewrites <= MAX_REWRITES {
-            let pieces = std::mem::take(&mut self.artifacts);
+            let (pieces, was_cut) = (std::mem::take(&mut self.artifacts), self.is_cut);
             self.replace(pieces, changes);
+            self.is_cut |= was_cut;
         }
     }
 

@@ -1,6 +1,6 @@
 //! One run: a message, the task that the agent makes of it, and the outcome.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_agents::{
@@ -14,7 +14,7 @@ use rejoinder_core::{
     is_blank,
 };
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -32,6 +32,9 @@ use crate::{
 
 /// How often in a row the state of a task may not be told.
 const MAX_FAILURES: usize = 5;
+
+/// How long an agent is read whose answer is full: its files and its end may follow.
+const REST: Duration = Duration::from_secs(2);
 
 /// An agent with the Agent2Agent protocol.
 pub struct A2a {
@@ -243,18 +246,25 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads the stream to the outcome. `None`: it ended before. An answer that is full is the outcome, and its task is canceled.
+    /// Reads the stream to the outcome. `None`: it ended before. An answer that is full is the outcome if the agent does not end it shortly
+    /// after, and its task is canceled.
     async fn read(&mut self, stream: &mut EventStream<'_>) -> Result<Option<Outcome>, RunError> {
+        let mut until = None;
         loop {
-            match stream.next().await {
+            let next = match until {
+                None => stream.next().await,
+                Some(until) => timeout_at(until, stream.next()).await.unwrap_or(Ok(None)),
+            };
+            match next {
                 Ok(Some(event)) => {
                     if let Some(outcome) = self.take(event).await? {
                         return Ok(Some(outcome));
                     }
-                    if self.answer.is_full() {
+                    if self.answer.is_full() && *until.get_or_insert(Instant::now() + REST) <= Instant::now() {
                         return Ok(Some(self.reply("").await?));
                     }
                 }
+                Ok(None) | Err(_) if self.answer.is_full() => return Ok(Some(self.reply("").await?)),
                 Ok(None) => return Ok(None),
                 // The agent goes on with a task that it has named.
                 Err(error) if error.is_passing() && self.task.id().is_some() => {
@@ -278,7 +288,13 @@ impl<'a> Run<'a> {
                 debug!(agent = &*self.a2a.name, code = error.code, "an agent does not know a task any more");
                 Ok(None)
             }
-            Err(error) => Err(error.of_begun()),
+            Err(error) => {
+                // Another run would not get further: the task is canceled.
+                if !error.is_passing() {
+                    self.task.named(id);
+                }
+                Err(error.of_begun())
+            }
         }
     }
 

@@ -271,6 +271,7 @@ async fn a_flood_is_cut() {
 
     let text = finished.text();
     assert!(text.len() < 1_100_000 && text.ends_with("\n\nThe rest is missing."), "{}", text.len());
+    assert_eq!(server.requests("CancelTask").len(), 0, "the agent has ended its task");
 }
 
 /// A later version may say more.
