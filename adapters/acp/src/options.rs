@@ -99,17 +99,15 @@ fn of_kind<'a>(options: &'a [PermissionOption], kind: &str) -> Vec<Option<&'a Pe
 /// The name of an option, in one line of bounded length. Where this changes the name, a digest of it follows: a decision about one option
 /// is none about another.
 fn named(option: &PermissionOption) -> String {
-    let name = option.name.as_deref().unwrap_or_default().trim();
+    let name = option.name.as_deref().unwrap_or_default();
     let seen: String = name.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = excerpt(&seen, MOST_NAME);
-    if line.is_empty() {
-        return NAMELESS.to_owned();
-    }
+    let shown = if line.is_empty() { NAMELESS.to_owned() } else { format!("“{line}”") };
     if line == name {
-        return format!("“{line}”");
+        return shown;
     }
     let digest = hex::encode(&Sha256::digest(name)[..8]);
-    format!("“{line}” ({digest})")
+    format!("{shown} ({digest})")
 }
 
 #[cfg(test)]

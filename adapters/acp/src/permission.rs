@@ -42,8 +42,9 @@ impl Permissions {
             }
         }
         let offer = Offer::of(options);
-        if self.may_ask {
-            return Decision::Ask(request(&action, call, &offer));
+        let request = request(&action, call, &offer);
+        if self.may_ask && !self.decisions.declines(&request) {
+            return Decision::Ask(request);
         }
         Decision::Choose(offer.chosen(false))
     }
@@ -103,8 +104,8 @@ fn content(call: &ToolCall) -> Option<Value> {
     call.content.as_ref().filter(|content| !content.is_empty()).map(|content| json!(content))
 }
 
-/// What approvers read. What the gateway says of the options comes before all that is the agent's: lines of the agent that look like
-/// it come after it.
+/// What approvers read. What the gateway says of the options comes before what the agent says of the call: lines of the agent that look
+/// like it come after it.
 fn request(action: &str, call: &ToolCall, offer: &Offer<'_>) -> ApprovalRequest {
     let parts = call.raw_input.iter().map(written).chain(content(call).map(|content| content.to_string()));
     let details = parts.collect::<Vec<_>>().join("\n");

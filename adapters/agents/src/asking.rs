@@ -37,6 +37,13 @@ impl Decisions {
         Some(if allows(&self.0[index]) { self.0.remove(index) } else { self.0[index].clone() })
     }
 
+    /// Whether the same action was declined, whatever else the request said.
+    #[must_use]
+    pub fn declines(&self, request: &ApprovalRequest) -> bool {
+        let stored = as_stored(request);
+        self.0.iter().any(|decision| !allows(decision) && decision.request.action == stored.action)
+    }
+
     /// Drops each yes that is among these: somebody else has read them.
     pub fn drop_read(&mut self, read: &[AgentApproval]) {
         self.0.retain(|decision| !(allows(decision) && read.contains(decision)));

@@ -227,7 +227,7 @@ async fn what_a_session_cost_before_it_was_opened_again_is_no_cost_of_a_run(#[ca
     run(&double.runtime(), first.clone()).await.0.expect("an answer");
 
     let acp = double.runtime();
-    let next = |said| AgentTurn { own_session: Some("s1".to_owned()), ..again(&first, said) };
+    let next = |said| again(&first, said).with(|turn| turn.place.own_session = Some("s1".to_owned()));
     let (_, opened) = run(&acp, next("2 2.25")).await;
     let (_, later) = run(&acp, next("3")).await;
 
