@@ -206,9 +206,9 @@ impl Desk {
     }
 
     /// Why a turn that no worker has is not known.
-    pub(super) fn unknown(&self) -> NotHeld {
-        let may_follow = self.state.lock().leases.may_adopt(Instant::now());
-        if may_follow { NotHeld::NotYet } else { NotHeld::Ended }
+    pub(super) fn unknown(&self, turn: TurnId) -> NotHeld {
+        let leases = &self.state.lock().leases;
+        if leases.may_adopt(Instant::now()) || leases.is_left(turn) { NotHeld::NotYet } else { NotHeld::Ended }
     }
 
     /// Whether a worker has a run of this turn, or has answered one a short while ago.

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 const ANSWERED: usize = 1024;
 
 /// How many leases are remembered of runs that the gateway left because it stops.
-const LEFT: usize = 1024;
+const LEFT: usize = 4096;
 
 /// For how long after the start leases of the process before may come to life again, at most.
 const LONGEST_START: Duration = Duration::from_mins(1);
@@ -58,7 +58,7 @@ fn parts(lease: &str) -> Option<(LeaseNumber, &str)> {
     }
 }
 
-/// The fencing number of a lease: a later lease of the same turn has a higher one, unless another agent had the turn in between.
+/// The fencing number of a lease: a later lease of the same turn has a higher one, unless another agent had the turn in between, or an operator has begun it anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeaseNumber {
     /// Which run of the turn it is for, as the agent counts them. A restart begins another one.
@@ -162,7 +162,7 @@ pub(super) struct Leases<R, A = ()> {
     last: RunNumber,
     answered: VecDeque<(TurnId, Lease, A)>,
     /// The leases of runs that the gateway left because it stops.
-    left: VecDeque<Lease>,
+    left: VecDeque<(TurnId, Lease)>,
 }
 
 struct Run<R> {
@@ -292,6 +292,11 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         Some(worker.name)
     }
 
+    /// Whether a run of this turn was left with a lease because the gateway stops.
+    pub(super) fn is_left(&self, turn: TurnId) -> bool {
+        self.left.iter().any(|(left, _)| *left == turn)
+    }
+
     /// The answer that was given for a turn with a lease, if that is not long ago.
     pub(super) fn answered(&self, turn: TurnId, lease: &str) -> Option<A> {
         let mut answered = self.answered.iter();
@@ -348,14 +353,14 @@ impl<R: Clone, A: Clone> Leases<R, A> {
 
     /// Takes a run out, however it ended. Its lease is over, unless the run may begin again after a start (`is_left`).
     pub(super) fn remove(&mut self, number: RunNumber, is_left: bool) {
-        match self.runs.remove(&number).map(|run| run.held) {
-            Some(Some(held)) => {
+        match self.runs.remove(&number).map(|run| (run.turn, run.held)) {
+            Some((turn, Some(held))) => {
                 self.held.remove(&held.lease);
                 if is_left && self.left.len() < LEFT {
-                    self.left.push_back(held.lease);
+                    self.left.push_back((turn, held.lease));
                 }
             }
-            Some(None) => self.queue.retain(|queued| *queued != number),
+            Some((_, None)) => self.queue.retain(|queued| *queued != number),
             None => {}
         }
     }
@@ -385,7 +390,7 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         let Some(number) = self.held.get(lease) else {
             let is_answered = self.answered.iter().any(|(_, answered, _)| **answered == *lease);
             let is_early = || self.may_adopt(now) && secret(lease).is_some_and(|secret| !self.is_own(secret));
-            let is_left = || self.left.iter().any(|left| **left == *lease);
+            let is_left = || self.left.iter().any(|(_, left)| **left == *lease);
             return Err(if is_answered {
                 NotHeld::Answered
             } else if self.is_old(turn, lease) {

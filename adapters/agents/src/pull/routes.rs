@@ -127,7 +127,7 @@ pub(super) async fn answer(
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<StatusCode, Problem> {
-    let received = agent.receive(id, request, MAX_OBJECT).await?;
+    let received = agent.receive(id, request, Some(Purpose::Answer)).await?;
     agent.settle(received).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -162,7 +162,7 @@ pub(super) async fn renew(
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Renewed>, Problem> {
-    let Received { turn, posted, caller, .. } = agent.receive(id, request, SMALL).await?;
+    let Received { turn, posted, caller, .. } = agent.receive(id, request, None).await?;
     let (lease, worker) = (&posted.lease, &caller.worker);
     let until = match agent.desk.renew(turn, lease, worker) {
         Ok((work, _)) if timeout(STORING, work.until_kept(lease)).await.is_err() => return Err(not_stored()),
@@ -206,7 +206,7 @@ pub(super) async fn report(
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Reported>, Problem> {
-    let received = agent.receive(id, request, MAX_OBJECT).await?;
+    let received = agent.receive(id, request, Some(Purpose::Events)).await?;
     let Done { until, is_sent, .. } = agent.tell(received, Purpose::Events).await?;
     Ok(Json(Reported { lease_until: rfc3339(until), sent: is_sent }))
 }
@@ -240,23 +240,27 @@ struct Sent<'a> {
 }
 
 impl Pull {
-    /// Checks the token of a request, and reads its body: a large one only of a turn that a worker has.
+    /// Checks the token of a request, and reads its body: a large one only of a turn that a worker has. Without a purpose it renews a
+    /// lease.
     async fn receive(
         &self,
         id: Result<Path<String>, PathRejection>,
         request: Request,
-        limit: usize,
+        purpose: Option<Purpose>,
     ) -> Result<Received<'_>, Problem> {
         let (parts, body) = request.into_parts();
         let caller = self.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
         let turn = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown_turn)?;
         let (mut room, mut size) = (Room::of(&self.room), 0);
+        let limit = if purpose.is_some() { MAX_OBJECT } else { SMALL };
         let see = |piece: &[u8]| {
             let was_small = size <= SMALL;
             size += piece.len();
             if was_small && size > SMALL && !self.desk.is_known(turn) {
-                let why = self.desk.unknown();
-                self.record_unread(turn, &caller, why);
+                let why = self.desk.unknown(turn);
+                if purpose == Some(Purpose::Answer) {
+                    self.record_unread(turn, &caller, why);
+                }
                 return Err(self.not_held(turn, None, &caller, why, "a large body"));
             }
             room.grow_to(size)
