@@ -221,7 +221,7 @@ pub struct AgentMessage {
     pub attachments: Vec<AgentFile>,
     /// The message that it replies or reacts to.
     pub quoted: Option<AgentQuote>,
-    /// The emoji, if it is a reaction to the agent's message in `quoted` instead of a text.
+    /// The emoji, if it is a reaction to the agent's message in `quoted` instead of a text. Runtimes tell that of the turn's own message.
     pub reaction: Option<String>,
 }
 

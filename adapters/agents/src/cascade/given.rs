@@ -9,6 +9,8 @@ use super::member::Member;
 pub(super) fn to(member: &Member, runtime: &dyn AgentRuntime, turn: &AgentTurn) -> AgentTurn {
     let mut turn = turn.clone();
     turn.place.model = turn.place.model.filter(|model| member.has(model));
+    // That of the cascade is not the member's.
+    turn.rights.budget = None;
     let history = &mut turn.past.history;
     history.drain(..history.len().saturating_sub(runtime.history()));
     for file in turn.files_mut() {

@@ -486,7 +486,7 @@ pub async fn a_turn_has_as_many_bounded_remarks_as_it_may(subject: &mut impl Sub
     let other_kind = Remark { kind: "other".to_owned(), ..remark(&turn, "another kind") };
     done(&*store, Transition { remarks: vec![other_kind], ..Transition::default() }).await;
     let nobodys = Remark { turn: TurnId::new(at(1)), ..remark(&turn, "nobody's") };
-    let remarks = [nobodys].into_iter().chain(["one", "two", "three"].map(|text| remark(&turn, text)));
+    let remarks = [nobodys].into_iter().chain(["one", "one", "two", "three"].map(|text| remark(&turn, text)));
     for remark in remarks {
         let bounded_remarks = vec![BoundedRemark { remark, most: 2 }];
         done(&*store, Transition { bounded_remarks, ..Transition::default() }).await;

@@ -14,7 +14,7 @@ store_trait! {
         read fn agent_session(agent: &AgentName, session: SessionId) -> Option<AgentSession>;
 
         /// What agents are to be told until `until`: at most `limit` notices of each agent, those that are due first before others.
-        /// Not that the session of one turn is deleted, while that turn is open.
+        /// Not that the session of one turn is deleted, while that turn is open or a run of it goes on.
         read fn agent_notices(until: Timestamp, limit: u32) -> Vec<AgentNotice>;
 
         /// When, after `after`, the next agent is to be told something.

@@ -32,7 +32,7 @@ impl AgentSessionStore for SqliteStore {
             from (
                 select *, row_number() over (partition by agent order by due_at) as number
                 from agent_notices as d where due_at <= ? and not (change = 'deleted' and exists (
-                    select 1 from obligations as o where o.turn_id = d.session_id and o.ended_at is null))
+                    select 1 from obligations as o where o.turn_id = d.session_id and (o.ended_at is null or o.work is not null)))
             ) as n left join agent_sessions as a using (session_id, agent)
             where n.number <= ? order by n.due_at";
         all(&self.readers, sqlx::query(sql).bind(until.as_millis()).bind(limit), notice).await

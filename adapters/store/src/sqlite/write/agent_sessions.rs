@@ -98,10 +98,13 @@ const OWE_END: &str = "
     select ?1, ?2, 'deleted', x'', ?3, 0 where not exists (select 1 from sessions where id = ?1)
     on conflict do update set due_at = max(due_at, excluded.due_at)";
 
+/// That the session of one turn is deleted is owed still if that turn was begun again meanwhile.
 const SETTLE: &str = "
     delete from agent_notices
     where session_id = ?1 and agent = ?2 and change = ?3 and turn_id = ?4 and (change <> 'deleted' or exists (
-        select 1 from agent_sessions as a where a.session_id = ?1 and a.agent = ?2 and a.own_session is ?5))";
+        select 1 from agent_sessions as a where a.session_id = ?1 and a.agent = ?2 and a.own_session is ?5)
+        and not exists (
+            select 1 from obligations as o where o.turn_id = ?1 and (o.ended_at is null or o.work is not null)))";
 
 /// The row of an agent that was told that the session is gone.
 const DELETE_GONE: &str = "

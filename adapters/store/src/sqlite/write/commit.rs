@@ -251,6 +251,7 @@ const REMARK_WITHIN: &str = "
     insert into remarks (turn_id, at, kind, detail)
     select ?1, ?2, ?3, ?4
     where exists (select 1 from turns where id = ?1)
+        and not exists (select 1 from remarks where turn_id = ?1 and kind = ?3 and detail = ?4)
         and (select count(*) from remarks where turn_id = ?1 and kind = ?3) < ?5";
 
 /// A person's text is stored once, with the event.
