@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rejoinder_agents::tail::Tail;
-use rejoinder_core::SessionId;
+use rejoinder_core::{Cost, SessionId};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use tokio::{
@@ -32,7 +32,7 @@ use crate::{
         Call, CancelledRequest, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, RpcError, SessionInfo, SessionUpdate,
         Update, UsageUpdate,
     },
-    session_cost::SessionCost,
+    session_cost::{self, SessionCost},
 };
 
 /// The largest message, in bytes.
@@ -72,6 +72,8 @@ struct Owned {
     /// Whether there was a prompt in it. What it says of itself before is told again.
     is_used: bool,
     cost: SessionCost,
+    /// What was added to the cost that no run has reported yet.
+    unclaimed: Option<Cost>,
 }
 
 #[derive(Default)]
@@ -117,6 +119,8 @@ impl State {
         if let Some(cost) = usage.cost()?
             && let Some(owned) = self.owners.get_mut(session)
         {
+            let added = owned.cost.until(cost);
+            owned.unclaimed = session_cost::sum(owned.unclaimed, added);
             owned.cost = SessionCost::Known(cost);
         }
         Ok(())
@@ -201,7 +205,7 @@ impl Connection {
         }
         let owner = owners.get(id).map(|owned| owned.by);
         if owner.is_none() {
-            owners.insert(Arc::clone(id), Owned { by: session, is_used: false, cost });
+            owners.insert(Arc::clone(id), Owned { by: session, is_used: false, cost, unclaimed: None });
         }
         owner
     }
@@ -211,9 +215,14 @@ impl Connection {
         self.state.lock().owners.remove(id);
     }
 
-    /// What the agent's session has cost until now.
-    pub(crate) fn cost(&self, session: &str) -> SessionCost {
-        self.state.lock().owners.get(session).map_or(SessionCost::Unknown, |owned| owned.cost)
+    /// Whether it is known what the agent's session has cost until now.
+    pub(crate) fn knows_cost(&self, session: &str) -> bool {
+        self.state.lock().owners.get(session).is_some_and(|owned| owned.cost != SessionCost::Unknown)
+    }
+
+    /// Takes what was added to the cost of the agent's session since the last time: it counts for one run.
+    pub(crate) fn claim_cost(&self, session: &str) -> Option<Cost> {
+        self.state.lock().owners.get_mut(session)?.unclaimed.take()
     }
 
     /// Sends a request, and waits for its result.

@@ -28,9 +28,9 @@ use crate::{
     prompt::Prompt,
     protocol::{
         Chunk, Content, ElicitationRequest, NOT_FOUND, PermissionOption, PermissionRequest, PromptEnd, RpcError,
-        SessionInfo, Update, UsageUpdate,
+        SessionInfo, Update,
     },
-    session_cost::SessionCost,
+    run_cost::RunCost,
     sessions::{Owner, Slot},
     tools::{Changed, ToolCalls},
 };
@@ -91,8 +91,7 @@ pub(crate) struct Run<'a> {
     slot: Arc<Slot>,
     turn: &'a AgentTurn,
     events: &'a RunEvents,
-    /// What the session had cost before.
-    cost_before: SessionCost,
+    cost: RunCost,
     pub(crate) report: Report<'a>,
     pub(crate) answer: Answer,
     files: Files,
@@ -102,12 +101,12 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of `agent` in the session of `slot`, which has cost `cost_before`.
+    /// A run of `agent` in the session of `slot`.
     pub(crate) fn new(
         agent: &'a str,
         settings: &'a AcpSection,
         slot: Arc<Slot>,
-        cost_before: SessionCost,
+        cost: RunCost,
         turn: &'a AgentTurn,
         events: &'a RunEvents,
     ) -> Self {
@@ -115,7 +114,7 @@ impl<'a> Run<'a> {
         let (report, answer, tools) = (Report::to(events), Answer::default(), ToolCalls::default());
         let answers = Answers::of(&turn.past.answers);
         let files = Files::default();
-        Self { agent, settings, slot, turn, events, cost_before, report, answer, files, tools, permissions, answers }
+        Self { agent, settings, slot, turn, events, cost, report, answer, files, tools, permissions, answers }
     }
 
     /// Follows the agent's work on a prompt. While it waits for a decision, the session is left to others who want it: then, and if the
@@ -216,7 +215,7 @@ impl<'a> Run<'a> {
                     }
                 }
                 Event::Update(Update::Info(SessionInfo { title: Some(title) })) => self.title(title).await,
-                Event::Update(Update::Usage(usage)) => self.cost(&usage).await,
+                Event::Update(Update::Usage(_)) => self.cost().await,
                 Event::Update(Update::Info(_) | Update::Other) => {}
                 Event::Permission(id, request) => requests.push_back(Wanted::Permission(id, request)),
                 Event::Elicitation(id, request) => requests.push_back(Wanted::Elicitation(id, request)),
@@ -366,11 +365,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reports what the run has cost until now, if that is known. What is no cost was logged when it came.
-    async fn cost(&self, usage: &UsageUpdate) {
-        if let Ok(Some(now)) = usage.cost()
-            && let Some(cost) = self.cost_before.until(now)
-        {
+    /// Reports what the run has cost until now, if that is known.
+    async fn cost(&mut self) {
+        if let Some(cost) = self.cost.until_now() {
             self.events.cost(cost).await;
         }
     }

@@ -16,7 +16,8 @@
 //! | `feed` | what a session's run has not taken yet |
 //! | `late_titles` | the titles of sessions that came outside of a prompt |
 //! | `drive` | keeps the process running, and says why it ended |
-//! | `session_cost` | what a session has cost, and a run in it (no I/O) |
+//! | `session_cost` | what a session has cost (no I/O) |
+//! | `run_cost` | what a run has cost of it |
 //! | `sessions`, `open` | which of its sessions is which of ours, and how one is opened |
 //! | `own_tools` | the gateway's tools, as a session is told them |
 //! | `answer`, `tools`, `permission` | reads what it says, does and asks (no I/O) |
@@ -52,6 +53,7 @@ mod prompt;
 mod protocol;
 mod requests;
 mod run;
+mod run_cost;
 mod section;
 mod session_cost;
 mod sessions;

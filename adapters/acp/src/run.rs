@@ -99,7 +99,7 @@ impl Acp {
         // It may wait for days.
         turn.drop_files();
         let settings = json!({ "agent": &*self.name, "mode": mode });
-        let cost = ready.connection.cost(&place.session.id);
+        let cost = RunCost::of(&ready.connection, &place.session.id);
         let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), cost, &turn, events);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(blocks::shown(&settings, &prompt)).await;

@@ -1,8 +1,8 @@
 //! What a session of the agent has cost. No I/O.
 //!
-//! An agent says what a session has cost since it began, and a run cost what was added. What a session that was opened again has
-//! cost before is not known: some agents go on counting then, and others begin anew. Of a run that begins before it is known, nothing is
-//! reported.
+//! An agent says what a session has cost since it began, and a run cost what was added since the run before it. What a session that was
+//! opened again has cost before is not known: some agents go on counting then, and others begin anew. Of a run that begins before it is
+//! known, nothing is reported. What comes after the end of a run, or of one that was stopped, is in the cost of the next one.
 
 use rejoinder_core::Cost;
 
@@ -29,6 +29,14 @@ impl SessionCost {
         };
         let micros = now.micros.checked_sub(before).filter(|micros| *micros > 0)?;
         Some(Cost { micros, ..now })
+    }
+}
+
+/// The sum, in the latest currency.
+pub(crate) fn sum(before: Option<Cost>, added: Option<Cost>) -> Option<Cost> {
+    match (before, added) {
+        (Some(before), Some(added)) => before.and(added).or(Some(added)),
+        (before, added) => added.or(before),
     }
 }
 

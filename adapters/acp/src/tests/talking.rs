@@ -235,7 +235,7 @@ async fn what_a_session_cost_before_it_was_opened_again_is_no_cost_of_a_run(#[ca
 }
 
 #[tokio::test]
-async fn a_cost_after_the_end_is_none_of_the_next_run() {
+async fn a_cost_after_the_end_is_of_the_next_run() {
     let late = json!({ "amount": 0.5, "currency": "USD" });
     let acp = spender(json!({ "costsLate": late })).runtime();
     let first = turn("0.25");
@@ -243,7 +243,7 @@ async fn a_cost_after_the_end_is_none_of_the_next_run() {
     let (_, one) = run(&acp, first.clone()).await;
     let (_, other) = run(&acp, again(&first, "0.75")).await;
 
-    assert_eq!([costs(&one), costs(&other)], [["0.25 USD"], ["0.25 USD"]]);
+    assert_eq!([costs(&one), costs(&other)], [["0.25 USD"], ["0.50 USD"]]);
 }
 
 #[rstest]
