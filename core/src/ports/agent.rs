@@ -389,7 +389,7 @@ pub struct MemberHealth {
     pub p95: Option<Duration>,
     /// The tokens that its runs reported, also those that failed or were stopped.
     pub usage: Usage,
-    /// What these tokens cost; `None` if it has no price, or reported none.
+    /// What its runs cost, as it says or by its price; `None` if neither is known.
     pub cost: Option<Cost>,
     /// Its latest error, without what it said, if its latest run failed.
     pub error: Option<String>,

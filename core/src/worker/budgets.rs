@@ -48,6 +48,8 @@ pub(super) enum Rest {
 #[derive(Default)]
 pub(super) struct Bill {
     pub(super) cost: Option<Cost>,
+    /// Whether the cost is in a currency in which nothing is counted.
+    pub(super) is_foreign: bool,
     pub(super) used: Used,
     pub(super) agents: Vec<AgentUse>,
 }
@@ -114,7 +116,8 @@ impl Budgets {
             let Share { member, usage, is_estimated, cost: reported } = share;
             let counted = || member.iter().chain(run.handler.agent());
             let cost = cost_of(&settings, counted(), share);
-            foreign = foreign.or(reported.filter(|_| cost.is_none() && !is_estimated));
+            let is_priced = counted().any(|agent| settings.prices.contains_key(agent));
+            foreign = foreign.or(reported.filter(|_| cost.is_none() && !is_priced && !is_estimated));
             let summed = cost.filter(|cost| *currency.get_or_insert(cost.currency) == cost.currency);
             if let Some(Cost { micros, currency }) = summed.filter(|_| !is_estimated) {
                 let before = bill.cost.map_or(0, |sum| sum.micros);
@@ -126,6 +129,7 @@ impl Budgets {
                 self.add(&mut bill.agents, agent, Used::of(*usage, *is_estimated, cost));
             }
         }
+        bill.is_foreign = bill.cost.is_none() && foreign.is_some();
         bill.cost = bill.cost.or(foreign);
         bill
     }

@@ -241,8 +241,8 @@ impl Worker {
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
             .record(at.since(run.started_at).saturating_sub(waited).as_secs_f64());
-        let Bill { cost, used, agents } = self.budgets.bill(run, &shares);
-        count(run, end, usage, cost);
+        let Bill { cost, is_foreign, used, agents } = self.budgets.bill(run, &shares);
+        count(run, end, usage, cost.filter(|_| !is_foreign));
         let member = shares.into_iter().next_back().and_then(|share| share.member);
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
@@ -419,7 +419,10 @@ impl Worker {
         let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
         let title = title.map(|title| SessionChange::Title { session, title });
         let awaits_end = recorder.awaits_end.take();
-        let (usage, shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
+        // Somebody goes on with it, and reports all of it again.
+        let is_left = is_out && matches!(result, RunResult::GatewayStopped);
+        let (usage, shares) = if is_left { (None, Vec::new()) } else { (recorder.usage, recorder.shares(&result)) };
+        let content = recorder.content();
         FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited, awaits_end }
     }
 

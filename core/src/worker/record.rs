@@ -114,6 +114,10 @@ impl<'a> Recorder<'a> {
 
     /// Keeps the latest cost: that of the member that is asked, or of the run without one.
     pub(super) fn costs(&mut self, cost: Cost) {
+        // Agents that know no prices say that they cost nothing.
+        if cost.micros == 0 {
+            return;
+        }
         if cost.micros > Cost::MOST_REPORTED {
             warn!("the cost that an agent reports is too large, and is not used");
             return;

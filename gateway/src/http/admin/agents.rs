@@ -64,7 +64,7 @@ item! {
         p95_ms: u64 = millis(p95),
         input_tokens: u64 = usage.input_tokens,
         output_tokens: u64 = usage.output_tokens,
-        /// What the runs cost, if the agent has a price.
+        /// What the runs cost, as the agent says itself or by its price.
         #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = cost.map(CostDetail::of),
         /// What it has used of its budget of the day, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")] budget: Option<BudgetItem> = budget.map(BudgetItem::of),
@@ -104,7 +104,7 @@ item! {
         /// The tokens that its runs reported, also those that failed or were stopped.
         input_tokens: u64 = member.usage.input_tokens,
         output_tokens: u64 = member.usage.output_tokens,
-        /// What the tokens cost, if it has a price.
+        /// What its runs cost, as it says itself or by its price.
         #[serde(skip_serializing_if = "Option::is_none")] cost: Option<CostDetail> = member.cost.map(CostDetail::of),
         /// Its latest error, if its latest run failed.
         #[serde(skip_serializing_if = "Option::is_none")] error: Option<String> = member.error,
