@@ -135,7 +135,7 @@ pub use model::{
     agent::{
         AgentApproval, AgentFile, AgentMessage, AgentName, AgentPast, AgentPerson, AgentPlace, AgentQuote, AgentRights,
         AgentTurn, BudgetLeft, DeferralLimits, Deferred, Handoff, HistoryLine, LastAnswer, LineState, PersonAnswer,
-        Reaction, Speaker, Surface, ToolAccess, ToolTokens, TriedRun, Usage,
+        Reaction, Speaker, Surface, ToolAccess, ToolTokens, TriedRun,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
     approval::ApprovalState,
@@ -156,7 +156,7 @@ pub use model::{
     people::{Identity, KnownAs, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
-    run::{Activity, ActivityState, Cost, Currency, ModelInput, NotACost, NotACurrency, Price, ToolUse, Used},
+    run::{Activity, ActivityState, Cost, Currency, ModelInput, NotACost, NotACurrency, Price, ToolUse, Usage, Used},
     schedule::{
         Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When,
         read_time, zone,

@@ -27,6 +27,7 @@ use crate::{
     open::{Opened, Opener, refusal},
     prompt::Prompt,
     protocol::PromptPart,
+    run_cost::RunCost,
     sessions::{Owner, Slot},
 };
 

@@ -397,31 +397,3 @@ impl AgentTurn {
         })
     }
 }
-
-/// The tokens that a run consumed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens of the prompt.
-    pub input_tokens: u64,
-    /// Tokens of the completion.
-    pub output_tokens: u64,
-}
-
-impl Usage {
-    /// The sum.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-        }
-    }
-
-    /// What it is more than an earlier one.
-    pub(crate) const fn since(self, earlier: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
-        }
-    }
-}

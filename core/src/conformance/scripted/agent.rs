@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     model::{
-        agent::{AgentApproval, AgentName, AgentTurn, Usage},
+        agent::{AgentApproval, AgentName, AgentTurn},
         agent_session::SessionNotice,
         ids::TurnId,
-        run::{Activity, ActivityState, Cost, ModelInput, ToolUse},
+        run::{Activity, ActivityState, Cost, ModelInput, ToolUse, Usage},
         schedule::{Schedule, ScheduleCall},
     },
     ports::{

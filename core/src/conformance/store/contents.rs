@@ -8,9 +8,8 @@ use super::{
 };
 use crate::{
     model::{
-        agent::Usage,
         ids::TurnId,
-        run::{Cost, Currency, ModelInput, RunContent, ToolUse},
+        run::{Cost, Currency, ModelInput, RunContent, ToolUse, Usage},
         settings::Lifetimes,
     },
     ports::store::{

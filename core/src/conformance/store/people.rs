@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     model::{
-        agent::Usage,
         conversation::{ChannelId, ConversationRef},
         ids::PersonId,
         language::Language,
@@ -16,7 +15,7 @@ use crate::{
         people::{
             DirectChat, Guess, Identity, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord, PersonRole,
         },
-        run::{Cost, Currency, Used},
+        run::{Cost, Currency, Usage, Used},
         settings::Budget,
     },
     ports::store::{

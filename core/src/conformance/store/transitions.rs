@@ -11,9 +11,10 @@ use super::{
 };
 use crate::{
     model::{
-        agent::{HistoryLine, LineState, Speaker, Usage},
+        agent::{HistoryLine, LineState, Speaker},
         event::{Author, SenderKind},
         ids::{DeliveryId, SessionId, TurnId},
+        run::Usage,
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::store::{
