@@ -34,6 +34,11 @@ pub(crate) trait AgentFactory: Sync {
         false
     }
 
+    /// Whether workers fetch the turns of its agents, from a running gateway only: no other process can ask them.
+    fn has_workers(&self) -> bool {
+        false
+    }
+
     /// What the gateway adds to an agent's prompt in this turn; `None` for a kind without a prompt.
     fn added_to_prompt(&self, _agent: &Agent, _turn: &AgentTurn) -> Option<AddedToPrompt> {
         None

@@ -47,6 +47,10 @@ impl AgentFactory for Pull {
         Ok(BuiltAgent { routes, ..runtime.into() })
     }
 
+    fn has_workers(&self) -> bool {
+        true
+    }
+
     fn openapi(&self) -> Option<OpenApi> {
         Some(rejoinder_agents::pull_openapi())
     }

@@ -1,6 +1,6 @@
 //! Whatever the agent does, the turn ends in one signal, and `turns explain` says why.
 
-use rejoinder_tests::{Gate, Gateway, ModelServer, Reply, Script, ScriptedAgent};
+use rejoinder_tests::{AgentKind, Gate, Gateway, ModelServer, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -297,6 +297,21 @@ async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
     assert_eq!((first.state(), second.state()), ("deferred", "deferred"));
     assert_eq!(hook.until_settled(&first.turn()).await.text(), "first");
     assert_eq!(hook.until_settled(&second.turn()).await.text(), "second");
+}
+
+/// The gateway does not run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_test_of_a_cascade_asks_its_members() {
+    let agent = ScriptedAgent::start(|_, _| Script::replies("calm")).await.of_kind(AgentKind::Cascade);
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
+
+    let said = gateway.output_of(&["agents", "test", "main"]);
+    let as_json = gateway.output_of(&["agents", "test", "main", "--json"]);
+
+    assert!(said.contains("[first is asked]\n[it failed: ") && said.contains("[second is asked]\ncalm"), "{said}");
+    assert!(said.contains("\nOutcome: reply, by second\n"), "{said}");
+    let tested: serde_json::Value = serde_json::from_str(&as_json).expect("JSON");
+    assert_eq!((&tested["text"], &tested["answered_by"]), (&json!("calm"), &json!("second")));
 }
 
 /// The built-in agent needs no configuration.

@@ -69,6 +69,23 @@ async fn the_example_answers() {
     assert!(description.starts_with("pull, 1 worker"), "{agents}");
 }
 
+/// No worker could fetch the turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_test_of_it_says_at_once_that_a_gateway_must_run() {
+    let both = "[agents.desk]\nkind = \"front-desk\"\n\
+                [agents.both]\nkind = \"cascade\"\nmembers = [\"fleet\", \"desk\"]\n";
+    let gateway = fleet("").config(both).prepare();
+
+    let alone = gateway.run(&["agents", "test", "fleet"]);
+    let as_member = gateway.output_of(&["agents", "test", "both"]);
+
+    let said = String::from_utf8_lossy(&alone.stderr);
+    let why = "workers fetch the turns of `fleet` from a running gateway only";
+    assert!(alone.status.code() == Some(1) && said.contains(why), "{said}");
+    assert!(as_member.contains(&format!("[it failed: the agent cannot be reached: {why}")), "{as_member}");
+    assert!(as_member.contains("\nOutcome: reply, by desk\n"), "{as_member}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn of_two_workers_one_is_gone_and_the_turn_is_answered_once() {
     let gateway = fleet("lease = \"1s\"").start().await;

@@ -16,11 +16,11 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    built::{build, find},
+    built::{Askable, build_to_ask, find},
     turn,
 };
 use crate::{
-    built_agent::AgentLoops,
+    built_agent::{AgentLoops, BuiltAgent},
     cli::{global::Global, options::Printing},
     console::{failure::Failure, output},
     view::CostDetail,
@@ -28,7 +28,8 @@ use crate::{
 
 pub(super) const HELP: &str = "\
 Nothing is stored, and no gateway need run. Of tools of the gateway that begin something (deferring, scheduling, asking for
-approval) the agent is offered none.
+approval) the agent is offered none. A cascade asks its members. An agent whose turns workers fetch cannot be tested, as they
+fetch them from a running gateway only; as a member of a cascade it fails.
 
 Exit code: 0 if the agent answered or chose to stay silent, 1 if not.
 
@@ -74,6 +75,8 @@ struct Tested {
     outcome: &'static str,
     /// The answer, the emoji, the reason for silence, the note, the action or the error.
     text: String,
+    /// The member that answered, if it has members.
+    answered_by: Option<String>,
     /// What it was given, as its kind of agent sends it: `settings` and `messages`.
     inputs: Vec<Input>,
     tools: Vec<ToolUse>,
@@ -135,23 +138,32 @@ impl Test {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let config = global.load()?.config;
         let agent = find(&config, &self.name)?;
-        let built = build(&config, &global.data_dir()?, &self.name, agent)?;
+        let askable = build_to_ask(&config, &global.data_dir()?, &self.name, agent)?;
         let masker = Masker::new(config.secrets.iter().map(ExposeSecret::expose_secret));
         let time = Duration::from_secs(self.timeout);
         let asked = turn::asking(&self.question, SystemClock.now(), time);
-        let loops = AgentLoops::start(built.run.map(|run| (AgentName::from(self.name.as_str()), run)));
+        let loops = AgentLoops::start(askable.loops(&self.name));
+        let runtime = &askable.agent.runtime;
         if !self.printing.json {
-            output::print(format!("{}\n\n> {}\n", built.runtime.describe(), self.question))?;
+            output::print(format!("{}\n\n> {}\n", runtime.describe(), self.question))?;
         }
         let prints = Prints { events: !self.printing.json, input: !self.printing.json && self.input };
-        let tested = run(&built.runtime, asked, time, prints, &masker).await;
+        let tested = run(runtime, asked, time, prints, &masker).await;
         loops.stop().await;
-        let servers = built.tools.iter().flat_map(|tools| tools.servers());
-        let mcp_servers = servers.map(TestedServer::of).collect();
+        let mcp_servers = servers(&askable).collect();
         let tested = Tested { agent: self.name.clone(), mcp_servers, ..tested? };
         self.printing.print(&tested, summary)?;
         if tested.ok { Ok(()) } else { Err(anyhow!("{}", tested.text).into()) }
     }
+}
+
+/// The MCP servers of an agent, and those of its members after their names.
+fn servers(askable: &Askable) -> impl Iterator<Item = TestedServer> {
+    let of = |built: &BuiltAgent| built.tools.iter().flat_map(|tools| tools.servers()).collect::<Vec<_>>();
+    let of_members = askable.members.iter().flat_map(move |(member, built)| {
+        of(built).into_iter().map(move |(server, offers)| (format!("{member}.{server}"), offers))
+    });
+    of(&askable.agent).into_iter().chain(of_members).map(TestedServer::of)
 }
 
 /// What is printed while the agent runs.
@@ -173,8 +185,7 @@ async fn run(
     let cancel = CancellationToken::new();
     let (began, runtime, token) = (Instant::now(), Arc::clone(runtime), cancel.clone());
     let mut running = tokio::spawn(async move { runtime.run(asked, events, token).await });
-    let mut watched =
-        Watched { began, prints, masker, is_open: false, has_shown: false, sent: None, tested: Tested::default() };
+    let mut watched = Watched::new(began, prints, masker);
     let result = loop {
         tokio::select! {
             biased;
@@ -208,10 +219,17 @@ struct Watched<'a> {
     has_shown: bool,
     /// What it sent during its run, which is the answer.
     sent: Option<String>,
+    /// The member that was asked last.
+    member: Option<AgentName>,
     tested: Tested,
 }
 
-impl Watched<'_> {
+impl<'a> Watched<'a> {
+    fn new(began: Instant, prints: Prints, masker: &'a Masker) -> Self {
+        let (is_open, has_shown) = (false, false);
+        Self { began, prints, masker, is_open, has_shown, sent: None, member: None, tested: Tested::default() }
+    }
+
     fn on(&mut self, event: RunEvent) -> Result<(), Failure> {
         match event {
             RunEvent::Text(text) => self.word(&text, false),
@@ -229,7 +247,11 @@ impl Watched<'_> {
             RunEvent::Activity(Activity { title, state: ActivityState::Working }) => {
                 self.line(&format!("[{}]", output::excerpt(&title, MOST_SHOWN)))
             }
-            RunEvent::Activity(_) | RunEvent::Member(MemberReport::Answered) => Ok(()),
+            RunEvent::Activity(_) => Ok(()),
+            RunEvent::Member(MemberReport::Answered) => {
+                self.tested.answered_by = self.member.as_ref().map(ToString::to_string);
+                Ok(())
+            }
             RunEvent::Member(MemberReport::Failed(error)) => {
                 self.line(&format!("[it failed: {}]", self.masker.text(error.to_string())))
             }
@@ -242,7 +264,11 @@ impl Watched<'_> {
                 self.tested.inputs.push(input);
                 Ok(())
             }
-            RunEvent::Member(MemberReport::Asked(name)) => self.line(&format!("[{name} is asked]")),
+            RunEvent::Member(MemberReport::Asked(name)) => {
+                self.line(&format!("[{name} is asked]"))?;
+                self.member = Some(name);
+                Ok(())
+            }
             RunEvent::Title(title) => self.line(&format!("[title {}]", output::excerpt(&title, MOST_SHOWN))),
             RunEvent::Usage(usage) => {
                 self.tested.usage = Some(usage);
@@ -347,9 +373,10 @@ impl Watched<'_> {
 
 /// The last lines.
 fn summary(tested: &Tested) -> String {
-    let Tested { outcome, usage, cost, first_word_ms, total_ms, .. } = tested;
+    let Tested { outcome, answered_by, usage, cost, first_word_ms, total_ms, .. } = tested;
     let seconds = |millis: u64| format!("{}.{:03} s", millis / 1000, millis % 1000);
-    let mut lines = vec![format!("\nOutcome: {outcome}")];
+    let by = answered_by.as_ref().map_or_else(String::new, |member| format!(", by {member}"));
+    let mut lines = vec![format!("\nOutcome: {outcome}{by}")];
     lines.extend(tested.mcp_servers.iter().map(TestedServer::line));
     let first =
         first_word_ms.map_or_else(|| "no word".to_owned(), |first| format!("the first word after {}", seconds(first)));
