@@ -11,11 +11,12 @@ use serde::{Serialize, Serializer, de::DeserializeOwned};
 use crate::{
     boxed::Boxed,
     check::{Checks, Section},
+    foreign::{self, KeysOf},
     key::Key,
     names::{list, nearest},
     node::{Node, Table},
     problem::Origin,
-    read::{Reader, entries},
+    read::{Reader, entries, keys},
 };
 
 /// The section of one kind of agent, without the key `kind`.
@@ -71,6 +72,7 @@ pub struct AgentKind {
     /// [`AgentSection::MANUAL`].
     pub manual: &'static str,
     read: fn(&Node, &Key, &mut Reader<'_>) -> Option<Agent>,
+    keys: KeysOf,
 }
 
 impl AgentKind {
@@ -78,7 +80,7 @@ impl AgentKind {
         let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| {
             reader.read::<T>(node, key).map(|section| Agent::new(section, node))
         };
-        Self { name: T::KIND, manual: T::MANUAL, read }
+        Self { name: T::KIND, manual: T::MANUAL, read, keys: keys::<T> }
     }
 }
 
@@ -239,6 +241,8 @@ impl Agent {
             return None;
         };
         if let Some(kind) = kinds.iter().find(|known| kind.text() == Some(known.name)) {
+            let all: Vec<_> = kinds.iter().map(|kind| (kind.name, kind.keys)).collect();
+            foreign::remove(&mut rest, key, reader, ("kind", kind.name), &all);
             return (kind.read)(&rest, key, reader);
         }
         let hint = kind

@@ -13,12 +13,12 @@ use crate::{
     Groups, Size,
     boxed::Boxed,
     check::{Checks, Section},
+    foreign::{self, KeysOf},
     key::Key,
     names::{list, nearest},
     node::Node,
     people::People,
-    read::Reader,
-    read::entries,
+    read::{Reader, entries, keys},
     text,
 };
 
@@ -128,18 +128,20 @@ pub struct PlatformSection {
     pub manual: &'static str,
     /// `None`: the platform was left out of the build.
     read: Option<ReadChannels>,
+    /// The keys of a channel.
+    keys: KeysOf,
 }
 
 type ReadChannels = fn(&Node, &Key, &mut Reader<'_>) -> BTreeMap<String, Channel>;
 
 impl PlatformSection {
     pub const fn of<T: ChannelSection>() -> Self {
-        Self { name: T::PLATFORM, manual: T::MANUAL, read: Some(read::<T>) }
+        Self { name: T::PLATFORM, manual: T::MANUAL, read: Some(read::<T>), keys: keys::<T> }
     }
 
     /// A platform that was left out of the build. A configuration with a channel of it is rejected.
     pub const fn left_out(name: &'static str) -> Self {
-        Self { name, manual: "", read: None }
+        Self { name, manual: "", read: None, keys: |_| None }
     }
 
     /// Whether this build includes the platform.
@@ -199,11 +201,16 @@ impl Channels {
 
     pub(crate) fn read(node: &Node, key: &Key, reader: &mut Reader<'_>, platforms: &[PlatformSection]) -> Self {
         let mut channels = BTreeMap::new();
+        let all: Vec<_> = platforms.iter().map(|platform| (platform.name, platform.keys)).collect();
         entries(node, key, reader, |name, node, key, reader| {
             let platform = platforms.iter().find(|platform| platform.name == name);
             match platform.map(|platform| (platform.name, platform.read)) {
                 Some((name, Some(read))) => {
-                    let of_platform = read(node, key, reader);
+                    let mut node = node.clone();
+                    for (channel, node) in node.table_mut().into_iter().flatten() {
+                        foreign::remove(node, &key.name(channel), reader, ("platform", name), &all);
+                    }
+                    let of_platform = read(&node, key, reader);
                     if !of_platform.is_empty() {
                         channels.insert(name, of_platform);
                     }

@@ -25,6 +25,7 @@ mod check;
 mod commands;
 pub mod duration;
 mod environment;
+mod foreign;
 mod groups;
 mod guard;
 pub mod headers;

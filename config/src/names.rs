@@ -9,6 +9,18 @@ pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
     }
 }
 
+/// The error text for a key that a section of the kind or platform `own` does not have, but `others` have. `word` is "kind" or
+/// "platform".
+pub(crate) fn foreign((word, own): (&str, &str), others: &[&str], known: &[&str]) -> String {
+    let plural = if others.len() > 1 { "s" } else { "" };
+    let here = match known {
+        [] => "nothing can be set here".to_owned(),
+        known => format!("known here: {}", list(known.iter().copied(), "and")),
+    };
+    let others = list(others.iter().copied(), "and");
+    format!("is a key of the {word}{plural} {others}, not of `{own}`; {here}")
+}
+
 /// The known name that `name` may be a misspelling of.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let slips = (name.chars().count() / 3).clamp(1, 3);

@@ -83,17 +83,33 @@ impl Reader<'_> {
     }
 }
 
+/// The keys of a section, taken from the error for an unknown one; `None` if it takes any.
+pub(crate) fn keys<T: DeserializeOwned>(context: &ResolveContext<'_>) -> Option<Vec<&'static str>> {
+    let at_default = |value| Node::new(value, Origin::Default);
+    // No section has a key without a name.
+    let table = Table::from([(String::new(), at_default(Value::Boolean(true)))]);
+    let node = at_default(Value::Table(table));
+    T::deserialize(Source::new(&node, Key::default(), context)).err()?.known
+}
+
 /// Why a value cannot be read. The innermost value that it passes through sets its location.
 #[derive(Debug)]
 pub(crate) struct ReadError {
     at: Option<(Key, Origin)>,
     missing: bool,
     what: String,
+    /// If a key is unknown: those that are known.
+    known: Option<Vec<&'static str>>,
 }
 
 impl ReadError {
     fn new(what: impl Into<String>) -> Self {
-        Self { at: None, missing: false, what: what.into() }
+        Self { at: None, missing: false, what: what.into(), known: None }
+    }
+
+    fn unknown(field: &str, known: Vec<&'static str>) -> Self {
+        let what = unknown(field, known.iter().copied());
+        Self { known: Some(known), ..Self::new(what) }
     }
 }
 
@@ -142,12 +158,12 @@ impl Error for ReadError {
     }
 
     fn unknown_field(field: &str, known: &'static [&'static str]) -> Self {
-        Self::new(unknown(field, known.iter().copied()))
+        Self::unknown(field, known.to_vec())
     }
 
     fn missing_field(field: &'static str) -> Self {
         // `Source::locate` replaces the text and adds the table's key.
-        Self { at: None, missing: true, what: field.to_owned() }
+        Self { missing: true, ..Self::new(field) }
     }
 }
 
@@ -384,7 +400,7 @@ impl Entries<'_, '_> {
         let known = self.fields.iter().flat_map(|field| {
             if is_part(field) { of_parts.next().copied().unwrap_or_default() } else { std::slice::from_ref(field) }
         });
-        Err(ReadError::new(unknown(name, known.copied().collect::<Vec<_>>().into_iter())))
+        Err(ReadError::unknown(name, known.copied().collect()))
     }
 }
 

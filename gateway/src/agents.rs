@@ -51,3 +51,20 @@ pub(crate) fn openapi() -> impl Iterator<Item = OpenApi> {
 pub(crate) fn factory_of(agent: &Agent) -> &'static dyn AgentFactory {
     *FACTORIES.iter().find(|factory| factory.section().name == agent.kind).expect("only these kinds can be configured")
 }
+
+#[cfg(all(test, feature = "acp"))]
+mod tests {
+    use rejoinder_config::testing::Machine;
+
+    #[test]
+    fn a_key_of_other_kinds_is_named_with_them() {
+        let toml = "[agents.main]\nkind = \"acp\"\ncommand = [\"opencode\", \"acp\"]\nmodel = \"x\"\nmod = \"y\"\n";
+
+        let errors = Machine::of(crate::build()).with_file("rejoinder.toml", toml).errors();
+
+        let model =
+            "agents.main.model` is a key of the kinds `openai` and `anthropic`, not of `acp`; known here: `command`, ";
+        assert!(errors.contains(model), "{errors}");
+        assert!(errors.contains("agents.main.mod` is unknown: did you mean `mode`?"), "{errors}");
+    }
+}

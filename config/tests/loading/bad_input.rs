@@ -167,7 +167,11 @@ use crate::Machine;
 )]
 #[case::a_key_for_the_front_desk(
     "[agents.main]\nkind = \"front-desk\"\nmodel = \"x\"",
-    "`agents.main.model` is unknown: nothing can be set here (rejoinder.toml:3)"
+    "`agents.main.model` is a key of the kind `robot`, not of `front-desk`; nothing can be set here (rejoinder.toml:3)"
+)]
+#[case::a_key_of_another_platform(
+    "[channels.page.main]\ntitle = \"x\"\nwait = \"5s\"",
+    "`channels.page.main.wait` is a key of the platform `hook`, not of `page`; known here: `title`, `dm_policy`, `allow_from`, `group_policy`, `group_allow_from`, `tell_reactions`, `max_attachment` and `on_unknown` (rejoinder.toml:3)"
 )]
 #[case::several_agents_and_no_default(
     "[agents.a]\nkind = \"front-desk\"\n[agents.b]\nkind = \"front-desk\"",
