@@ -1,12 +1,15 @@
 //! What an agent reads of a turn that the ladder handed to it.
 
 use rejoinder_core::{
-    AgentTurn, Cause, Handoff, Masker, Policy, Rung, TriedRun,
+    AgentTurn, Cause, EventKind, Handoff, InboundEvent, Masker, Policy, Rung, TriedRun,
     conformance::scripted::{Fault, Script},
 };
 use rstest::rstest;
 
-use crate::gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::{
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, policy, said, secs},
+    texts::SILENT,
+};
 
 /// A gateway whose ladder hands a turn to `boss` for `cause`.
 async fn handing_over(cause: Cause, main: Script) -> TestGateway {
@@ -95,6 +98,24 @@ async fn the_agent_of_a_handoff_is_told_of_deferrals() {
 
     let Handoff { cause, tried: runs, .. } = told(&gateway);
     assert_eq!((cause, &runs[0]), (Cause::Timeout, &tried("deferral", Some("Soon."))));
+    gateway.at_rest().await;
+}
+
+/// There is nothing of it that could be given to an agent: the next rung is taken.
+#[tokio::test]
+async fn an_unreadable_message_is_handed_to_no_agent() {
+    let rungs = vec![Rung::Handoff("boss".to_owned()), Rung::Say("silent".to_owned())];
+    let gateway = GatewaySetup::new()
+        .policy(Policy { ladder: policy().ladder.with(Cause::Unreadable, rungs), ..policy() })
+        .always(Script::replies("Good morning."))
+        .agent("boss", |_| Script::replies("I can take that."))
+        .start()
+        .await;
+
+    gateway.receives(InboundEvent { kind: EventKind::Unreadable, ..said(&chat("ada"), "") }).await;
+
+    assert_eq!((gateway.agent("main").steps(), gateway.agent("boss").steps()), (0, 0));
+    assert_eq!(gateway.visible(&chat("ada")), [SILENT]);
     gateway.at_rest().await;
 }
 
