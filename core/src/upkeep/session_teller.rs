@@ -25,9 +25,6 @@ const STEP: u32 = 100;
 /// How often an agent is told in vain: with the pauses of [`pauses::TELL_AGENT`] this takes a week.
 const ATTEMPTS: u32 = 33;
 
-/// How long a change waits at most that nothing announces: a turn with a session of its own may end without a run.
-const LONGEST_PAUSE: Duration = Duration::from_hours(1);
-
 /// Tells agents what happens to their sessions.
 pub(crate) struct SessionTeller {
     pub(crate) store: Arc<dyn AgentSessionStore>,
@@ -62,14 +59,14 @@ impl SessionTeller {
                 }
                 Err(error) => {
                     warn!(%error, "cannot read what agents are told of their sessions, retrying");
-                    pauses::READ_AGAIN
+                    Some(pauses::READ_AGAIN)
                 }
             };
             tokio::select! {
                 () = self.lifecycle.stopping.cancelled() => {}
                 Some(agent) = telling.next() => drop(busy.remove(&agent)),
                 Ok(()) = noticed.changed() => {}
-                () = self.clock.sleep(pause) => {}
+                () = self.clock.sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
         // They end early, and store what was told.
@@ -80,7 +77,7 @@ impl SessionTeller {
     async fn due(
         &self,
         busy: &BTreeSet<AgentName>,
-    ) -> Result<(BTreeMap<AgentName, Vec<AgentNotice>>, Duration), StoreError> {
+    ) -> Result<(BTreeMap<AgentName, Vec<AgentNotice>>, Option<Duration>), StoreError> {
         let now = self.clock.now();
         let mut of_agents: BTreeMap<AgentName, Vec<AgentNotice>> = BTreeMap::new();
         for notice in self.store.agent_notices(now, STEP).await? {
@@ -89,7 +86,7 @@ impl SessionTeller {
             }
         }
         let next = self.store.next_agent_notice(now).await?;
-        Ok((of_agents, next.map_or(LONGEST_PAUSE, |at| at.since(now).min(LONGEST_PAUSE))))
+        Ok((of_agents, next.map(|at| at.since(now))))
     }
 
     /// Tells an agent, and stores what it was told. Returns the agent.

@@ -179,6 +179,7 @@ pub async fn a_session_of_one_turn_is_kept_while_the_turn_is_open(subject: &mut 
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     keep(&*store, turn.id.as_uuid().into(), "own").await;
     assert_eq!(store.agent_notices(at(60), 10).await.expect("notices are read"), []);
+    assert!(store.next_agent_notice(at(60)).await.expect("notices are read").is_some(), "it is looked at again");
 
     let delivery = turn.answer(&*store, "yes").await;
     turn.settle(&*store, delivery).await;

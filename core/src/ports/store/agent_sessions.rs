@@ -17,7 +17,7 @@ store_trait! {
         /// Not that the session of one turn is deleted, while that turn is open or a run of it goes on.
         read fn agent_notices(until: Timestamp, limit: u32) -> Vec<AgentNotice>;
 
-        /// When, after `after`, the next agent is to be told something.
+        /// When, after `after`, the next agent is to be told something. What waits for the end of a turn is looked at again after an hour.
         read fn next_agent_notice(after: Timestamp) -> Option<Timestamp>;
     }
 }

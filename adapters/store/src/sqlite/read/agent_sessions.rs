@@ -1,5 +1,7 @@
 //! The sessions that agents keep, and what they are owed to be told of them.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentName, SessionId, SessionNotice, SessionNoticeChange, StoreError, Timestamp,
@@ -14,6 +16,17 @@ use super::{
 };
 use crate::sqlite::{error::store_error, store::SqliteStore};
 
+/// When what waits for the end of a turn is looked at again: nothing announces it.
+const LOOK_AGAIN: Duration = Duration::from_hours(1);
+
+/// Whether a notice waits for the end of a turn: that the session of one turn is deleted, while that turn is open or a run of it goes on.
+macro_rules! is_held {
+    () => {
+        "(d.change = 'deleted' and exists (
+            select 1 from obligations as o where o.turn_id = d.session_id and (o.ended_at is null or o.work is not null)))"
+    };
+}
+
 #[async_trait]
 impl AgentSessionStore for SqliteStore {
     async fn agent_session(&self, agent: &AgentName, session: SessionId) -> Result<Option<AgentSession>, StoreError> {
@@ -27,20 +40,31 @@ impl AgentSessionStore for SqliteStore {
     }
 
     async fn agent_notices(&self, until: Timestamp, limit: u32) -> Result<Vec<AgentNotice>, StoreError> {
-        let sql = "
+        let sql = concat!(
+            "
             select n.*, a.own_session, coalesce(a.removals, 0) as removals
             from (
                 select *, row_number() over (partition by agent order by due_at) as number
-                from agent_notices as d where due_at <= ? and not (change = 'deleted' and exists (
-                    select 1 from obligations as o where o.turn_id = d.session_id and (o.ended_at is null or o.work is not null)))
-            ) as n left join agent_sessions as a using (session_id, agent)
-            where n.number <= ? order by n.due_at";
+                from agent_notices as d where due_at <= ? and not ",
+            is_held!(),
+            ") as n left join agent_sessions as a using (session_id, agent)
+            where n.number <= ? order by n.due_at"
+        );
         all(&self.readers, sqlx::query(sql).bind(until.as_millis()).bind(limit), notice).await
     }
 
     async fn next_agent_notice(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let next: Option<i64> = sqlx::query_scalar("select min(due_at) from agent_notices where due_at > ?")
+        let sql = concat!(
+            "
+            select min(at) from (
+                select min(due_at) as at from agent_notices where due_at > ?1
+                union all select ?2 from agent_notices as d where due_at <= ?1 and ",
+            is_held!(),
+            ")"
+        );
+        let next: Option<i64> = sqlx::query_scalar(sql)
             .bind(after.as_millis())
+            .bind((after + LOOK_AGAIN).as_millis())
             .fetch_one(&self.readers)
             .await
             .map_err(store_error)?;
