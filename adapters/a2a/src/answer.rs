@@ -36,6 +36,8 @@ struct Piece {
     id: String,
     text: String,
     files: Files,
+    /// Whether the end of its text is missing.
+    is_cut: bool,
 }
 
 /// Files of an answer, and why others are not among them.
@@ -98,16 +100,19 @@ impl Answer {
         let known = self.artifacts.iter().position(|piece| piece.id == id);
         let mut changes = Vec::new();
         match known {
-            None => self.push(Piece { id, text, files }, &mut changes),
-            Some(at) if append && at + 1 == self.artifacts.len() => self.push(Piece { id, text, files }, &mut changes),
+            None => self.push(Piece { id, text, files, is_cut: false }, &mut changes),
+            Some(at) if append && at + 1 == self.artifacts.len() => {
+                self.push(Piece { id, text, files, is_cut: false }, &mut changes);
+            }
             Some(at) => {
                 let piece = &mut self.artifacts[at];
                 if !append {
                     self.size -= piece.text.len();
-                    (piece.text, piece.files) = (String::new(), Files::default());
+                    (piece.text, piece.files, piece.is_cut) = (String::new(), Files::default(), false);
                 }
                 let (more, is_cut) = cut(&text, self.size);
                 self.size += more.len();
+                piece.is_cut |= is_cut;
                 self.is_cut |= is_cut;
                 piece.text.push_str(more);
                 piece.files.append(files);
@@ -127,7 +132,7 @@ impl Answer {
         let are_too_many = artifacts.len() > MAX_ARTIFACTS;
         let pieces = artifacts.into_iter().take(MAX_ARTIFACTS).map(|artifact| {
             let (text, files) = content(artifact.parts, "");
-            Piece { id: artifact.artifact_id, text, files }
+            Piece { id: artifact.artifact_id, text, files, is_cut: false }
         });
         let pieces: Vec<_> = pieces.collect();
         let mut changes = Vec::new();
@@ -155,9 +160,8 @@ impl Answer {
     /// Writes the draft anew, unless that was done often.
     fn rewrite(&mut self, changes: &mut Vec<DraftChange>) {
         if self.rewrites <= MAX_REWRITES {
-            let (pieces, was_cut) = (std::mem::take(&mut self.artifacts), self.is_cut);
+            let pieces = std::mem::take(&mut self.artifacts);
             self.replace(pieces, changes);
-            self.is_cut |= was_cut;
         }
     }
 
@@ -171,13 +175,14 @@ impl Answer {
         }
     }
 
-    fn push(&mut self, Piece { id, text: whole, files }: Piece, changes: &mut Vec<DraftChange>) {
+    fn push(&mut self, Piece { id, text: whole, files, is_cut: was_cut }: Piece, changes: &mut Vec<DraftChange>) {
         let is_new = self.artifacts.last().is_none_or(|last| last.id != id);
         if is_new && self.artifacts.len() >= MAX_ARTIFACTS {
             self.is_cut = true;
             return;
         }
         let (text, is_cut) = cut(&whole, self.size);
+        let is_cut = is_cut || was_cut;
         self.is_cut |= is_cut;
         self.size += text.len();
         if is_new && self.is_cut && text.is_empty() && files == Files::default() {
@@ -188,11 +193,12 @@ impl Answer {
                 changes.push(DraftChange::Next { rest: self.visible.end(), gap: self.has_shown() });
                 self.visible = VisibleText::default();
             }
-            self.artifacts.push(Piece { id, text: String::new(), files: Files::default() });
+            self.artifacts.push(Piece { id, text: String::new(), files: Files::default(), is_cut: false });
         }
         if let Some(piece) = self.artifacts.last_mut() {
             piece.text.push_str(text);
             piece.files.append(files);
+            piece.is_cut |= is_cut;
         }
         let mut update = AnswerUpdate::default();
         self.visible.push(text, &mut update);

@@ -260,7 +260,8 @@ impl<'a> Run<'a> {
                     if let Some(outcome) = self.take(event).await? {
                         return Ok(Some(outcome));
                     }
-                    if self.answer.is_full() && *until.get_or_insert(Instant::now() + REST) <= Instant::now() {
+                    until = self.answer.is_full().then(|| until.unwrap_or_else(|| Instant::now() + REST));
+                    if until.is_some_and(|until| until <= Instant::now()) {
                         return Ok(Some(self.reply("").await?));
                     }
                 }
