@@ -119,7 +119,8 @@ impl State {
         if let Some(cost) = usage.cost()?
             && let Some(owned) = self.owners.get_mut(session)
         {
-            let added = owned.cost.until(cost);
+            // Before the first prompt it tells again what is past.
+            let added = owned.cost.until(cost).filter(|_| owned.is_used);
             owned.unclaimed = session_cost::sum(owned.unclaimed, added);
             owned.cost = SessionCost::Known(cost);
         }

@@ -152,8 +152,12 @@ impl RunEvents {
     }
 
     /// Reports what this run has cost so far, if the agent knows it. That counts in place of what the tokens cost, if it is in the
-    /// currency of the agent's price. A later report replaces it. After [`member`](Self::member), it is what that member has cost.
+    /// currency of the agent's price. A later report replaces it. After [`member`](Self::member), it is what that member has cost. A cost of
+    /// 0 is none: agents say it that know no prices.
     pub async fn cost(&self, cost: Cost) {
+        if cost.micros == 0 {
+            return;
+        }
         let _ = self.sender.send(RunEvent::Cost(cost)).await;
     }
 

@@ -45,7 +45,7 @@ use self::{
     input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember},
     question::{Left, Question},
-    record::{Recorder, Share},
+    record::{Recorder, Share, leave_last},
     result::RunResult,
     search::Searches,
 };
@@ -409,6 +409,7 @@ impl Worker {
         reported.close();
         // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = reported.recv().now_or_never() {
+            is_out = is_handed_out(&event).unwrap_or(is_out);
             self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory.as_ref()).await;
         }
         drafting.end().await;
@@ -419,10 +420,12 @@ impl Worker {
         let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
         let title = title.map(|title| SessionChange::Title { session, title });
         let awaits_end = recorder.awaits_end.take();
-        // Somebody goes on with it, and reports all of it again.
-        let is_left = is_out && matches!(result, RunResult::GatewayStopped);
-        let (usage, shares) = if is_left { (None, Vec::new()) } else { (recorder.usage, recorder.shares(&result)) };
-        let content = recorder.content();
+        let (mut usage, mut shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
+        if is_out && matches!(result, RunResult::GatewayStopped) {
+            // Somebody goes on with it, and reports all of it again.
+            usage = None;
+            leave_last(&mut shares);
+        }
         FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited, awaits_end }
     }
 

@@ -81,6 +81,12 @@ fn shares(
     [share(reported, false, cost)].into_iter().chain(more)
 }
 
+/// Removes what the last member consumed, or all of it without one.
+pub(super) fn leave_last(shares: &mut Vec<Share>) {
+    let last = shares.last().and_then(|share| share.member.clone());
+    shares.retain(|share| share.member != last);
+}
+
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker, estimate: Estimate) -> Self {
         let (usage, cost, title, awaits_end) = (None, None, None, None);
@@ -114,10 +120,6 @@ impl<'a> Recorder<'a> {
 
     /// Keeps the latest cost: that of the member that is asked, or of the run without one.
     pub(super) fn costs(&mut self, cost: Cost) {
-        // Agents that know no prices say that they cost nothing.
-        if cost.micros == 0 {
-            return;
-        }
         if cost.micros > Cost::MOST_REPORTED {
             warn!("the cost that an agent reports is too large, and is not used");
             return;
