@@ -58,7 +58,8 @@ fn parts(lease: &str) -> Option<(LeaseNumber, &str)> {
     }
 }
 
-/// The fencing number of a lease: a later lease of the same turn has a higher one, unless another agent had the turn in between, or an operator has begun it anew.
+/// The fencing number of a lease: a later lease of the same turn has a higher one, unless another agent had the turn in between, or an
+/// operator has begun it anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeaseNumber {
     /// Which run of the turn it is for, as the agent counts them. A restart begins another one.
