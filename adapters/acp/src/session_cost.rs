@@ -22,10 +22,9 @@ impl SessionCost {
     /// the currency or a new beginning of the count.
     pub(crate) fn until(self, now: Cost) -> Option<Cost> {
         let before = match self {
-            Self::Unknown => return None,
             Self::New => 0,
             Self::Known(before) if before.currency == now.currency => before.micros,
-            Self::Known(_) => return None,
+            Self::Unknown | Self::Known(_) => return None,
         };
         let micros = now.micros.checked_sub(before).filter(|micros| *micros > 0)?;
         Some(Cost { micros, ..now })

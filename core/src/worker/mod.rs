@@ -45,7 +45,7 @@ use self::{
     input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember},
     question::{Left, Question},
-    record::{Recorder, Share, leave_last},
+    record::{Recorder, Share},
     result::RunResult,
     search::Searches,
 };
@@ -59,8 +59,8 @@ use crate::{
     },
     merges::{self, Merges},
     model::{
-        Activity, AgentMessage, AgentName, AgentTurn, Capabilities, ChatKind, Cost, EventKind, LiveSettings,
-        RunContent, SessionChange, Support, TurnRecord, Usage, drop_references,
+        Activity, AgentMessage, AgentName, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent,
+        SessionChange, Support, TurnRecord, Usage, drop_references,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -326,8 +326,7 @@ impl Worker {
             Err(result) => return result.into(),
         };
         let (spent, session) = (input.rights.spent.clone(), input.place.session);
-        let mut working = self.working(run);
-        let mut deadline = Some(input.deadline);
+        let (mut working, mut deadline) = (self.working(run), Some(input.deadline));
         let capabilities =
             if self.is_quiet(turn) { silent(&input.place.capabilities) } else { input.place.capabilities.clone() };
         let mut drafting = self.drafting(run, &capabilities, show);
@@ -420,12 +419,9 @@ impl Worker {
         let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
         let title = title.map(|title| SessionChange::Title { session, title });
         let awaits_end = recorder.awaits_end.take();
-        let (mut usage, mut shares, content) = (recorder.usage, recorder.shares(&result), recorder.content());
-        if is_out && matches!(result, RunResult::GatewayStopped) {
-            // Somebody goes on with it, and reports all of it again.
-            usage = None;
-            leave_last(&mut shares);
-        }
+        // Somebody may go on with it, and reports all of it again.
+        let is_left = is_out && matches!(result, RunResult::GatewayStopped);
+        let ((usage, shares), content) = (recorder.used(&result, is_left), recorder.content());
         FinishedRun { result, usage, shares, spent, content, title, typing, left, deadline, waited, awaits_end }
     }
 

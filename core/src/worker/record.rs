@@ -81,12 +81,6 @@ fn shares(
     [share(reported, false, cost)].into_iter().chain(more)
 }
 
-/// Removes what the last member consumed, or all of it without one.
-pub(super) fn leave_last(shares: &mut Vec<Share>) {
-    let last = shares.last().and_then(|share| share.member.clone());
-    shares.retain(|share| share.member != last);
-}
-
 impl<'a> Recorder<'a> {
     pub(super) fn new(masker: &'a Masker, estimate: Estimate) -> Self {
         let (usage, cost, title, awaits_end) = (None, None, None, None);
@@ -126,6 +120,17 @@ impl<'a> Recorder<'a> {
         }
         let of_member = self.members.last_mut().map(|member| &mut member.cost);
         *of_member.unwrap_or(&mut self.cost) = Some(cost);
+    }
+
+    /// What the run consumed, and the shares of it. Of a run with which somebody goes on (`is_left`), only what members consumed that failed.
+    pub(super) fn used(&self, result: &RunResult, is_left: bool) -> (Option<Usage>, Vec<Share>) {
+        let mut shares = self.shares(result);
+        if !is_left {
+            return (self.usage, shares);
+        }
+        let last = shares.last().and_then(|share| share.member.clone());
+        shares.retain(|share| share.member != last);
+        (None, shares)
     }
 
     /// What each member consumed, in order; all of it without one if there is none. Of a member that did not say it, that is

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use rejoinder_core::{
-    AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, RunEvent, RunEvents, SessionNotice,
+    AgentError, AgentRuntime as _, ApprovalRequest, ApprovalState, RunEvent, RunEvents, SessionNotice,
     SessionNoticeChange, conformance::runtime::turn,
 };
 use rstest::rstest;

@@ -3,7 +3,7 @@
 use std::{env, sync::atomic::AtomicU32};
 
 use rejoinder_acp::{AcpSection, probe};
-use rejoinder_core::{AgentTurn, Outcome, RunEvent, conformance::runtime::turn};
+use rejoinder_core::{Outcome, RunEvent, conformance::runtime::turn};
 use tokio_util::sync::CancellationToken;
 
 use super::{run, start, supervisor};

@@ -4,7 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use rejoinder_acp::{Acp, AcpSection, probe};
 use rejoinder_core::{
-    AgentError, AgentTurn, ApprovalRequest, Choices, Outcome, PersonAnswer, as_stored, conformance::runtime::turn,
+    AgentError, ApprovalRequest, Choices, Outcome, PersonAnswer, as_stored, conformance::runtime::turn,
 };
 use rstest::rstest;
 use tokio::time::{sleep, timeout};

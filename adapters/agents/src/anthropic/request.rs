@@ -272,7 +272,7 @@ mod tests {
     fn what_stays_the_same_is_cached() {
         let turn = turn("four").with(|turn| {
             turn.past.history =
-                vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two"), line(Speaker::Person, "three")]
+                vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two"), line(Speaker::Person, "three")];
         });
         let body = sent(&section(), &turn);
 

@@ -239,7 +239,9 @@ mod tests {
         assert_eq!(unknown.health().cost, None);
 
         let said = Some(Cost { micros: 500_000, currency: Currency::USD });
-        [&priced, &unknown].map(|member| member.count_usage(Usage::default(), said));
+        for member in [&priced, &unknown] {
+            member.count_usage(Usage::default(), said);
+        }
         assert_eq!(priced.health().cost, Some(Cost { micros: 16_500_000, currency: Currency::USD }));
         assert_eq!(unknown.health().cost, said, "it says it itself");
     }

@@ -307,7 +307,7 @@ mod tests {
                 line(Speaker::Person, "one"),
                 line(Speaker::Agent, "two"),
                 line(Speaker::Person, "three"),
-            ]
+            ];
         });
         let expected = pairs([("user", "one"), ("assistant", "two"), ("user", "three\n\nfour")]);
         assert_eq!(sent_messages(&turn, &settings()), expected);
@@ -327,7 +327,7 @@ mod tests {
                 line(Speaker::Agent, "three"),
                 line(Speaker::Person, "four"),
                 in_state(LineState::OnItsWay, Speaker::Agent, "five"),
-            ]
+            ];
         });
         let told = [
             json!({ "text": "one", "stopped": true }),

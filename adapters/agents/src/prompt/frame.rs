@@ -604,7 +604,7 @@ mod tests {
     fn a_model_that_put_its_answer_off_is_told_that_the_time_has_come() {
         let deferred = |note: Option<&str>| {
             turn("When does it rain?").with(|turn| {
-                turn.past.deferred = Some(Deferred { note: note.map(str::to_owned), at: at(), due: turn.now })
+                turn.past.deferred = Some(Deferred { note: note.map(str::to_owned), at: at(), due: turn.now });
             })
         };
 

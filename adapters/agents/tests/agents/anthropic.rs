@@ -1,7 +1,7 @@
 //! The `anthropic` runtime against a server with scripted answers: what differs from `openai`.
 
 use rejoinder_agents::{AnthropicSection, ModelSection, ModelStatus};
-use rejoinder_core::{AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, Outcome, SendResult, Usage};
+use rejoinder_core::{AgentError, AgentFile, AgentRuntime, Attachment, Outcome, SendResult, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rejoinder_agents::{ModelSection as _, ModelStatus, OpenAi, OpenAiSection, PieceName};
 use rejoinder_core::{
-    AgentError, AgentFile, AgentMessage, AgentRuntime, AgentTurn, Attachment, Choices, HistoryLine, LineState, Outcome,
-    Reply, RunEvents, SendResult, Speaker, Support, Timestamp, Usage,
+    AgentError, AgentFile, AgentMessage, AgentRuntime, Attachment, Choices, HistoryLine, LineState, Outcome, Reply,
+    RunEvents, SendResult, Speaker, Support, Timestamp, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The `openai` runtime with `api = "responses"` against a server with scripted answers: what differs from Chat Completions.
 
 use rejoinder_agents::{ModelSection as _, OpenAiApi, OpenAiSection};
-use rejoinder_core::{AgentError, AgentFile, AgentRuntime as _, AgentTurn, Attachment, Outcome, SendResult, Usage};
+use rejoinder_core::{AgentError, AgentFile, AgentRuntime as _, Attachment, Outcome, SendResult, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
 

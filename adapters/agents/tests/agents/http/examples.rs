@@ -8,7 +8,7 @@ use std::{
 };
 
 use rejoinder_agents::{CommandSection, HttpSection};
-use rejoinder_core::{AgentError, AgentTurn, Clock as _, SystemClock};
+use rejoinder_core::{AgentError, Clock as _, SystemClock};
 use rstest::rstest;
 
 use super::{SECRET, agent};

@@ -6,7 +6,7 @@ mod examples;
 use std::time::Duration;
 
 use rejoinder_agents::{Http, HttpSection};
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Cost, Currency, Outcome, Reply, Usage};
+use rejoinder_core::{AgentError, AgentRuntime, Cost, Currency, Outcome, Reply, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
