@@ -135,6 +135,7 @@ impl ScriptedAgent {
         };
         let router = Router::new()
             .route("/v1/chat/completions", answers(Format::Completions))
+            .route("/v1/responses", answers(Format::Responses))
             .route("/v1/messages", answers(Format::Messages))
             .route("/turns", answers(Format::Lines))
             .route("/a2a", post(requests))

@@ -13,6 +13,8 @@ pub enum AgentKind {
     /// A server with Chat Completions.
     #[default]
     Openai,
+    /// A server with the Responses API.
+    Responses,
     /// A server with the Messages API.
     Anthropic,
     /// A service that gets the turn as JSON.
@@ -42,6 +44,7 @@ impl AgentKind {
         let completions = model("openai", &format!("{url}/v1"));
         let main = match self {
             Self::Openai => completions,
+            Self::Responses => format!("{completions}\napi = \"responses\""),
             Self::Anthropic => model("anthropic", &url),
             Self::Http => format!("kind = \"http\"\nurl = \"{url}/turns\""),
             Self::Command => program("command"),

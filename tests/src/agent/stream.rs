@@ -71,7 +71,7 @@ fn last_piece(end: ScriptEnd, streamed: &str, format: Format) -> Option<Result<S
         ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: None, .. })) => {
             let rest = text.strip_prefix(streamed).expect("a reply begins with what was streamed");
             let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { format.text(rest) };
-            rest + &format.end()
+            rest + &format.end(&text)
         }
         ScriptEnd::Fail(why) => {
             let mut piece = format.text(&why);

@@ -26,6 +26,7 @@ fn peak(gateway: &Gateway) -> u64 {
 async fn a_flood_ends_in_one_answer_and_takes_little_memory(
     #[values(
         AgentKind::Openai,
+        AgentKind::Responses,
         AgentKind::Anthropic,
         AgentKind::Http,
         AgentKind::Command,
@@ -65,6 +66,7 @@ async fn a_flood_ends_in_one_answer_and_takes_little_memory(
 async fn an_answer_that_breaks_off_in_the_middle_of_a_line_is_one_fallback(
     #[values(
         AgentKind::Openai,
+        AgentKind::Responses,
         AgentKind::Anthropic,
         AgentKind::Http,
         AgentKind::Command,

@@ -13,6 +13,7 @@ const FAILED: &str = "Sorry, I could not finish that. Please try again.";
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_crash_at_any_step_with_an_agent_of(
     #[values(
+        AgentKind::Responses,
         AgentKind::Anthropic,
         AgentKind::Http,
         AgentKind::Command,
