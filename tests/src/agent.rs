@@ -210,6 +210,17 @@ impl ScriptedAgent {
         eventually(&about, async || (self.calls().len() >= times).then_some(())).await;
     }
 
+    /// Waits until the gateway has canceled its last task, if its kind has tasks, which go on without the gateway.
+    ///
+    /// # Panics
+    /// If the task is not canceled in time.
+    pub async fn until_task_is_canceled(&self) {
+        if self.kind == AgentKind::A2a {
+            let is_canceled = async || (self.shared.tasks.last_state() == Some(a2a::CANCELED)).then_some(());
+            eventually("the last task is canceled", is_canceled).await;
+        }
+    }
+
     /// Waits until no process that called it, or that one of them started, is alive.
     ///
     /// # Panics

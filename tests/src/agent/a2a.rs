@@ -26,7 +26,7 @@ use super::{Shared, stream::wait};
 const WORKING: &str = "TASK_STATE_WORKING";
 const COMPLETED: &str = "TASK_STATE_COMPLETED";
 const FAILED: &str = "TASK_STATE_FAILED";
-const CANCELED: &str = "TASK_STATE_CANCELED";
+pub(super) const CANCELED: &str = "TASK_STATE_CANCELED";
 
 /// The tasks of an agent, which are never removed.
 #[derive(Default)]
@@ -95,6 +95,11 @@ impl Tasks {
 
     fn find(&self, id: &str) -> Option<Arc<Task>> {
         self.0.lock().expect("never poisoned").iter().find(|task| task.id == id).cloned()
+    }
+
+    /// The state of the last task.
+    pub(super) fn last_state(&self) -> Option<&'static str> {
+        self.0.lock().expect("never poisoned").last().map(|task| task.progress.borrow().state)
     }
 }
 
