@@ -112,11 +112,24 @@ impl Shared {
 /// It streams what its script streams, and the rest of the reply at the end: a reply must begin with what was streamed. It
 /// calls a tool to ask, to react, to defer and to stay silent; agents of other kinds only reply. It sends no headers before it
 /// streams: until then an error is a status, afterwards an error cuts the connection in the middle of a piece. With the Agent2Agent
-/// protocol an error is that of its task, and cuts the connection.
+/// protocol an error is that of its task, and cuts the connection; a script that its task cannot perform fails the test when the agent is
+/// dropped.
 pub struct ScriptedAgent {
     port: u16,
     kind: AgentKind,
     shared: Arc<Shared>,
+    _check: ScriptCheck,
+}
+
+/// Checks when it is dropped that the scripts of all tasks could be performed.
+struct ScriptCheck(Arc<Shared>);
+
+impl Drop for ScriptCheck {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(!self.0.tasks.is_any_broken(), "the script of a task panicked, as was written before");
+        }
+    }
 }
 
 impl ScriptedAgent {
@@ -145,7 +158,7 @@ impl ScriptedAgent {
         // Without Nagle's algorithm, so that each piece is sent at once.
         let listener = listener.tap_io(|connection| connection.set_nodelay(true).expect("a connection"));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { port, kind: AgentKind::default(), shared }
+        Self { port, kind: AgentKind::default(), _check: ScriptCheck(Arc::clone(&shared)), shared }
     }
 
     /// The same agent as one of this kind.

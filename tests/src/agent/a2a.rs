@@ -4,6 +4,7 @@
 use std::{
     collections::VecDeque,
     io,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex},
 };
 
@@ -13,7 +14,7 @@ use axum::{
     http::{HeaderMap, Response, header},
     response::IntoResponse,
 };
-use futures_util::stream;
+use futures_util::{FutureExt as _, stream};
 use rejoinder_core::{
     Outcome, Reply,
     conformance::scripted::{Script, ScriptEnd, ScriptStep},
@@ -44,6 +45,8 @@ struct Progress {
     said: Vec<String>,
     /// Why it has failed.
     why: Option<String>,
+    /// Whether its script could not be performed.
+    is_broken: bool,
 }
 
 /// The card of an agent whose server listens on this port.
@@ -64,7 +67,11 @@ pub(super) fn respond(shared: &Shared, headers: &HeaderMap, body: &[u8]) -> Resp
         let task = shared.tasks.begin(params["message"]["contextId"].as_str());
         let response = follow(&task);
         let script = shared.script(headers, request);
-        tokio::spawn(async move { perform(script, &task).await });
+        tokio::spawn(async move {
+            if AssertUnwindSafe(perform(script, &task)).catch_unwind().await.is_err() {
+                task.break_off();
+            }
+        });
         return response;
     }
     let Some(task) = params["id"].as_str().and_then(|id| shared.tasks.find(id)) else {
@@ -87,7 +94,7 @@ impl Tasks {
         let mut tasks = self.0.lock().expect("never poisoned");
         let id = format!("t{}", tasks.len());
         let context = context.map_or_else(|| format!("context-of-{id}"), ToOwned::to_owned);
-        let progress = watch::Sender::new(Progress { state: WORKING, said: Vec::new(), why: None });
+        let progress = watch::Sender::new(Progress { state: WORKING, said: Vec::new(), why: None, is_broken: false });
         let task = Arc::new(Task { id, context, progress });
         tasks.push(Arc::clone(&task));
         task
@@ -100,6 +107,11 @@ impl Tasks {
     /// The state of the last task.
     pub(super) fn last_state(&self) -> Option<&'static str> {
         self.0.lock().expect("never poisoned").last().map(|task| task.progress.borrow().state)
+    }
+
+    /// Whether the script of a task could not be performed.
+    pub(super) fn is_any_broken(&self) -> bool {
+        self.0.lock().expect("never poisoned").iter().any(|task| task.progress.borrow().is_broken)
     }
 }
 
@@ -118,6 +130,12 @@ impl Task {
                 (progress.state, progress.why) = (state, why);
             }
         });
+    }
+
+    /// Ends it because its script cannot be performed. The test fails.
+    fn break_off(&self) {
+        self.progress.send_modify(|progress| progress.is_broken = true);
+        self.end(FAILED, Some("its script cannot be performed".to_owned()));
     }
 
     fn snapshot(&self, progress: &Progress) -> Value {
