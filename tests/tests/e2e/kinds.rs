@@ -73,12 +73,16 @@ async fn an_answer_that_breaks_off_in_the_middle_of_a_line_is_one_fallback(
         AgentKind::Command,
         AgentKind::Acp,
         AgentKind::A2a,
+        AgentKind::Pull,
         AgentKind::Cascade
     )]
     kind: AgentKind,
 ) {
     let agent = ScriptedAgent::start(|_, _| Script::fails("of an answer").streaming("Half ")).await.of_kind(kind);
-    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    // No other worker gets the turn.
+    let keys = if kind == AgentKind::Pull { "lease = \"1s\"\nmax_leases = 1" } else { "" };
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section_with(keys)).start().await;
+    let _worker = agent.worker(&gateway);
 
     let reply = gateway.hook("test", TOKEN).ask("hello").await;
 
