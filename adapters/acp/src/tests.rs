@@ -6,4 +6,5 @@ mod double;
 mod elicits;
 mod losing;
 mod people;
+mod restarts;
 mod talking;

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, WriteHalf, duplex, empty, split},
     sync::oneshot,
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -80,7 +82,8 @@ pub(super) struct Agent {
     pub(super) working: AtomicUsize,
     /// How often it has asked for permission.
     asked: AtomicU64,
-    launches: AtomicUsize,
+    /// When its processes were started.
+    launches: Mutex<Vec<Instant>>,
     /// How many sessions it has begun: the number is in the id of the next one.
     pub(super) sessions: AtomicUsize,
 }
@@ -98,7 +101,7 @@ impl Double {
         load: Option<Vec<&'static str>>,
         script: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static,
     ) -> Self {
-        let (working, launches, sessions) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (working, launches, sessions) = (AtomicUsize::new(0), Mutex::default(), AtomicUsize::new(0));
         let (script, given, loads, asked) = (Box::new(script), Mutex::default(), Mutex::default(), AtomicU64::new(0));
         Self(Arc::new(Agent { capabilities, load, loads, script, given, working, asked, launches, sessions }))
     }
@@ -135,6 +138,11 @@ impl Double {
         given.iter().map(|given| &given["result"]).filter(|result| result["action"].is_string()).cloned().collect()
     }
 
+    /// How long after each start of its process the next one was.
+    pub(super) fn between_starts(&self) -> Vec<Duration> {
+        self.0.launches.lock().windows(2).map(|starts| starts[1] - starts[0]).collect()
+    }
+
     /// With which errors its requests were refused, in order.
     pub(super) fn refusals(&self) -> Vec<i64> {
         self.0.given.lock().iter().filter_map(|given| given["error"]["code"].as_i64()).collect()
@@ -164,7 +172,7 @@ impl Double {
 
 impl Launch for Double {
     fn launch(&self) -> Result<Launched, String> {
-        self.0.launches.fetch_add(1, Ordering::SeqCst);
+        self.0.launches.lock().push(Instant::now());
         let (ours, agents) = duplex(1 << 16);
         tokio::spawn(serve(Arc::clone(&self.0), agents));
         let (output, input) = split(ours);
