@@ -187,11 +187,10 @@ fn has_cost(amount: f64, currency: &str) -> Act {
 
 /// What a run cost, as it says last.
 fn cost(events: &[RunEvent]) -> Option<String> {
-    let costs = events.iter().filter_map(|event| match event {
+    events.iter().rev().find_map(|event| match event {
         RunEvent::Cost(cost) => Some(cost.to_string()),
         _ => None,
-    });
-    costs.last()
+    })
 }
 
 /// An agent whose sessions have cost as much as the latest message says.
