@@ -17,7 +17,7 @@ pub(crate) struct RunCost {
 }
 
 impl RunCost {
-    /// That of a run which begins now in the agent's session `session`.
+    /// The cost of a run that begins now in the agent's session `session`.
     pub(crate) fn of(connection: &Arc<Connection>, session: &Arc<str>) -> Self {
         let is_known = connection.knows_cost(session);
         Self { connection: Arc::clone(connection), session: Arc::clone(session), is_known, sum: None }

@@ -6,7 +6,7 @@
 
 use rejoinder_core::Cost;
 
-/// What is known of it.
+/// What is known of the cost of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionCost {
     /// Nothing: it was opened again, and the agent has not said it since.

@@ -279,7 +279,7 @@ pub struct AgentRights {
     pub may_ask_person: bool,
     /// Whether the agent may schedule something in this conversation with [`RunEvents::schedule`](crate::RunEvents::schedule).
     pub may_schedule: bool,
-    /// `None` without a budget. Runs at the same time use it, too.
+    /// What the agent has left of its budget of the day; `None` if it has no budget. Other runs may use it at the same time.
     pub budget: Option<BudgetLeft>,
     /// The members of this agent that have used their budget of the day: they are not to be asked.
     pub spent: Vec<AgentName>,

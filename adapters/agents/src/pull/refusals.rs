@@ -15,7 +15,7 @@ impl Pull {
         }
     }
 
-    /// The same of a body that was not read, as it is too large for a turn that no worker has.
+    /// Has an answer recorded whose body was not read, because it is too large for a turn that no worker has.
     pub(super) fn record_unread(&self, turn: TurnId, caller: &Caller<'_>, why: NotHeld) {
         self.note(turn, caller, why, "what is too large to be read");
     }
