@@ -18,6 +18,8 @@ pub enum PieceName {
     Language,
     /// The date, and the time to the hour.
     Date,
+    /// About what is left of the agent's budget of the day; only if it has one.
+    Budget,
 }
 
 impl PieceName {
@@ -30,6 +32,7 @@ impl PieceName {
             Self::Handoff => "handoff",
             Self::Language => "language",
             Self::Date => "date",
+            Self::Budget => "budget",
         }
     }
 }

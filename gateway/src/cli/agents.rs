@@ -148,6 +148,7 @@ const fn condition(piece: PieceName) -> &'static str {
         PieceName::Program => " (only if a program speaks for the person)",
         PieceName::Handoff => " (only in a turn that was handed over)",
         PieceName::Language => " (only if it is known, with its name)",
+        PieceName::Budget => " (only if the agent has a budget of the day, with its amounts)",
     }
 }
 

@@ -152,7 +152,7 @@ async fn an_agent_is_shown_with_what_the_gateway_adds() {
     for words in ["api_key = \"***\"", "\nplace: You are in a direct chat", "\nlegend: ", "\nask: ", "\nreact: "] {
         assert!(out.contains(words), "{words} is not in {out}");
     }
-    for piece in ["program", "handoff", "language"] {
+    for piece in ["program", "handoff", "language", "budget"] {
         assert!(out.contains(&format!("\n{piece} (only ")), "{piece} is not in {out}");
     }
     let shown: Value = serde_json::from_str(&json).unwrap();

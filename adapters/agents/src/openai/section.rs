@@ -355,7 +355,7 @@ mod tests {
     )]
     #[case::no_piece(
         "base_url = \"http://x\"\nmodel = \"m\"\nleave_out = [\"date\", \"plac\"]",
-        "agents.main.leave_out[1]` must be one of `place`, `legend`, `program`, `handoff`, `language` or `date`, not `plac` (did you mean `place`?) (rejoinder.toml:5)"
+        "agents.main.leave_out[1]` must be one of `place`, `legend`, `program`, `handoff`, `language`, `date` or `budget`, not `plac` (did you mean `place`?) (rejoinder.toml:5)"
     )]
     #[case::no_currency(
         "base_url = \"http://x\"\nmodel = \"m\"\nprice = { input = 1, output = 2, currency = \"dollars\" }",

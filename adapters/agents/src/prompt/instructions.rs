@@ -2,7 +2,7 @@
 
 use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
 
-use super::{frame, handoff, last_answer};
+use super::{budget, frame, handoff, last_answer};
 use crate::piece::PieceName;
 
 /// The operator's prompt, and what the gateway adds, except for the pieces in `leave_out`. Contains no text that a stranger
@@ -11,14 +11,15 @@ pub fn of(turn: &AgentTurn, system_prompt: &str, leave_out: &[PieceName]) -> Str
     joined(added(turn), system_prompt, |piece| !leave_out.contains(&piece))
 }
 
-/// All of it without the date: for an agent that reads it once and remembers it.
+/// All of it without what changes: for an agent that reads it once and remembers it.
 pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
     joined(added_to_session(turn), system_prompt, |_| true)
 }
 
 /// What the gateway adds to the operator's prompt at the beginning of a session, piece by piece.
 pub(crate) fn added_to_session(turn: &AgentTurn) -> Vec<(PieceName, String)> {
-    pieces(turn, true).into_iter().filter(|(piece, _)| *piece != PieceName::Date).collect()
+    let changes = |piece| matches!(piece, PieceName::Date | PieceName::Budget);
+    pieces(turn, true).into_iter().filter(|(piece, _)| !changes(*piece)).collect()
 }
 
 fn joined(pieces: Vec<(PieceName, String)>, system_prompt: &str, is_wanted: impl Fn(PieceName) -> bool) -> String {
@@ -49,6 +50,7 @@ fn pieces(turn: &AgentTurn, hears_of_answers: bool) -> Vec<(PieceName, String)> 
         (PieceName::Handoff, turn.past.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
         (PieceName::Language, language(turn)),
         (PieceName::Date, today(turn.now)),
+        (PieceName::Budget, budget::left(turn.rights.budget)),
     ];
     pieces.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
@@ -89,7 +91,7 @@ fn today(now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{Cause, Handoff, Language};
+    use rejoinder_core::{BudgetLeft, Cause, Handoff, Language};
 
     use super::*;
     use crate::tests::turn;
@@ -100,9 +102,10 @@ mod tests {
             turn.person.language = Language::of("de");
             turn.person.instructions = Some("Talk like a pirate.".to_owned());
             turn.past.handoff = Some(Handoff { cause: Cause::Error, why: String::new(), tried: Vec::new() });
+            turn.rights.budget = Some(BudgetLeft { tokens: Some(1200), cost: None });
         });
         let pieces = added(&turn);
-        assert_eq!(pieces.len(), 6);
+        assert_eq!(pieces.len(), 7);
         for (left_out, text) in &pieces {
             let instructions = of(&turn, "Be kind.", &[*left_out]);
             assert!(!instructions.contains(text.trim()), "{instructions}");
@@ -113,6 +116,20 @@ mod tests {
         }
         let all: Vec<_> = pieces.iter().map(|(piece, _)| *piece).collect();
         assert_eq!(of(&turn, "Be kind.", &all), "Be kind.");
+    }
+
+    /// Servers cache a prompt as long as it begins the same.
+    #[test]
+    fn what_is_left_of_the_budget_is_told_last_and_seldom_changes() {
+        let with =
+            |tokens| turn("Hi").with(|turn| turn.rights.budget = Some(BudgetLeft { tokens: Some(tokens), cost: None }));
+        let text = |turn: &AgentTurn| of(turn, "Be kind.", &[]);
+
+        let told = text(&with(480_000));
+
+        assert_eq!(told, format!("{} Left of your budget for today: about 400000 tokens.", text(&turn("Hi"))));
+        assert_eq!(told, text(&with(410_000)));
+        assert_eq!(of_session(&with(480_000), ""), of_session(&turn("Hi"), ""), "it would be remembered");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentRights, AgentTurn, Capabilities, Cause, ChannelId, ChatKind,
-    ConversationRef, DeferralLimits, Handoff, Language, Sender, SenderKind, SessionId, Support, Surface, Timestamp,
-    TurnId,
+    AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentRights, AgentTurn, BudgetLeft, Capabilities, Cause,
+    ChannelId, ChatKind, ConversationRef, Cost, Currency, DeferralLimits, Handoff, Language, Sender, SenderKind,
+    SessionId, Support, Surface, Timestamp, TurnId,
 };
 
 /// How long an answer may be put off.
@@ -63,6 +63,8 @@ pub(super) fn in_chat(now: Timestamp) -> AgentTurn {
     turn.rights.may_ask_approval = true;
     turn.rights.may_ask_person = true;
     turn.rights.may_schedule = true;
+    let cost = Cost { micros: 2_000_000, currency: Currency::USD };
+    turn.rights.budget = Some(BudgetLeft { tokens: Some(400_000), cost: Some(cost) });
     turn.past.handoff = Some(Handoff { cause: Cause::Error, why: String::new(), tried: Vec::new() });
     turn
 }
