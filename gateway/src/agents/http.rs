@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
-use rejoinder_agents::HttpSection;
+use rejoinder_agents::{HttpSection, response::chain};
 use rejoinder_config::{Agent, AgentKind};
 use rejoinder_core::AgentName;
 use reqwest::Client;
@@ -54,16 +54,17 @@ impl AgentFactory for Http {
         let who = format!("the service at {}{role}", url.as_str().trim_end_matches('/'));
         let asked = Instant::now();
         let reached = http.head(service.url.clone()).timeout(CHECK_TIMEOUT).send().await;
-        let found = if reached.is_err() {
-            Finding::wrong(about.as_str(), format!("{who} cannot be reached"))
-                .with_advice(format!("Start the service, or correct its address in {about}.url."))
-        } else {
-            let took = asked.elapsed().as_secs_f64();
-            let found = Finding::ok(about.as_str(), format!("{who} can be reached: it responds after {took:.1} s"));
-            match service.secret {
-                Some(_) => found,
-                None => {
-                    found.with_advice(format!("Set {about}.secret, so that the service knows who sends the turns."))
+        let found = match reached {
+            Err(error) => Finding::wrong(about.as_str(), format!("{who} cannot be reached: {}", chain(error)))
+                .with_advice(format!("Start the service, or correct its address in {about}.url.")),
+            Ok(_) => {
+                let took = asked.elapsed().as_secs_f64();
+                let found = Finding::ok(about.as_str(), format!("{who} can be reached: it responds after {took:.1} s"));
+                match service.secret {
+                    Some(_) => found,
+                    None => {
+                        found.with_advice(format!("Set {about}.secret, so that the service knows who sends the turns."))
+                    }
                 }
             }
         };

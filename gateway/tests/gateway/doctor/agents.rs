@@ -165,7 +165,7 @@ async fn a_service_is_well_if_it_can_be_reached_and_is_sent_no_turn() {
 
     assert_eq!((there.code, gone.code), (Some(0), Some(1)));
     there.assert_finding("agents.main", "ok", &["can be reached: it responds after ", "agents.main.secret"]);
-    gone.assert_finding("agents.main", "wrong", &["cannot be reached", "agents.main.url"]);
+    gone.assert_finding("agents.main", "wrong", &["cannot be reached: ", "Connection refused", "agents.main.url"]);
 }
 
 #[tokio::test]
