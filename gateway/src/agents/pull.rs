@@ -67,8 +67,7 @@ impl AgentFactory for Pull {
         let generated = section.token.as_ref().filter(|token| matches!(token.current, TokenValue::Generate));
         let advice = match generated {
             Some(_) => format!("The token of the workers is in the file {} of the data directory.", token_file(name)),
-            None => "Whether workers ask for turns shows while the gateway runs: see Agents on the operator's page."
-                .to_owned(),
+            None => "Whether workers ask for turns is said while the gateway runs.".to_owned(),
         };
         vec![finding.with_advice(advice)]
     }

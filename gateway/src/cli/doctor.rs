@@ -14,7 +14,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesOrdered};
-use rejoinder_config::Config;
+use rejoinder_config::{Agent, Config};
 use serde::Serialize;
 
 use self::{data::Database, fix::Fixer};
@@ -134,6 +134,8 @@ async fn run_checks(config: &Config, data_dir: &Path, fixer: Fixer, report: &mut
     let http = client::http_client().context("cannot create the HTTP client")?;
     let database = Database::of(wiring::database(config, data_dir));
     let is_held = database.is_held();
+    let has_workers = |(_, agent): &(&String, &Agent)| agents::factory_of(agent).has_workers();
+    let fetched: Vec<_> = config.agents.iter().filter(has_workers).map(|(name, _)| name.as_str()).collect();
     let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
     checks.push_back(async { data::check(data_dir, &database, fixer).await }.boxed());
     // Without the token only the details of its readiness are missing.
@@ -142,7 +144,7 @@ async fn run_checks(config: &Config, data_dir: &Path, fixer: Fixer, report: &mut
     let written = read_address(data_dir).filter(|_| is_held);
     let written = written.and_then(|url| url.strip_prefix("http://")?.parse().ok());
     let address = written.unwrap_or_else(|| wiring::listen_for_operator(config));
-    checks.push_back(gateway::check(address, token, is_held).boxed());
+    checks.push_back(gateway::check(address, token, is_held, &fetched).boxed());
     for (name, agent) in &config.agents {
         let is_default = *name == config.routing.default_agent;
         checks.push_back(agents::factory_of(agent).check(name, agent, is_default, &http));

@@ -84,8 +84,11 @@ item! {
 item! {
     /// Whether an agent works, as its latest runs and probes tell.
     #[derive(Deserialize)]
-    pub(crate) AgentReadiness of (agent: AgentName, health: AgentHealth) {} with {
+    pub(crate) AgentReadiness of (agent: AgentName, description: String, health: AgentHealth) {} with {
         agent: String = agent.to_string(),
+        /// What the agent is; of one whose workers fetch its turns, also how many ask.
+        #[serde(default)]
+        description: String = description,
         up: bool = !health.is_down(),
         /// Since when it fails.
         #[schema(format = DateTime)]
@@ -157,7 +160,11 @@ async fn readiness(app: &App) -> Readiness {
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live && channel.sends);
     let status = if is_ready { READY } else { "not_ready" }.to_owned();
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
-    let agents = app.engine.agents().into_iter().map(|(agent, health)| AgentReadiness::of(agent, health)).collect();
+    let of_agent = |(agent, health): (AgentName, AgentHealth)| {
+        let description = app.engine.runtimes().get(&agent).map(|runtime| runtime.describe()).unwrap_or_default();
+        AgentReadiness::of(agent, description, health)
+    };
+    let agents = app.engine.agents().into_iter().map(of_agent).collect();
     let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);
     Readiness { status, details: Some(ReadinessDetails { store, channels, agents, parked_deliveries }) }
 }

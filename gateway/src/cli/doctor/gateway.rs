@@ -11,7 +11,7 @@ use crate::{
     client::CHECK_TIMEOUT,
     console::{finding::Finding, output::capital},
     gateway::url_of,
-    http::{ALIVE, Readiness, ReadinessDetails},
+    http::{ALIVE, AgentReadiness, Readiness, ReadinessDetails},
     platforms,
 };
 
@@ -27,8 +27,13 @@ enum Answer {
 }
 
 /// `token` opens the details of its readiness. `is_held`: a gateway uses the database. Without one, whoever answers may be
-/// anybody, and does not get the token.
-pub(super) async fn check(address: SocketAddr, token: Option<SecretString>, is_held: bool) -> Vec<Finding> {
+/// anybody, and does not get the token. `fetched`: the agents whose turns workers fetch.
+pub(super) async fn check(
+    address: SocketAddr,
+    token: Option<SecretString>,
+    is_held: bool,
+    fetched: &[&str],
+) -> Vec<Finding> {
     if address.port() == 0 {
         let runs = if is_held { "running" } else { "not running" };
         return vec![Finding::ok(ABOUT, format!("{runs}; it listens on port 0, so its address is unknown"))];
@@ -46,7 +51,7 @@ pub(super) async fn check(address: SocketAddr, token: Option<SecretString>, is_h
     };
     match answer {
         Ok(Answer::Gateway(readiness)) => {
-            let mut findings = findings(&url, readiness);
+            let mut findings = findings(&url, readiness, fetched);
             if !is_held {
                 let what = format!("the gateway at {url} does not use this database");
                 let advice = "It may use another data directory: pass the --data that it was started with.";
@@ -94,10 +99,10 @@ async fn ask(url: &str, token: Option<&SecretString>) -> Result<Answer, reqwest:
     Ok(read(readyz()).await.map_or(Answer::SomethingElse, Answer::Gateway))
 }
 
-/// What a gateway's readiness means.
-fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
+/// What a gateway's readiness means. `fetched`: the agents whose turns workers fetch.
+fn findings(url: &str, readiness: Readiness, fetched: &[&str]) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(ABOUT, format!("running at {url}: {}", readiness.status))];
-    let Some(ReadinessDetails { store, channels, .. }) = readiness.details else { return findings };
+    let Some(ReadinessDetails { store, channels, agents, .. }) = readiness.details else { return findings };
     if !store.writes {
         let problem = store.problem.unwrap_or_default();
         let advice = "It accepts nothing until it can: check its disk and file permissions.";
@@ -118,6 +123,27 @@ fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
                 findings.push(Finding::warning(ABOUT, what).with_advice("Try again in a moment."));
             }
         }
+    }
+    findings.extend(agents.into_iter().flat_map(|agent| of_agent(agent, fetched)));
+    findings
+}
+
+/// What only the gateway knows of an agent: how its runs end, and whether its workers ask for turns.
+fn of_agent(readiness: AgentReadiness, fetched: &[&str]) -> Vec<Finding> {
+    let AgentReadiness { agent, description, up, problem, .. } = readiness;
+    let (about, is_fetched) = (format!("agents.{agent}"), fetched.contains(&agent.as_str()));
+    let mut findings = Vec::new();
+    if !up {
+        let what = format!("it is down in the running gateway: {}", problem.unwrap_or_default());
+        let advice = if is_fetched {
+            "The log of its workers may say more.".to_owned()
+        } else {
+            format!("Run rejoinder agents test {agent}.")
+        };
+        findings.push(Finding::warning(about.as_str(), what).with_advice(advice));
+    }
+    if is_fetched {
+        findings.push(Finding::ok(about, format!("in the running gateway: {description}")));
     }
     findings
 }
@@ -178,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_that_the_system_picks_is_nobodys_to_ask() {
-        let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, false).await;
+        let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, false, &[]).await;
 
         assert!(matches!(&findings[..], [finding] if finding.verdict == Verdict::Ok), "{findings:?}");
     }
@@ -196,9 +222,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async { axum::serve(listener, routes).await });
 
-        check(address, Some("secret".into()), false).await;
+        check(address, Some("secret".into()), false, &[]).await;
         assert_eq!(were_sent.load(Ordering::Relaxed), 0);
-        check(address, Some("secret".into()), true).await;
+        check(address, Some("secret".into()), true, &[]).await;
         assert_eq!(were_sent.load(Ordering::Relaxed), 1);
         serving.abort();
     }
@@ -230,8 +256,30 @@ mod tests {
         }));
 
         let verdicts: Vec<_> =
-            findings("http://x", readiness.unwrap()).into_iter().map(|finding| finding.verdict).collect();
+            findings("http://x", readiness.unwrap(), &[]).into_iter().map(|finding| finding.verdict).collect();
 
         assert_eq!(verdicts, [Verdict::Ok, Verdict::Wrong, Verdict::Wrong, Verdict::Warning, Verdict::Warning]);
+    }
+
+    #[test]
+    fn what_only_the_gateway_knows_of_agents_is_told() {
+        let readiness = serde_json::from_value(serde_json::json!({
+            "status": "ready",
+            "store": { "writes": true },
+            "channels": [],
+            "agents": [
+                { "agent": "main", "description": "openai m at http://x", "up": true },
+                { "agent": "coder", "description": "acp coder", "up": false, "problem": "it has no key" },
+                { "agent": "fleet", "description": "pull, 2 workers (0 at work), last asked 3s ago", "up": true },
+            ],
+        }));
+
+        let findings = findings("http://x", readiness.unwrap(), &["fleet"]);
+
+        let [_, coder, fleet] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!((coder.verdict, &*coder.about), (Verdict::Warning, "agents.coder"));
+        assert!(coder.what.ends_with("it has no key") && coder.advice.as_ref().unwrap().contains("test coder"));
+        assert_eq!((fleet.verdict, &*fleet.about), (Verdict::Ok, "agents.fleet"));
+        assert!(fleet.what.contains("2 workers"), "{fleet:?}");
     }
 }
