@@ -4,12 +4,14 @@
 //! | --- | --- |
 //! | `section` | the configuration |
 //! | `exchange` | the request and its response |
+//! | `probe` | whether the service can be reached |
 //! | `openapi` | its OpenAPI description |
 //!
 //! A request is not sent again: the service may have acted on the first one.
 
 mod exchange;
 mod openapi;
+mod probe;
 mod section;
 
 use std::fmt;
@@ -32,6 +34,7 @@ pub struct Http {
     settings: HttpSection,
     signer: Option<Webhook>,
     client: reqwest::Client,
+    is_probed: bool,
 }
 
 impl fmt::Debug for Http {
@@ -45,7 +48,13 @@ impl Http {
     /// Without a valid secret, requests have no signature.
     pub fn new(name: AgentName, settings: HttpSection, client: reqwest::Client) -> Self {
         let signer = settings.secret.as_ref().and_then(HttpSection::signer);
-        Self { name, settings, signer, client }
+        Self { name, settings, signer, client, is_probed: false }
+    }
+
+    /// The same, probed by a connection while it is idle. Not for a client that reaches the service through a proxy.
+    #[must_use]
+    pub fn with_probe(self) -> Self {
+        Self { is_probed: true, ..self }
     }
 
     async fn answer(&self, turn: AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
@@ -92,6 +101,10 @@ impl AgentRuntime for Http {
     async fn session_changed(&self, notice: SessionNotice) -> Result<(), AgentError> {
         // What is left of a time in which it kept sessions is not for it.
         if self.settings.sessions { self.tell(&notice).await } else { Ok(()) }
+    }
+
+    async fn probe(&self) -> Option<Result<(), AgentError>> {
+        if self.is_probed { Some(probe::connect(&self.settings.url).await) } else { None }
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -236,6 +236,30 @@ async fn a_line_without_an_end_is_broken() {
     assert_eq!(outcome, Err(AgentError::Broken("a line is longer than 16777216 bytes".to_owned())));
 }
 
+#[tokio::test]
+async fn a_probe_is_a_connection_without_a_request() {
+    let server = Server::answering([]).await;
+    let service = agent(section(&server));
+    assert_eq!(service.probe().await, None, "a proxy may be in between");
+
+    assert_eq!(service.with_probe().probe().await, Some(Ok(())));
+    assert!(server.requests().is_empty());
+}
+
+#[rstest]
+#[case("http://127.0.0.1:1/turns")]
+#[case("http://[::1]:1/turns")]
+#[case("http://localhost:1")]
+#[tokio::test]
+async fn a_probe_of_a_service_that_is_gone_fails(#[case] url: &str) {
+    let section = HttpSection { url: url.parse().expect("a URL"), ..HttpSection::default() };
+
+    let probed = agent(section).with_probe().probe().await;
+
+    let Some(Err(AgentError::Unreachable(why))) = probed else { panic!("{probed:?}") };
+    assert!(!why.contains("lookup"), "{why}");
+}
+
 #[test]
 fn the_address_is_shown_without_what_may_be_secret() {
     let url = "https://example.org/turns?key=hunter2".parse().expect("a URL");
