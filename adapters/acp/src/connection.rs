@@ -32,7 +32,7 @@ use crate::{
         Call, CancelledRequest, Frame, INVALID_PARAMS, NO_METHOD, NOT_FOUND, RpcError, SessionInfo, SessionUpdate,
         Update, UsageUpdate,
     },
-    session_cost::{self, SessionCost},
+    session_cost::SessionCost,
 };
 
 /// The largest message, in bytes.
@@ -121,7 +121,7 @@ impl State {
         {
             // Before the first prompt it tells again what is past.
             let added = owned.cost.until(cost).filter(|_| owned.is_used);
-            owned.unclaimed = session_cost::sum(owned.unclaimed, added);
+            owned.unclaimed = Cost::sum(owned.unclaimed, added);
             owned.cost = SessionCost::Known(cost);
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_core::Cost;
 
-use crate::{connection::Connection, session_cost::sum};
+use crate::connection::Connection;
 
 /// What a run has cost.
 pub(crate) struct RunCost {
@@ -25,7 +25,7 @@ impl RunCost {
 
     /// What it has cost until now; `None` if that is not known, or nothing.
     pub(crate) fn until_now(&mut self) -> Option<Cost> {
-        self.sum = sum(self.sum, self.connection.claim_cost(&self.session));
+        self.sum = Cost::sum(self.sum, self.connection.claim_cost(&self.session));
         self.sum.filter(|_| self.is_known)
     }
 }

@@ -31,14 +31,6 @@ impl SessionCost {
     }
 }
 
-/// The sum, in the latest currency.
-pub(crate) fn sum(before: Option<Cost>, added: Option<Cost>) -> Option<Cost> {
-    match (before, added) {
-        (Some(before), Some(added)) => before.and(added).or(Some(added)),
-        (before, added) => added.or(before),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

@@ -116,14 +116,7 @@ impl<'a> Report<'a> {
     /// Begins another request in the same answer: its tokens and its cost are added to those before.
     pub fn next_usage(&mut self) {
         self.earlier = self.earlier.and(std::mem::take(&mut self.current));
-        if let Some(cost) = self.current_cost.take() {
-            self.earlier_cost = Some(self.with_earlier(cost));
-        }
-    }
-
-    /// A cost with that of the requests before, unless that is in another currency.
-    fn with_earlier(&self, cost: Cost) -> Cost {
-        self.earlier_cost.and_then(|earlier| earlier.and(cost)).unwrap_or(cost)
+        self.earlier_cost = Cost::sum(self.earlier_cost, self.current_cost.take());
     }
 
     /// Withdraws all text that was reported: it was no answer.
@@ -168,6 +161,8 @@ impl<'a> Report<'a> {
     /// Reports what the current request has cost.
     pub async fn cost(&mut self, cost: Cost) {
         self.current_cost = Some(cost);
-        self.events.cost(self.with_earlier(cost)).await;
+        if let Some(cost) = Cost::sum(self.earlier_cost, self.current_cost) {
+            self.events.cost(cost).await;
+        }
     }
 }

@@ -176,6 +176,15 @@ impl Cost {
         let micros = self.micros.saturating_add(other.micros);
         (self.currency == other.currency).then_some(Self { micros, ..self })
     }
+
+    /// The sum of what is known, in the latest currency: an earlier cost in another one is left out.
+    #[must_use]
+    pub fn sum(before: Option<Self>, added: Option<Self>) -> Option<Self> {
+        match (before, added) {
+            (Some(before), Some(added)) => before.and(added).or(Some(added)),
+            (before, added) => added.or(before),
+        }
+    }
 }
 
 /// The tokens that a run consumed.
@@ -276,6 +285,17 @@ mod tests {
 
         assert_eq!(cost(1.0, "USD").and(cost(2.5, "USD")), Some(cost(3.5, "USD")));
         assert_eq!(cost(1.0, "USD").and(cost(2.5, "EUR")), None);
+    }
+
+    #[test]
+    fn costs_are_added_up_in_the_latest_currency() {
+        let dollars = |amount| Cost::reported(amount, "USD").ok();
+        let euros = Cost::reported(2.5, "EUR").ok();
+
+        assert_eq!(Cost::sum(dollars(1.0), dollars(2.5)), dollars(3.5));
+        assert_eq!(Cost::sum(dollars(1.0), euros), euros);
+        assert_eq!([Cost::sum(euros, None), Cost::sum(None, euros)], [euros; 2]);
+        assert_eq!(Cost::sum(None, None), None);
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Member {
         {
             let mut record = self.record.lock();
             record.usage = record.usage.and(usage);
-            record.cost = record.cost.zip(cost).map_or(record.cost, |(sum, cost)| sum.and(cost)).or(cost);
+            record.cost = Cost::sum(record.cost, cost);
         }
         for (direction, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             let [agent, member] = self.labels();
