@@ -311,11 +311,8 @@ item! {
     /// What a run cost.
     #[derive(Deserialize)]
     pub(crate) CostDetail of (cost: Cost) {
-        #[expect(clippy::cast_precision_loss, reason = "far from the limit")]
-        let amount = cost.micros as f64 / 1e6;
-    } with {
         /// In units of the currency, exact to a millionth.
-        amount: f64 = amount,
+        amount: f64 = cost.amount(),
         /// Three letters, for example `USD`.
         currency: String = cost.currency.as_str().to_owned(),
     }

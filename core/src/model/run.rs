@@ -170,6 +170,12 @@ impl Cost {
         Ok(Self { micros: micros as u64, currency })
     }
 
+    /// In units of the currency. Exact to a millionth below nine thousand millions.
+    #[expect(clippy::cast_precision_loss, reason = "no run costs 2^52 millionths")]
+    pub fn amount(self) -> f64 {
+        self.micros as f64 / 1e6
+    }
+
     /// The sum. `None`: the currencies differ.
     #[must_use]
     pub fn and(self, other: Self) -> Option<Self> {
@@ -277,6 +283,13 @@ mod tests {
             assert_eq!(read(amount), Err(NotACost::Amount), "{amount}");
         }
         assert_eq!(Cost::reported(1.0, "euros"), Err(NotACost::Currency(NotACurrency)));
+    }
+
+    #[test]
+    fn a_cost_has_the_amount_that_was_reported() {
+        let amounts = [0.0, 0.001_235, 12.5].map(|amount| Cost::reported(amount, "EUR").map(Cost::amount));
+
+        assert_eq!(amounts, [Ok(0.0), Ok(0.001_235), Ok(12.5)]);
     }
 
     #[test]

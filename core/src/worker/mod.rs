@@ -593,11 +593,9 @@ fn count(run: &Run, end: &'static str, usage: Option<Usage>, cost: Option<Cost>)
                 .increment(tokens);
         }
     }
-    if let Some(Cost { micros, .. }) = cost {
-        #[expect(clippy::cast_precision_loss, reason = "no run costs 2^52 millionths")]
-        let amount = micros as f64 / 1e6;
+    if let Some(cost) = cost {
         // A counter of the recorder has no fractions.
-        metrics::gauge!("rejoinder_agent_cost_total", "agent" => agent()).increment(amount);
+        metrics::gauge!("rejoinder_agent_cost_total", "agent" => agent()).increment(cost.amount());
     }
 }
 

@@ -99,11 +99,9 @@ impl Member {
             let labels = [agent, member, ("direction", direction.to_owned())];
             metrics::counter!("rejoinder_member_tokens_total", &labels).increment(tokens);
         }
-        if let Some(Cost { micros, .. }) = cost.filter(|_| self.of.price.is_some()) {
-            #[expect(clippy::cast_precision_loss, reason = "no run costs 2^52 millionths")]
-            let amount = micros as f64 / 1e6;
+        if let Some(cost) = cost.filter(|_| self.of.price.is_some()) {
             // A counter of the recorder has no fractions.
-            metrics::gauge!("rejoinder_member_cost_total", &self.labels()).increment(amount);
+            metrics::gauge!("rejoinder_member_cost_total", &self.labels()).increment(cost.amount());
         }
     }
 

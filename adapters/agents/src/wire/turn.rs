@@ -318,8 +318,7 @@ impl<'a> WireTurn<'a> {
 
 impl From<BudgetLeft> for Budget {
     fn from(left: BudgetLeft) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "exact to a millionth below nine thousand millions")]
-        let money = |cost: Cost| Money { amount: cost.micros as f64 / 1e6, currency: cost.currency.to_string() };
+        let money = |cost: Cost| Money { amount: cost.amount(), currency: cost.currency.to_string() };
         Self { tokens: left.tokens, cost: left.cost.map(money) }
     }
 }
