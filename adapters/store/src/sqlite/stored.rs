@@ -20,6 +20,19 @@ macro_rules! event_columns {
 }
 pub(super) use event_columns;
 
+/// Whether a turn is open or a run of it goes on, in a `where`. `$turn`: its id.
+macro_rules! turn_goes_on {
+    ($turn:literal) => {
+        concat!(
+            "exists (
+                select 1 from obligations as o where o.turn_id = ",
+            $turn,
+            " and (o.ended_at is null or o.work is not null))"
+        )
+    };
+}
+pub(super) use turn_goes_on;
+
 /// The columns of an event whose content is stored.
 pub(super) struct StoredEvent {
     pub(super) channel: String,

@@ -14,7 +14,7 @@ use super::{
     columns::{Columns, all, one, record},
     names,
 };
-use crate::sqlite::{error::store_error, store::SqliteStore};
+use crate::sqlite::{error::store_error, store::SqliteStore, stored::turn_goes_on};
 
 /// When what waits for the end of a turn is looked at again: nothing announces it.
 const LOOK_AGAIN: Duration = Duration::from_hours(1);
@@ -22,8 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_hours(1);
 /// Whether a notice waits for the end of a turn: that the session of one turn is deleted, while that turn is open or a run of it goes on.
 macro_rules! is_held {
     () => {
-        "(d.change = 'deleted' and exists (
-            select 1 from obligations as o where o.turn_id = d.session_id and (o.ended_at is null or o.work is not null)))"
+        concat!("(d.change = 'deleted' and ", turn_goes_on!("d.session_id"), ")")
     };
 }
 

@@ -7,6 +7,7 @@ use rejoinder_core::{
 use rusqlite::{Params, params};
 
 use super::rows::{self, Transaction};
+use crate::sqlite::stored::turn_goes_on;
 
 /// Owes that a session was left, unless a conversation continues in it.
 pub(super) fn owe_left(transaction: &Transaction<'_>, session: SessionId) -> Result<(), StoreError> {
@@ -99,12 +100,15 @@ const OWE_END: &str = "
     on conflict do update set due_at = max(due_at, excluded.due_at)";
 
 /// That the session of one turn is deleted is owed still if that turn was begun again meanwhile.
-const SETTLE: &str = "
+const SETTLE: &str = concat!(
+    "
     delete from agent_notices
     where session_id = ?1 and agent = ?2 and change = ?3 and turn_id = ?4 and (change <> 'deleted' or exists (
         select 1 from agent_sessions as a where a.session_id = ?1 and a.agent = ?2 and a.own_session is ?5)
-        and not exists (
-            select 1 from obligations as o where o.turn_id = ?1 and (o.ended_at is null or o.work is not null)))";
+        and not ",
+    turn_goes_on!("?1"),
+    ")"
+);
 
 /// The row of an agent that was told that the session is gone.
 const DELETE_GONE: &str = "
