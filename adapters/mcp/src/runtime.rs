@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc};
 use async_trait::async_trait;
 use rejoinder_agents::CallerTools;
 use rejoinder_core::{
-    AgentError, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, SessionNotice, ToolAccess,
+    AgentError, AgentName, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, SessionNotice, ToolAccess,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -65,6 +65,10 @@ impl AgentRuntime for WithTools {
 
     fn members(&self) -> Vec<MemberHealth> {
         self.agent.members()
+    }
+
+    fn member_names(&self) -> Vec<AgentName> {
+        self.agent.member_names()
     }
 
     /// The calls are carried out here, in the order in which they arrive: none is after the end of the run.

@@ -466,6 +466,11 @@ pub trait AgentRuntime: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The names of its [members](Self::members). Called before each run of an agent with a budget.
+    fn member_names(&self) -> Vec<AgentName> {
+        self.members().into_iter().map(|member| member.name).collect()
+    }
+
     /// Runs the agent on `turn`.
     ///
     /// # Errors

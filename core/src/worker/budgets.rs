@@ -62,7 +62,7 @@ impl Budgets {
         let mut budgets = Vec::new();
         for (agent, budget) in &settings.budgets {
             let used = self.usage.agent_use(agent, today.number).await?;
-            let currency = currency(agent, runtimes, &settings);
+            let currency = currency(agent, &members(agent, runtimes), &settings);
             budgets.push(UsedBudget { agent: agent.clone(), budget: *budget, used, currency });
         }
         Ok(budgets)
@@ -78,13 +78,13 @@ impl Budgets {
         if used.is_some_and(is_spent) {
             return Ok(Rest::Nothing(format!("the agent {agent} has used its budget of the day")));
         }
-        let currency = || currency(agent, runtimes, &settings);
+        let members = members(agent, runtimes);
+        let currency = || currency(agent, &members, &settings);
         let left = used.map(|(budget, used)| budget.left(used.tokens, used.micros, currency()));
-        let members = runtimes.get(agent).map(|runtime| runtime.members()).unwrap_or_default();
         let mut spent = Vec::new();
         for member in &members {
-            if self.used(&member.name).await?.is_some_and(is_spent) {
-                spent.push(member.name.clone());
+            if self.used(member).await?.is_some_and(is_spent) {
+                spent.push(member.clone());
             }
         }
         if !spent.is_empty() && spent.len() == members.len() {
@@ -174,10 +174,14 @@ fn is_spent((budget, used): (Budget, DayUse)) -> bool {
     budget.percent(used.tokens, used.micros) >= 100
 }
 
+/// The agents of which one answers in the agent's place.
+fn members(agent: &AgentName, runtimes: &Runtimes) -> Vec<AgentName> {
+    runtimes.get(agent).map(|runtime| runtime.member_names()).unwrap_or_default()
+}
+
 /// The currency of the agent's money. All prices of a cascade's members are in one currency.
-fn currency(agent: &AgentName, runtimes: &Runtimes, settings: &Settings) -> Option<Currency> {
-    let members = runtimes.get(agent).map(|runtime| runtime.members()).unwrap_or_default();
-    let mut priced = std::iter::once(agent).chain(members.iter().map(|member| &member.name));
+fn currency(agent: &AgentName, members: &[AgentName], settings: &Settings) -> Option<Currency> {
+    let mut priced = std::iter::once(agent).chain(members);
     priced.find_map(|agent| settings.prices.get(agent)).map(|price| price.currency)
 }
 

@@ -190,6 +190,10 @@ impl AgentRuntime for Cascade {
         self.members.iter().map(Member::health).collect()
     }
 
+    fn member_names(&self) -> Vec<AgentName> {
+        self.members.iter().map(|member| Arc::clone(&member.of.name)).collect()
+    }
+
     /// Tries the members that can be asked whether they are there. One that is not is left out before a person has to wait for it.
     async fn probe(&self) -> Option<Result<(), AgentError>> {
         let probe = async |member: &Member| {

@@ -307,6 +307,16 @@ async fn only_what_a_member_does_that_shows_it_is_reported() {
     assert_eq!(titles, ["looks"]);
 }
 
+/// The budgets of members are found by these names.
+#[test]
+fn the_names_of_the_members_are_those_in_the_configuration() {
+    let both = of_both([Scripted::that([Fails]), Scripted::that([Fails])]);
+
+    let names: Vec<_> = both.cascade.members().into_iter().map(|member| member.name).collect();
+    assert_eq!(names, ["one", "two"].map(AgentName::from));
+    assert_eq!(both.cascade.member_names(), names);
+}
+
 #[tokio::test]
 async fn a_member_that_has_used_its_budget_is_not_asked() {
     let (one, two) = (Scripted::that([Answers("One.")]), Scripted::that([Fails]));
