@@ -8,7 +8,7 @@ use tracing::info;
 use super::{record::Share, runtimes::Runtimes};
 use crate::{
     events::Run,
-    model::{AgentName, Budget, BudgetLeft, Cost, Currency, Day, LiveSettings, Settings, TurnId, Usage, Used},
+    model::{AgentName, Budget, BudgetLeft, Cost, Currency, Day, LiveSettings, Price, Settings, TurnId, Usage, Used},
     ports::{AgentUse, DayUse, PeopleStore, Remark, SharedClock, StoreError},
 };
 
@@ -115,9 +115,11 @@ impl Budgets {
         for share in shares.iter().rev().filter(|share| share.usage != Usage::default() || share.cost.is_some()) {
             let Share { member, usage, is_estimated, cost: reported } = share;
             let counted = || member.iter().chain(run.handler.agent());
-            let cost = cost_of(&settings, counted(), share);
-            let is_priced = counted().any(|agent| settings.prices.contains_key(agent));
-            foreign = foreign.or(reported.filter(|_| cost.is_none() && !is_priced && !is_estimated));
+            let price = counted().find_map(|agent| settings.prices.get(agent));
+            let wanted = price.map_or_else(|| settings.currency(), |price| price.currency);
+            note_currency(counted().next(), share, wanted);
+            let cost = cost_of(share, price, wanted);
+            foreign = foreign.or(reported.filter(|_| cost.is_none() && price.is_none() && !is_estimated));
             let summed = cost.filter(|cost| *currency.get_or_insert(cost.currency) == cost.currency);
             if let Some(Cost { micros, currency }) = summed.filter(|_| !is_estimated) {
                 let before = bill.cost.map_or(0, |sum| sum.micros);
@@ -150,24 +152,18 @@ impl Budgets {
     }
 }
 
-/// What a share of these agents cost: what the first of them says in the currency of its price, else what the tokens cost.
-fn cost_of<'a>(
-    settings: &Settings,
-    mut agents: impl Iterator<Item = &'a AgentName> + Clone,
-    share: &Share,
-) -> Option<Cost> {
-    let (first, price) = (agents.clone().next(), agents.find_map(|agent| settings.prices.get(agent)));
-    let currency = price.map_or_else(|| settings.currency(), |price| price.currency);
-    if let Some(reported) = share.cost {
-        if reported.currency == currency {
-            return Some(reported);
-        }
-        if !share.is_estimated {
-            let agent = first.map_or("", |agent| &**agent);
-            info!(agent, reported = %reported.currency, wanted = %currency, "an agent reports its cost in another currency");
-        }
+/// Logs that an agent says its cost in another currency than the one that is wanted.
+fn note_currency(agent: Option<&AgentName>, share: &Share, wanted: Currency) {
+    if let Some(reported) = share.cost.filter(|reported| reported.currency != wanted && !share.is_estimated) {
+        let agent = agent.map_or("", |agent| &**agent);
+        info!(agent, reported = %reported.currency, %wanted, "an agent reports its cost in another currency");
     }
-    price.filter(|_| share.usage != Usage::default()).map(|price| price.cost(share.usage))
+}
+
+/// What a share cost: what its agent says in the currency that is wanted, else what the tokens cost at the price.
+fn cost_of(share: &Share, price: Option<&Price>, wanted: Currency) -> Option<Cost> {
+    let reported = share.cost.filter(|reported| reported.currency == wanted);
+    reported.or_else(|| price.filter(|_| share.usage != Usage::default()).map(|price| price.cost(share.usage)))
 }
 
 fn is_spent((budget, used): (Budget, DayUse)) -> bool {
