@@ -377,13 +377,6 @@ impl AgentTurn {
         iter::once(&self.message).chain(&self.more)
     }
 
-    /// The same with other values, which `change` sets.
-    #[must_use]
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
     /// Drops the bytes of its files, which count until then.
     pub fn drop_files(&mut self) {
         for file in self.files_mut() {

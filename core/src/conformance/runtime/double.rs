@@ -91,6 +91,15 @@ pub fn turn(text: &str) -> AgentTurn {
     }
 }
 
+impl AgentTurn {
+    /// The same with other values, which `change` sets.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
 /// The same turn in another run.
 pub(super) fn again(turn: &AgentTurn, attempt: u32) -> AgentTurn {
     turn.clone().with(|turn| turn.attempt = attempt)
