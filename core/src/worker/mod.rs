@@ -23,10 +23,7 @@ mod sealing;
 pub(crate) mod search;
 mod suspension;
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
@@ -44,7 +41,7 @@ use self::{
     estimate::Estimate,
     input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember},
-    question::{Left, Question},
+    question::{Left, Wait},
     record::{Recorder, Share},
     result::RunResult,
     search::Searches,
@@ -333,7 +330,7 @@ impl Worker {
         let mut typing = self.typing(turn, &capabilities, show);
         let estimate = Estimate::new(&input);
         let (events, mut reported) = RunEvents::channel();
-        let (heard, mut heard_before) = (events.told(), 0);
+        let mut wait = Wait::new(events.told());
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
@@ -343,7 +340,6 @@ impl Worker {
         let settings = self.settings.get();
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown, mut is_out) = (true, true, false);
-        let (mut question, mut left, mut waited): (Option<Question>, _, _) = (None, None, Duration::ZERO);
         let result = loop {
             tokio::select! {
                 biased;
@@ -353,35 +349,30 @@ impl Worker {
                     is_shown = false;
                     drafting.pause().await;
                 }
-                why = self.until_left(&mut question), if question.is_some() => match why {
+                why = self.until_left(&mut wait.question), if wait.is_on() => match why {
                     Left::GivenUp(request) => break RunResult::Returned(Ok(Outcome::Approval(request))),
-                    Left::TakenBack => self.take_back(turn, run, question.as_ref()).await,
+                    Left::TakenBack => self.take_back(turn, run, wait.question.as_ref()).await,
                 },
                 // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
-                () = self.lifecycle.stopping.cancelled(), if question.is_some() || is_out => break ended(&mut running),
-                () = go_on.notified(), if question.is_some() => {
-                    let waits = self.waits(question.as_ref());
-                    heard_before = heard.load(Ordering::SeqCst);
-                    match self.answer(turn, run, &mut question, stop).await {
-                        Ok(asked) => left = asked,
-                        Err(spent) => break RunResult::SpentMeanwhile(spent),
+                () = self.lifecycle.stopping.cancelled(), if wait.is_on() || is_out => break ended(&mut running),
+                () = go_on.notified(), if wait.is_on() => {
+                    if let Err(spent) = self.go_on(turn, run, &mut wait, stop).await {
+                        break RunResult::SpentMeanwhile(spent);
                     }
-                    // Otherwise it waits on, until it is stopped.
-                    waited += if question.is_none() { waits } else { Duration::ZERO };
                     deadline = turn.obligation.hard_deadline().or(deadline);
                     working = self.working(run);
                     typing = self.typing(turn, &capabilities, show);
                     resume(&mut drafting, turn, show);
                 }
                 event = reported.recv(), if open => match event {
-                    Some(RunEvent::Ask(.., answer)) if question.is_some() => {
+                    Some(RunEvent::Ask(.., answer)) if wait.is_on() => {
                         let _ = answer.send(Err("it waits for another approval already".to_owned()));
                     }
                     Some(RunEvent::Ask(request, taken_back, answer)) => {
                         // No draft may follow what the person is told.
                         drafting.pause().await;
-                        (question, left) = (self.ask(turn, run, request, taken_back, answer).await, None);
-                        if question.is_some() {
+                        (wait.question, wait.decided) = (self.ask(turn, run, request, taken_back, answer).await, None);
+                        if wait.is_on() {
                             working = None;
                             end_typing(typing.take()).await;
                         } else {
@@ -412,10 +403,9 @@ impl Worker {
             self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory.as_ref()).await;
         }
         drafting.end().await;
-        let deadline = deadline.filter(|_| question.is_none());
-        waited += self.waits(question.as_ref());
-        // It was told only if it has waited until then.
-        let left = question.and_then(Question::left).or(left.filter(|_| heard.load(Ordering::SeqCst) == heard_before));
+        let deadline = deadline.filter(|_| !wait.is_on());
+        let waited = wait.waited + self.waits(wait.question.as_ref());
+        let left = wait.left();
         let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
         let title = title.map(|title| SessionChange::Title { session, title });
         let awaits_end = recorder.awaits_end.take();

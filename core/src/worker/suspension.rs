@@ -11,7 +11,7 @@ use super::{
     budgets::Rest,
     grace::GRACE,
     input::{NOBODY_TO_ASK, may_be_asked},
-    question::{Answer, Left, Question},
+    question::{Answer, Left, Question, Wait},
 };
 use crate::{
     base::pauses,
@@ -99,13 +99,34 @@ impl Worker {
         self.ledger.decide_until_stored(turn, taken_back, Trigger::Event).await;
     }
 
+    /// Lets a run go on after the decision on what it asks. If it may not go on now, it waits on, until it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// When the budget of its agent was used meanwhile: it does not go on, for this reason.
+    pub(super) async fn go_on(
+        &self,
+        turn: &mut TurnRecord,
+        run: &Run,
+        wait: &mut Wait,
+        stop: &CancellationToken,
+    ) -> Result<(), String> {
+        let waits = self.waits(wait.question.as_ref());
+        wait.note_told();
+        wait.decided = self.answer(turn, run, &mut wait.question, stop).await?;
+        if !wait.is_on() {
+            wait.waited += waits;
+        }
+        Ok(())
+    }
+
     /// Tells a run what became of the approval that it waits for, once it is stored that its time goes on. Returns what it asked for: it
     /// may have stopped to wait. `None` if it took that back, or waits on.
     ///
     /// # Errors
     ///
     /// When the budget of its agent was used meanwhile: it does not go on, for this reason.
-    pub(super) async fn answer(
+    async fn answer(
         &self,
         turn: &mut TurnRecord,
         run: &Run,
