@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     command::{Answered, Command},
-    leases::{Expiry, KeptLease, Lease, Leases, NotHeld, RunNumber, Worker, logged},
+    lease::{Lease, logged},
+    leases::{Expiry, KeptLease, Leases, NotHeld, RunNumber, Worker},
     section::PullSection,
 };
 

@@ -5,6 +5,7 @@
 //! | `agent` | the runtime |
 //! | `command` | what a worker says about a run |
 //! | `kept` | the lease of a run, as it is stored |
+//! | `lease` | the number and the secret in the text of a lease (no I/O) |
 //! | `leases` | which run waits and which one a worker has (no I/O) |
 //! | `notices` | what workers are still to be told of sessions |
 //! | `desk` | where runs wait for workers, and workers for runs |
@@ -31,6 +32,7 @@ mod caller;
 mod command;
 mod desk;
 mod kept;
+mod lease;
 mod leases;
 mod notices;
 mod openapi;

@@ -4,7 +4,8 @@ use rejoinder_core::{Refusal, TurnId};
 
 use super::{
     agent::{Caller, Pull},
-    leases::{LeaseNumber, NotHeld},
+    lease::LeaseNumber,
+    leases::NotHeld,
 };
 
 impl Pull {
