@@ -1,8 +1,11 @@
 //! A gateway for tests: start it, send it events, advance the clock, and read what people see.
 
+mod damage;
+mod rest;
+mod setup;
+
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    path::PathBuf,
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -12,27 +15,23 @@ use std::{
 
 use jiff::tz::TimeZone;
 use rejoinder_core::{
-    Accepted, Access, Action, Actor, AgentName, AgentRuntime, ApprovalSettings, Budget, Capabilities, Cause,
-    ChannelAdapter, ChannelId, ChatKind, Clock, ConversationRef, ConversationTrigger, Directed, Engine, Hours,
-    InboundEvent, Intake, Ladder, Lifetimes, Masker, NewSchedule, NodeId, OperationError, OwnCommand, Parts,
-    PersonLimits, Policies, Policy, Price, Queues, Rule, Rung, ScheduleLimits, ScheduleSettings, SeedPerson, Sender,
-    SenderKind, SessionSettings, Settings, SharedClock, SignalKind, SpecialLimits, Store, TurnId, Via,
+    Accepted, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
+    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, NewSchedule, NodeId, OperationError, Parts,
+    Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, TurnId,
     conformance::{
         clock::TestClock,
         layered::Layered,
-        rejecting::{RejectingLayer, Rejection},
-        scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel, SeenDelivery, capabilities},
+        rejecting::RejectingLayer,
+        scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel},
     },
     explain::explain,
-    store::{
-        DeadLetter, DeadLetterFilter, Dossier, LogEntry, LogFilter, TurnFilter, TurnStatus, TurnSummary, TurnView,
-    },
+    store::{DeadLetter, DeadLetterFilter, Dossier, LogEntry, LogFilter, TurnFilter, TurnStatus, TurnSummary},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
-use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+pub(crate) use self::setup::GatewaySetup;
 use crate::{
     life::{Life, LifeAgent, LifeChannel, LifeStore},
     texts::{REPLACES, templates},
@@ -125,128 +124,6 @@ pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEven
 /// The operator Grace, who does something for a reason.
 pub(crate) fn operator(reason: &str) -> Actor {
     Actor { name: "grace".to_owned(), reason: Some(reason.to_owned()), channels: None, answer: None }
-}
-
-/// Makes an agent on a clock.
-type MakeAgent = Box<dyn Fn(SharedClock) -> ScriptedAgent>;
-
-/// The configuration of a test gateway.
-pub(crate) struct GatewaySetup {
-    pub(crate) capabilities: Capabilities,
-    /// Additional channels on the same platform.
-    pub(crate) channels: Vec<(ChannelId, Capabilities)>,
-    pub(crate) rules: Vec<Rule>,
-    pub(crate) access: HashMap<ChannelId, Access>,
-    pub(crate) reaction_channels: HashSet<ChannelId>,
-    pub(crate) policies: Policies,
-    pub(crate) slots: usize,
-    /// The agents of channels that do not use `main`.
-    pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
-    /// The bounds of single agents.
-    pub(crate) agent_slots: HashMap<AgentName, usize>,
-    pub(crate) prices: BTreeMap<AgentName, Price>,
-    pub(crate) budgets: BTreeMap<AgentName, Budget>,
-    pub(crate) masker: Masker,
-    pub(crate) commands: BTreeMap<String, OwnCommand>,
-    pub(crate) people: Vec<SeedPerson>,
-    pub(crate) elsewhere: bool,
-    pub(crate) notify_owners: bool,
-    pub(crate) approvals: ApprovalSettings,
-    pub(crate) sessions: SessionSettings,
-    pub(crate) schedules: Vec<NewSchedule>,
-    pub(crate) triggers: Vec<ConversationTrigger>,
-    pub(crate) quiet_hours: BTreeMap<String, Hours>,
-    pub(crate) agent_schedules: HashMap<AgentName, ScheduleLimits>,
-    pub(crate) shown_activities: HashSet<AgentName>,
-    pub(crate) queues: Queues,
-    pub(crate) limits: PersonLimits,
-    pub(crate) special_limits: SpecialLimits,
-    pub(crate) delivery_lifetime: Duration,
-    pub(crate) lifetimes: Lifetimes,
-    /// How the store rejects the first message.
-    pub(crate) rejection: Option<Rejection>,
-    pub(crate) agents: Vec<(&'static str, MakeAgent)>,
-}
-
-impl GatewaySetup {
-    pub(crate) fn new() -> Self {
-        Self {
-            capabilities: capabilities(),
-            channels: Vec::new(),
-            rules: Vec::new(),
-            access: HashMap::new(),
-            reaction_channels: HashSet::new(),
-            policies: Policies::new(policy()),
-            slots: 64,
-            channel_agents: HashMap::new(),
-            agent_slots: HashMap::new(),
-            prices: BTreeMap::new(),
-            budgets: BTreeMap::new(),
-            masker: Masker::default(),
-            commands: BTreeMap::new(),
-            people: Vec::new(),
-            elsewhere: true,
-            notify_owners: true,
-            approvals: ApprovalSettings { owners: true, ..ApprovalSettings::default() },
-            sessions: SessionSettings::default(),
-            schedules: Vec::new(),
-            triggers: Vec::new(),
-            quiet_hours: BTreeMap::new(),
-            agent_schedules: HashMap::new(),
-            shown_activities: HashSet::new(),
-            queues: Queues { cap: 100_000, ..Queues::default() },
-            limits: PersonLimits::default(),
-            special_limits: SpecialLimits::default(),
-            delivery_lifetime: secs(24 * 3600),
-            lifetimes: Lifetimes::default(),
-            rejection: None,
-            agents: Vec::new(),
-        }
-    }
-
-    /// Adds an agent whose script depends on the run.
-    pub(crate) fn agent(
-        mut self,
-        name: &'static str,
-        director: impl Fn(&rejoinder_core::AgentTurn) -> Script + Clone + Send + Sync + 'static,
-    ) -> Self {
-        self.agents.push((name, Box::new(move |clock| ScriptedAgent::new(clock, director.clone()).remembering(50))));
-        self
-    }
-
-    /// Adds an agent in whose place these members answer, as `script` says.
-    pub(crate) fn team(mut self, name: &'static str, members: &'static [&'static str], script: Script) -> Self {
-        let make = move |clock| {
-            let script = script.clone();
-            ScriptedAgent::new(clock, move |_| script.clone()).with_members(members)
-        };
-        self.agents.push((name, Box::new(make)));
-        self
-    }
-
-    /// Adds a main agent that follows `script` in every run.
-    pub(crate) fn always(self, script: Script) -> Self {
-        self.agent("main", move |_| script.clone())
-    }
-
-    pub(crate) fn policy(mut self, policy: Policy) -> Self {
-        self.policies = Policies::new(policy);
-        self
-    }
-
-    pub(crate) fn capable(mut self, change: impl FnOnce(&mut Capabilities)) -> Self {
-        change(&mut self.capabilities);
-        self
-    }
-
-    pub(crate) fn slots(mut self, slots: usize) -> Self {
-        self.slots = slots;
-        self
-    }
-
-    pub(crate) async fn start(self) -> TestGateway {
-        TestGateway::start(self).await
-    }
 }
 
 /// A gateway with a real database, on a clock that the test advances.
@@ -409,64 +286,6 @@ impl TestGateway {
         explain(&self.dossier(turn).await, self.clock.now()).to_string()
     }
 
-    /// Makes the stored obligation of a turn unreadable, as a damaged file or another version may.
-    pub(crate) async fn damage(&self, turn: TurnId) {
-        let mut connection = SqliteConnectOptions::new()
-            .filename(self.database())
-            .connect()
-            .await
-            .expect("the database opens once more");
-        let damage = sqlx::query(
-            "update obligations set body = '{\"owed\":7}', version = version + 1 where turn_id = unhex(?, '-')",
-        );
-        let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
-        assert_eq!(damaged.rows_affected(), 1);
-        connection.close().await.expect("it closes");
-    }
-
-    /// The file of the database.
-    pub(crate) fn database(&self) -> PathBuf {
-        self.directory.path().join("rejoinder.db")
-    }
-
-    /// The files of the database with these bytes in them.
-    pub(crate) fn files_with(&self, text: &str) -> Vec<PathBuf> {
-        let files =
-            std::fs::read_dir(self.directory.path()).expect("a directory").map(|file| file.expect("a file").path());
-        let has_it = |file: &PathBuf| {
-            let bytes = std::fs::read(file).expect("readable");
-            bytes.windows(text.len()).any(|window| window == text.as_bytes())
-        };
-        files.filter(has_it).collect()
-    }
-
-    /// Makes the stored deliveries of a turn unreadable.
-    pub(crate) async fn damage_deliveries(&self, turn: TurnId) {
-        let mut connection = SqliteConnectOptions::new()
-            .filename(self.database())
-            .connect()
-            .await
-            .expect("the database opens once more");
-        let damage = sqlx::query("update deliveries set action = '{' where turn_id = unhex(?, '-')");
-        let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
-        assert!(damaged.rows_affected() > 0);
-        connection.close().await.expect("it closes");
-    }
-
-    /// Changes rows behind the gateway's back.
-    pub(crate) async fn changes_rows(&self, sql: &'static str) {
-        let options = SqliteConnectOptions::new().filename(self.database());
-        let mut connection = options.connect().await.expect("the database opens once more");
-        let changed = sqlx::query(sql).execute(&mut connection).await.expect("it is written");
-        assert!(changed.rows_affected() > 0);
-        connection.close().await.expect("it closes");
-    }
-
-    /// Ends a test that has damaged what `at_rest` would read.
-    pub(crate) fn end_damaged(mut self) {
-        self.was_at_rest = true;
-    }
-
     /// Reads the configuration again.
     pub(crate) async fn reads(&self, settings: Settings) {
         self.reads_with(settings, HashMap::new()).await;
@@ -626,79 +445,5 @@ impl TestGateway {
 
     pub(crate) async fn turns(&self) -> Vec<TurnSummary> {
         self.store.list_turns(&TurnFilter { limit: 10_000, ..TurnFilter::default() }).await.expect("readable")
-    }
-
-    /// Ends the test: checks that nothing is owed, nothing waits, and every turn had exactly one signal.
-    pub(crate) async fn at_rest(mut self) {
-        self.check_rest().await;
-        self.was_at_rest = true;
-    }
-
-    pub(crate) async fn check_rest(&mut self) {
-        self.settle().await;
-        self.life.wait_until_idle().await;
-        let backlog = self.store.backlog().await.expect("readable");
-        let turns = self.turns().await;
-        assert_eq!(backlog.absent, 0, "turns wait for absent channels");
-        let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
-        assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
-        assert!(
-            self.store.runs_left(unrelated_node(), None, 1).await.expect("readable").is_empty(),
-            "a run is in flight"
-        );
-        assert!(
-            self.store.attempts_left(unrelated_node()).await.expect("readable").is_empty(),
-            "an attempt has no result"
-        );
-        assert_eq!(self.platform.violations(), Vec::<String>::new());
-        let platform = self.platform.seen();
-        for turn in &turns {
-            self.check_signals(turn, &platform).await;
-        }
-        self.was_at_rest = true;
-    }
-
-    /// Checks that an answered turn has exactly one final signal, and any other turn at most one.
-    async fn check_signals(&self, turn: &TurnSummary, seen: &[SeenDelivery]) {
-        let by_row = self.channels.iter().any(|(channel, capabilities)| {
-            *channel == turn.conversation.channel && capabilities.receipts != rejoinder_core::Receipts::Platform
-        });
-        let is_final = |seen: &&SeenDelivery| {
-            seen.turn == turn.turn_id
-                && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
-                && seen.via != Some(Via::LateAnswer)
-                && seen.part.0 == 1
-                && !seen.labelled
-        };
-        let mut finals: Vec<&SeenDelivery> = seen.iter().filter(is_final).collect();
-        // A repeated edit or reaction shows nothing new.
-        let mut known = HashSet::new();
-        finals.retain(|seen| matches!(seen.action, Action::Send { .. }) || known.insert(seen.delivery));
-        if finals.is_empty()
-            && let Some(into) = TurnView::merged_into(&self.dossier(turn.turn_id).await.turn.obligation)
-        {
-            assert_eq!(self.status(into).await, TurnStatus::Answered, "the turn that answers for {turn:?}");
-            return;
-        }
-        let answered = turn.status == TurnStatus::Answered;
-        let once = finals.len() == 1 || (finals.is_empty() && Self::was_labelled(turn, seen));
-        assert!(
-            by_row || self.partial_answers || (if answered { once } else { finals.len() <= 1 }),
-            "turn {turn:#?} has {} signals: {finals:#?}\n{:#?}",
-            finals.len(),
-            self.dossier(turn.turn_id).await,
-        );
-    }
-
-    /// Whether the only answer that arrived is labelled: the first copy was lost, or a draft of unknown fate preceded it.
-    fn was_labelled(turn: &TurnSummary, seen: &[SeenDelivery]) -> bool {
-        let is_answer = |seen: &&SeenDelivery| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
-        let copies: HashSet<_> = seen
-            .iter()
-            .filter(|seen| seen.turn == turn.turn_id && seen.labelled && seen.part.0 == 1)
-            .filter(is_answer)
-            .map(|seen| seen.delivery)
-            .collect();
-        copies.len() == 1
     }
 }
