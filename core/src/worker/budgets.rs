@@ -121,10 +121,7 @@ impl Budgets {
             let cost = cost_of(share, price, wanted);
             foreign = foreign.or(reported.filter(|_| cost.is_none() && price.is_none() && !is_estimated));
             let summed = cost.filter(|cost| *currency.get_or_insert(cost.currency) == cost.currency);
-            if let Some(Cost { micros, currency }) = summed.filter(|_| !is_estimated) {
-                let before = bill.cost.map_or(0, |sum| sum.micros);
-                bill.cost = Some(Cost { micros: before.saturating_add(micros), currency });
-            }
+            bill.cost = Cost::sum(bill.cost, summed.filter(|_| !is_estimated));
             bill.used = bill.used.and(Used::of(*usage, *is_estimated, summed));
             for agent in counted() {
                 let cost = if member.as_ref() == Some(agent) { cost } else { summed };
