@@ -191,7 +191,7 @@ pub use ports::{
     refusals::{Refusal, Refusals},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };
-pub use questions::request::{as_stored, is_shortened};
+pub use questions::request::{as_stored, is_shortened, shown_option};
 pub use schedules::Calendar;
 pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 
@@ -201,7 +201,7 @@ pub use upkeep::watch::{Down, Part};
 pub use worker::{agents::AgentHealth, budgets::UsedBudget, runtimes::Runtimes};
 
 pub use rejoinder_guard::{
-    ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer, Obligation,
-    ObligationState, OnUnknown, Outcome, Policy, Reply, Rung, SEALED, Settlement, Shim, SignalKind, Timestamp, Via,
-    is_blank,
+    ApprovalOption, ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer,
+    Obligation, ObligationState, OnUnknown, Outcome, Policy, Reply, Rung, SEALED, Settlement, Shim, SignalKind,
+    Timestamp, Via, is_blank,
 };

@@ -77,7 +77,7 @@ pub use obligation::{
     CancelledBy, Claim, Decision, DraftTarget, Effect, Event, Expectation, MergedTurn, Obligation, ObligationState,
     Settlement, Suppressed,
 };
-pub use outcome::{ApprovalRequest, Attachment, Choices, Outcome, Reply, SEALED};
+pub use outcome::{ApprovalOption, ApprovalRequest, Attachment, Choices, Outcome, Reply, SEALED};
 pub use policy::{LateAnswer, OnUnknown, Policy};
 pub use precedence::End;
 pub use shim::{Shim, Silence, is_blank};

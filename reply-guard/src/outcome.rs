@@ -78,12 +78,24 @@ pub struct ApprovalRequest {
     /// be no choices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<Choices>,
+    /// What an approver may choose beside a plain yes and a plain no, in this order. Of an agent that names none, nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<ApprovalOption>,
+}
+
+/// A way to decide on a request, in the agent's words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ApprovalOption {
+    /// What the agent calls it.
+    pub name: String,
+    /// Whether it is a yes.
+    pub allows: bool,
 }
 
 impl ApprovalRequest {
     /// A question to the person who wrote, for whose answer a run waits.
     pub fn question(text: impl Into<String>, choices: Choices) -> Self {
-        Self { action: text.into(), details: None, kind: None, choices: Some(choices) }
+        Self { action: text.into(), details: None, kind: None, choices: Some(choices), options: Vec::new() }
     }
 }
 

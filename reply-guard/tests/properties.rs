@@ -33,6 +33,10 @@ fn texts() -> impl Strategy<Value = String> {
     select(vec!["done", "NO_REPLY", "", "<think>hm", "Done. [SILENT]"]).prop_map(str::to_owned)
 }
 
+fn request(action: String) -> ApprovalRequest {
+    ApprovalRequest { action, details: None, kind: None, choices: None, options: Vec::new() }
+}
+
 fn events() -> impl Strategy<Value = Event> {
     let outcomes = prop_oneof![
         4 => texts().prop_map(|text| Outcome::Reply(Reply::text(text))),
@@ -40,7 +44,7 @@ fn events() -> impl Strategy<Value = Event> {
         2 => (option::of(texts()), -10_000_i64..100_000)
             .prop_map(|(note, due)| Outcome::Defer { note, due: Timestamp::from_millis(due) }),
         2 => texts().prop_map(Outcome::Silent),
-        2 => texts().prop_map(|action| Outcome::Approval(ApprovalRequest { action, details: None, kind: None, choices: None })),
+        2 => texts().prop_map(|action| Outcome::Approval(request(action))),
     ];
     prop_oneof![
         6 => Just(Event::Begin),
@@ -74,15 +78,15 @@ fn events() -> impl Strategy<Value = Event> {
             owed: Expectation::Answer,
         }),
         2 => Just(Event::Decided),
-        1 => texts().prop_map(|action| Event::Suspended(ApprovalRequest { action, details: None, kind: None, choices: None })),
-        1 => texts().prop_map(|action| Event::SuspendedByRule(ApprovalRequest { action, details: None, kind: None, choices: None })),
+        1 => texts().prop_map(|action| Event::Suspended(request(action))),
+        1 => texts().prop_map(|action| Event::SuspendedByRule(request(action))),
         2 => (option::of(Just("boss".to_owned())), 1..3_u32)
             .prop_map(|(agent, attempt)| Event::RunResumed { agent, attempt }),
         1 => Just(Event::LeftSuspended),
         1 => (option::of(Just("boss".to_owned())), 1..3_u32)
             .prop_map(|(agent, attempt)| Event::TakenBack { agent, attempt }),
         1 => texts()
-            .prop_map(|action| Event::DecidedByRule(ApprovalRequest { action, details: None, kind: None, choices: None })),
+            .prop_map(|action| Event::DecidedByRule(request(action))),
         1 => Just(Event::Held),
         2 => Just(Event::Resumed),
         1 => Just(Event::Postponed),

@@ -113,7 +113,7 @@ fn request(action: &str, call: &ToolCall, offer: &Offer<'_>) -> ApprovalRequest 
     let details = if details.is_empty() { told } else { format!("{told}\n\n{details}") };
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
-    ApprovalRequest { action: action.to_owned(), details: Some(details), kind, choices: None }
+    ApprovalRequest { action: action.to_owned(), details: Some(details), kind, choices: None, options: Vec::new() }
 }
 
 #[cfg(test)]
@@ -222,6 +222,7 @@ mod tests {
                 details: Some(format!("{names}\n\n{{\"command\":\"{title}\"}}")),
                 kind: Some("acp.execute".to_owned()),
                 choices: None,
+                options: Vec::new(),
             })
         };
         assert_eq!(decisions, [asks("rm b"), Decision::Choose(Some("id-allow_once".to_owned())), asks("rm a")]);

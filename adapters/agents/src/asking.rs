@@ -55,7 +55,13 @@ mod tests {
     use super::*;
 
     fn request() -> ApprovalRequest {
-        ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None, choices: None }
+        ApprovalRequest {
+            action: "pay the rent".to_owned(),
+            details: None,
+            kind: None,
+            choices: None,
+            options: Vec::new(),
+        }
     }
 
     fn decision(state: ApprovalState, is_used: bool) -> AgentApproval {

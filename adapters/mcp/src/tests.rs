@@ -364,7 +364,13 @@ async fn a_decision_in_the_moment_of_the_end_is_left_to_the_next_run() {
     let request = run.request().body(Body::from(body.to_string())).unwrap();
     let waiting = tokio::spawn(run.router.clone().oneshot(request));
     run.asked.notified().await;
-    let asked = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None, choices: None };
+    let asked = ApprovalRequest {
+        action: "pay the rent".to_owned(),
+        details: None,
+        kind: None,
+        choices: None,
+        options: Vec::new(),
+    };
     let (request, state, by, note) = (asked.clone(), ApprovalState::Approved, None, None);
     let decided = AgentApproval { request, state, by, note, is_used: false };
 

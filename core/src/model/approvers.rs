@@ -100,7 +100,13 @@ mod tests {
     };
 
     fn request(kind: Option<&str>) -> ApprovalRequest {
-        ApprovalRequest { action: "pay".to_owned(), details: None, kind: kind.map(str::to_owned), choices: None }
+        ApprovalRequest {
+            action: "pay".to_owned(),
+            details: None,
+            kind: kind.map(str::to_owned),
+            choices: None,
+            options: Vec::new(),
+        }
     }
 
     fn event() -> InboundEvent {

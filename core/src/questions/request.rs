@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use rejoinder_guard::{ApprovalRequest, Choices};
+use rejoinder_guard::{ApprovalOption, ApprovalRequest, Choices};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::base::words::excerpt;
+use crate::{
+    base::words::{excerpt, plain},
+    model::name::clean,
+};
 
 /// How many characters are kept of the action, the details and the kind of a request for an approval.
 const MOST_ACTION: usize = 300;
@@ -21,6 +24,10 @@ const MOST_WHOLE: usize = 64 << 10;
 const MOST_QUESTION: usize = 2000;
 const MOST_CHOICES: usize = 8;
 const MOST_CHOICE: usize = 64;
+
+/// How many options of a request are kept, and how many characters of the name of each.
+const MOST_OPTIONS: usize = 6;
+const MOST_OPTION: usize = 60;
 
 /// What stands before and after the number of characters that are not shown.
 const CUT: (&str, &str) = ("\n[… ", " characters are not shown …]\n");
@@ -68,20 +75,44 @@ pub fn as_stored(request: &ApprovalRequest) -> ApprovalRequest {
         details: request.details.as_deref().map(|text| shown_details(text.trim())).filter(|text| !text.is_empty()),
         kind: request.kind.as_deref().map(|text| short(text, MOST_KIND)).filter(|text| !text.is_empty()),
         choices: None,
+        options: options_as_stored(&request.options),
     };
     if stored == *request {
         return stored;
     }
-    let ApprovalRequest { action, details, kind, .. } = request;
-    let digest = digest_of(&json!([action, details, kind]));
+    let ApprovalRequest { action, details, kind, options, .. } = request;
+    let digest = match &options[..] {
+        [] => digest_of(&json!([action, details, kind])),
+        options => digest_of(&json!([action, details, kind, options])),
+    };
     ApprovalRequest { action: format!("{} ({digest})", excerpt(action, MOST_BEFORE_DIGEST)), ..stored }
+}
+
+/// The options of a request as they are stored: few, and each by another name or with another answer.
+fn options_as_stored(options: &[ApprovalOption]) -> Vec<ApprovalOption> {
+    let mut kept = Vec::with_capacity(options.len().min(MOST_OPTIONS));
+    for ApprovalOption { name, allows } in options {
+        let option = ApprovalOption { name: shown_option(name), allows: *allows };
+        if kept.len() < MOST_OPTIONS && !option.name.is_empty() && !kept.contains(&option) {
+            kept.push(option);
+        }
+    }
+    kept
+}
+
+/// The name of an option as it is stored and shown: one line of bounded length, without Markdown and hidden characters.
+#[must_use]
+pub fn shown_option(name: &str) -> String {
+    clean(&plain(name), MOST_OPTION).trim_end().to_owned()
 }
 
 /// The request itself, if its [stored form](as_stored) is another one and it is not too large to be kept: for who decides on it.
 pub(crate) fn whole(request: &ApprovalRequest) -> Option<ApprovalRequest> {
-    let ApprovalRequest { action, details, kind, choices } = request;
+    let ApprovalRequest { action, details, kind, choices, .. } = request;
     let size = [Some(action), details.as_ref(), kind.as_ref()].into_iter().flatten().map(String::len).sum::<usize>();
-    (size <= MOST_WHOLE && choices.is_none() && as_stored(request) != *request).then(|| request.clone())
+    let is_kept = size <= MOST_WHOLE && choices.is_none() && as_stored(request) != *request;
+    // The options are in the stored form.
+    is_kept.then(|| ApprovalRequest { options: Vec::new(), ..request.clone() })
 }
 
 /// Details as an approver reads them: of a long text the beginning, the end, and how much is missing between them. At most as many
@@ -121,7 +152,13 @@ mod tests {
     use super::*;
 
     fn request(action: &str, details: Option<&str>) -> ApprovalRequest {
-        ApprovalRequest { action: action.to_owned(), details: details.map(str::to_owned), kind: None, choices: None }
+        ApprovalRequest {
+            action: action.to_owned(),
+            details: details.map(str::to_owned),
+            kind: None,
+            choices: None,
+            options: Vec::new(),
+        }
     }
 
     /// Details that differ where they are cut.
@@ -140,6 +177,27 @@ mod tests {
     #[case::shown(request("rm a", Some(&middle("1"))), request("rm a", Some(&shown_details(&middle("1")))))]
     fn two_requests_are_stored_differently(#[case] one: ApprovalRequest, #[case] other: ApprovalRequest) {
         assert_ne!(as_stored(&one), as_stored(&other));
+    }
+
+    fn option(name: &str, allows: bool) -> ApprovalOption {
+        ApprovalOption { name: name.to_owned(), allows }
+    }
+
+    #[test]
+    fn options_are_few_and_differ_and_are_one_line_without_markup() {
+        let with = |options: &[ApprovalOption]| ApprovalRequest { options: options.to_vec(), ..request("rm a", None) };
+        let names = ["**Always**", "A\u{202e}lways\n", "", "\u{200b}", "2", "3", "4", "5", "6", "7"];
+        let asked = with(&names.map(|name| option(name, true)));
+
+        let stored = as_stored(&asked);
+
+        assert_eq!(stored.options, ["Always", "2", "3", "4", "5", "6"].map(|name| option(name, true)));
+        assert_eq!((as_stored(&stored).options, is_shortened(&stored)), (stored.options.clone(), true));
+        let long = as_stored(&with(&[option(&"x".repeat(100), true)]));
+        assert_eq!(long.options[0].name.chars().count(), MOST_OPTION);
+        let both = [option("Always", true), option("Always", false)];
+        assert_eq!(as_stored(&with(&both)), with(&both), "one allows, and the other does not");
+        assert_ne!(as_stored(&with(&both[..1])), as_stored(&with(&both[1..])));
     }
 
     /// It may be stored when it was stored: a blank is the last character that is kept.
@@ -167,6 +225,7 @@ mod tests {
             details: Some(text.clone()),
             kind: None,
             choices: None,
+            options: Vec::new(),
         });
         assert_eq!((stored.details, is_shortened(&request("pay", None))), (Some(text), false));
     }

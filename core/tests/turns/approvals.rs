@@ -197,6 +197,7 @@ fn asks(turn: &AgentTurn, action: &str, details: String, kind: &str) -> Script {
         details: Some(details),
         kind: Some(kind.to_owned()),
         choices: None,
+        options: Vec::new(),
     };
     Script { end: ScriptEnd::Outcome(Outcome::Approval(request)), ..Script::replies("") }
 }

@@ -59,7 +59,13 @@ fn told(gateway: &TestGateway) -> Vec<Result<AgentApproval, String>> {
 }
 
 fn decided(state: ApprovalState, by: Option<&str>) -> AgentApproval {
-    let request = ApprovalRequest { action: "pay the rent".to_owned(), details: None, kind: None, choices: None };
+    let request = ApprovalRequest {
+        action: "pay the rent".to_owned(),
+        details: None,
+        kind: None,
+        choices: None,
+        options: Vec::new(),
+    };
     AgentApproval { request, state, by: by.map(str::to_owned), note: None, is_used: false }
 }
 

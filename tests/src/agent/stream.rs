@@ -93,7 +93,7 @@ fn tool_call(end: ScriptEnd) -> String {
                 "expires_in": choices.expires.map(|at| at.since(SystemClock.now()).as_secs_f64()) }),
         ),
         ScriptEnd::Outcome(Outcome::React(emoji)) => ("react", json!({ "emoji": emoji })),
-        ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details, kind, choices: None })) => {
+        ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details, kind, choices: None, .. })) => {
             ("request_approval", json!({ "action": action, "details": details, "kind": kind }))
         }
         ScriptEnd::Outcome(Outcome::Silent(reason)) => ("stay_silent", json!({ "reason": reason })),

@@ -80,7 +80,13 @@ async fn approvers_read_the_names_of_the_options() {
 async fn a_decision_about_something_else_allows_nothing() {
     let double = Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)]);
     let other = |_: &ApprovalRequest| {
-        let request = ApprovalRequest { action: "execute: ls".to_owned(), details: None, kind: None, choices: None };
+        let request = ApprovalRequest {
+            action: "execute: ls".to_owned(),
+            details: None,
+            kind: None,
+            choices: None,
+            options: Vec::new(),
+        };
         Some(Ok(decision(&request, ApprovalState::Approved)))
     };
 

@@ -392,7 +392,13 @@ mod tests {
     #[test]
     fn a_model_is_told_what_was_decided() {
         let approval = |state, by: Option<&str>, note: Option<&str>| AgentApproval {
-            request: ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None },
+            request: ApprovalRequest {
+                action: "pay".to_owned(),
+                details: None,
+                kind: None,
+                choices: None,
+                options: Vec::new(),
+            },
             state,
             by: by.map(str::to_owned),
             note: note.map(str::to_owned),

@@ -202,7 +202,8 @@ mod tests {
     /// The first worker may have acted on it.
     #[test]
     fn an_approval_is_for_the_first_worker() {
-        let request = ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None };
+        let request =
+            ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None, options: Vec::new() };
         let approved = AgentApproval { request, state: ApprovalState::Approved, by: None, note: None, is_used: false };
         let given = runtime::turn("Hi").with(|turn| turn.past.approvals = vec![approved]);
         let used = |is_first| -> Value {

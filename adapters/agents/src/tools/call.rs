@@ -159,7 +159,13 @@ impl Call {
                         FOREIGN_KINDS.join(" or ")
                     ));
                 }
-                Ok(Self::Approval(ApprovalRequest { action: action.trim().to_owned(), details, kind, choices: None }))
+                Ok(Self::Approval(ApprovalRequest {
+                    action: action.trim().to_owned(),
+                    details,
+                    kind,
+                    choices: None,
+                    options: Vec::new(),
+                }))
             }
             SCHEDULE if turn.rights.may_schedule => {
                 Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?))

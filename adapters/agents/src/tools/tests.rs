@@ -67,7 +67,7 @@ fn an_approval_is_offered_only_where_somebody_could_give_it() {
         );
     }
     let (action, kind) = ("pay the rent".to_owned(), Some("bank.pay".to_owned()));
-    let request = ApprovalRequest { action, details: None, kind, choices: None };
+    let request = ApprovalRequest { action, details: None, kind, choices: None, options: Vec::new() };
     assert_eq!(Call::parse("request_approval", arguments, &asking, NOW), Ok(Call::Approval(request.clone())));
     let mut chosen = Chosen::default();
     chosen.add(Call::Defer { note: None, due: NOW });

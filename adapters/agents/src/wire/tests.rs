@@ -377,6 +377,7 @@ async fn what_is_sent_is_the_answer() {
     details: None,
     kind: Some("email.send".into()),
     choices: None,
+    options: Vec::new(),
 }))]
 #[tokio::test]
 async fn an_object_ends_the_run(#[case] object: Value, #[case] outcome: Outcome) {

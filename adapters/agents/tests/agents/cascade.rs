@@ -120,7 +120,7 @@ impl AgentRuntime for Scripted {
                 Listens => drop(events.listen().await),
                 Takes(time) => tokio::time::sleep(time).await,
                 AsksApprovalFor(time) => drop(tokio::select! {
-                    decided = events.ask_approval(ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None }) => decided,
+                    decided = events.ask_approval(to_pay()) => decided,
                     () = cancel.cancelled() => Err("the run was cancelled".to_owned()),
                     () = tokio::time::sleep(time) => Err("nobody has decided".to_owned()),
                 }),
@@ -137,6 +137,10 @@ impl AgentRuntime for Scripted {
         }
         unreachable!("the last step ends the run")
     }
+}
+
+fn to_pay() -> ApprovalRequest {
+    ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None, options: Vec::new() }
 }
 
 fn dollars(micros: u64) -> Cost {

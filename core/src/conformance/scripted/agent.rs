@@ -389,7 +389,13 @@ pub struct ScriptedRun {
 }
 
 fn request(action: &str, kind: Option<&str>) -> ApprovalRequest {
-    ApprovalRequest { action: action.to_owned(), details: None, kind: kind.map(str::to_owned), choices: None }
+    ApprovalRequest {
+        action: action.to_owned(),
+        details: None,
+        kind: kind.map(str::to_owned),
+        choices: None,
+        options: Vec::new(),
+    }
 }
 
 fn to_person(question: &str, options: &[&str], free_text: bool) -> ApprovalRequest {

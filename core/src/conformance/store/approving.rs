@@ -31,6 +31,7 @@ fn approval(turn: TurnId, action: &str, seconds: u64) -> Approval {
             details,
             kind: Some("bank.pay".to_owned()),
             choices: None,
+            options: Vec::new(),
         },
         asked_at: at(seconds),
         expires_at: Some(at(seconds + 60)),
