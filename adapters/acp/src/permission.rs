@@ -144,7 +144,7 @@ mod tests {
 
     fn approval_of(call: &ToolCall, options: &[PermissionOption], state: ApprovalState) -> AgentApproval {
         let request = as_stored(&request(&action(call), call, &Offer::of(options)));
-        AgentApproval { request, state, by: None, note: None, is_used: false }
+        AgentApproval { request, state, by: None, note: None, chosen: None, is_used: false }
     }
 
     /// Gemini lists `allow_always` first.

@@ -22,7 +22,7 @@ pub(crate) struct Approval<'a> {
 
 impl<'a> From<&'a AgentApproval> for Approval<'a> {
     fn from(approval: &'a AgentApproval) -> Self {
-        let AgentApproval { request, state, by, note, is_used } = approval;
+        let AgentApproval { request, state, by, note, is_used, .. } = approval;
         let decision = match state {
             ApprovalState::Approved => APPROVED,
             ApprovalState::Declined => "declined",

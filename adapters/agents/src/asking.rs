@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn decision(state: ApprovalState, is_used: bool) -> AgentApproval {
-        AgentApproval { request: request(), state, by: None, note: None, is_used }
+        AgentApproval { request: request(), state, by: None, note: None, chosen: None, is_used }
     }
 
     #[test]

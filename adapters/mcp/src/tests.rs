@@ -372,7 +372,7 @@ async fn a_decision_in_the_moment_of_the_end_is_left_to_the_next_run() {
         options: Vec::new(),
     };
     let (request, state, by, note) = (asked.clone(), ApprovalState::Approved, None, None);
-    let decided = AgentApproval { request, state, by, note, is_used: false };
+    let decided = AgentApproval { request, state, by, note, chosen: None, is_used: false };
 
     let answer = run.decision.lock().take().expect("it is asked");
     answer.send(Ok(decided)).expect("it waits");

@@ -466,6 +466,7 @@ impl<'a> Transaction<'a> {
             decided_at: at_once.map(|_| self.now),
             decided_by: at_once.map(DecidedAtOnce::by),
             note: at_once.and_then(DecidedAtOnce::note),
+            chosen: None,
             given_to: match self.trigger {
                 Trigger::Asked { at_once: Some(at_once), run, .. } => at_once.approves().then_some(*run),
                 _ => None,

@@ -147,6 +147,8 @@ pub struct AgentApproval {
     pub by: Option<String>,
     /// What they say about it.
     pub note: Option<String>,
+    /// The name of the [option](ApprovalRequest::options) that they chose; `None`: a plain yes or no.
+    pub chosen: Option<String>,
     /// Whether an earlier run was given the approval, and may have acted on it: it allows nothing any more.
     pub is_used: bool,
 }

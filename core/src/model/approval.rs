@@ -64,6 +64,8 @@ pub struct Approval {
     pub decided_by: Option<String>,
     /// What they say to the agent about it.
     pub note: Option<String>,
+    /// The name of the [option](ApprovalRequest::options) that they chose; `None`: a plain yes or no.
+    pub chosen: Option<String>,
     /// The number of the run that was given the approval; `None` if none was.
     pub given_to: Option<u32>,
     /// Who was told of it, to decide it.
@@ -86,7 +88,15 @@ pub enum ApprovalChange {
         whole: Option<ApprovalRequest>,
     },
     /// Somebody decided one that waits.
-    Decided { id: ApprovalId, state: ApprovalState, at: Timestamp, by: String, note: Option<String> },
+    Decided {
+        id: ApprovalId,
+        state: ApprovalState,
+        at: Timestamp,
+        by: String,
+        note: Option<String>,
+        /// The name of the option that they chose.
+        chosen: Option<String>,
+    },
     /// The approvals that this agent has in a turn, and that no run was given, are given to run `run`.
     Given { turn: TurnId, agent: Arc<str>, run: u32 },
     /// The latest approval of a turn was given to run `run`, which ended without it: the next run may have it.

@@ -35,7 +35,7 @@ impl Approval {
         let (note, subject) = (by.reason.clone(), subject_of(turn));
         let event = LogEvent::ApprovalDecided { approval_id: Some(self.id), decision: state.as_str() };
         DecidedApproval {
-            change: ApprovalChange::Decided { id: self.id, state, at, by: name.to_owned(), note },
+            change: ApprovalChange::Decided { id: self.id, state, at, by: name.to_owned(), note, chosen: None },
             operation: operation(by, action, self.id, subject.clone(), at),
             remark: Remark { turn: turn.id, at, kind: kind.to_owned(), detail: remark(by, None) },
             log: NewLogEntry { at, subject, event },

@@ -497,7 +497,7 @@ mod tests {
                 options: Vec::new(),
             };
             let (state, by, note) = (ApprovalState::Approved, None, None);
-            let decided = AgentApproval { request: request.clone(), state, by, note, is_used: false };
+            let decided = AgentApproval { request: request.clone(), state, by, note, chosen: None, is_used: false };
             let (events, mut reported) = RunEvents::channel();
             let (member, mut of_member) = events.of_member();
             let mut asking = Box::pin(member.ask_approval(request));

@@ -345,11 +345,12 @@ impl Inputs {
             asked = self.questions.approvals(ApprovalFilter::Of(turn), PAGE).await?;
             asked.retain(|approval| *approval.agent == **agent);
         }
-        let told = |Approval { request, state, decided_by: by, note, given_to, .. }| AgentApproval {
+        let told = |Approval { request, state, decided_by: by, note, chosen, given_to, .. }| AgentApproval {
             request,
             state,
             by,
             note,
+            chosen,
             is_used: given_to.is_some_and(|given_to| given_to != run.number),
         };
         Ok(asked.into_iter().map(told).collect())

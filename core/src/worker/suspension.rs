@@ -57,6 +57,7 @@ impl Worker {
                 state: ApprovalState::of_decision(at_once.approves()),
                 by: Some(at_once.by()),
                 note: at_once.note(),
+                chosen: None,
                 is_used: false,
             }),
         };

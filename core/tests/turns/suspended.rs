@@ -66,7 +66,7 @@ fn decided(state: ApprovalState, by: Option<&str>) -> AgentApproval {
         choices: None,
         options: Vec::new(),
     };
-    AgentApproval { request, state, by: by.map(str::to_owned), note: None, is_used: false }
+    AgentApproval { request, state, by: by.map(str::to_owned), note: None, chosen: None, is_used: false }
 }
 
 /// G3. Its deadline stands still, and with one slot in all the turns of others and of its own conversation run meanwhile.

@@ -9,6 +9,8 @@ use crate::{TOKEN, hook};
 
 /// Undoes what later versions have changed in the schema.
 const TO_THE_FIRST: &str = "
+    alter table approvals drop column chosen;
+    alter table approvals drop column options;
     drop table whole_requests;
     drop table reactions;
     alter table approvals drop column choices;

@@ -21,7 +21,14 @@ pub(super) type Decided = Result<AgentApproval, String>;
 pub(super) type Asked = (Result<Outcome, AgentError>, Vec<ApprovalRequest>);
 
 pub(super) fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
-    AgentApproval { request: as_stored(request), state, by: Some("Grace".to_owned()), note: None, is_used: false }
+    AgentApproval {
+        request: as_stored(request),
+        state,
+        by: Some("Grace".to_owned()),
+        note: None,
+        chosen: None,
+        is_used: false,
+    }
 }
 
 /// The words of a person as the answer to a question; `None`: they have not answered in time.

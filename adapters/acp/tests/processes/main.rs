@@ -37,7 +37,7 @@ async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<Ru
                 RunEvent::Ask(request, _, answer) => {
                     let (state, by) = (ApprovalState::Approved, Some("Grace".to_owned()));
                     let note = request.choices.as_ref().and_then(|choices| choices.options.first().cloned());
-                    let _ = answer.send(Ok(AgentApproval { request, state, by, note, is_used: false }));
+                    let _ = answer.send(Ok(AgentApproval { request, state, by, note, chosen: None, is_used: false }));
                 }
                 event => all.push(event),
             }

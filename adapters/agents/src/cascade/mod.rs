@@ -336,7 +336,7 @@ mod files {
                 options: Vec::new(),
             };
             let (state, by) = (ApprovalState::Approved, None);
-            let approvals = vec![AgentApproval { request, state, by, note: None, is_used: false }];
+            let approvals = vec![AgentApproval { request, state, by, note: None, chosen: None, is_used: false }];
             let (events, _reported) = RunEvents::channel();
 
             let ended = cascade

@@ -346,7 +346,7 @@ const DECIDED: &str = "You asked for approval before you did this, and `approval
     and nothing that was not, and answer the person now.";
 
 fn decided(approval: &AgentApproval) -> DecidedAction<'_> {
-    let AgentApproval { request, state, by, note, is_used } = approval;
+    let AgentApproval { request, state, by, note, is_used, .. } = approval;
     let decision = match state {
         ApprovalState::Approved if *is_used => "used: an earlier run may have done it; ask again before you do it",
         ApprovalState::Approved => "approved",
@@ -402,6 +402,7 @@ mod tests {
             state,
             by: by.map(str::to_owned),
             note: note.map(str::to_owned),
+            chosen: None,
             is_used: false,
         };
         let approvals = vec![

@@ -204,7 +204,14 @@ mod tests {
     fn an_approval_is_for_the_first_worker() {
         let request =
             ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None, options: Vec::new() };
-        let approved = AgentApproval { request, state: ApprovalState::Approved, by: None, note: None, is_used: false };
+        let approved = AgentApproval {
+            request,
+            state: ApprovalState::Approved,
+            by: None,
+            note: None,
+            chosen: None,
+            is_used: false,
+        };
         let given = runtime::turn("Hi").with(|turn| turn.past.approvals = vec![approved]);
         let used = |is_first| -> Value {
             let turn: Value = serde_json::from_slice(&turn(&given, "1.1.ab", given.now, is_first)).unwrap();

@@ -49,6 +49,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("asked_people", include_str!("../../../../migrations/sqlite/0035_asked_people.sql")),
         ("reactions", include_str!("../../../../migrations/sqlite/0036_reactions.sql")),
         ("whole_requests", include_str!("../../../../migrations/sqlite/0037_whole_requests.sql")),
+        ("approval_options", include_str!("../../../../migrations/sqlite/0038_approval_options.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

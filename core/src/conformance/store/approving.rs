@@ -1,6 +1,6 @@
 //! Checks of approvals.
 
-use rejoinder_guard::{ApprovalRequest, Choices};
+use rejoinder_guard::{ApprovalOption, ApprovalRequest, Choices};
 
 use super::{
     subject::Subject,
@@ -39,6 +39,7 @@ fn approval(turn: TurnId, action: &str, seconds: u64) -> Approval {
         decided_at: None,
         decided_by: None,
         note: None,
+        chosen: None,
         has_whole: false,
         given_to: None,
         told: Vec::new(),
@@ -115,7 +116,9 @@ pub async fn a_question_to_a_person_is_closed_with_its_request(subject: &mut imp
 pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let (first, second) = (approval(turn.id, "pay", 1), approval(turn.id, "pay again", 2));
+    let (mut first, second) = (approval(turn.id, "pay", 1), approval(turn.id, "pay again", 2));
+    let option = |name: &str, allows| ApprovalOption { name: name.to_owned(), allows };
+    first.request.options = vec![option("Always", true), option("Never", false)];
     done(&*store, changing(asking(&first))).await;
     done(&*store, changing(asking(&second))).await;
     subject.reopen().await;
@@ -131,7 +134,9 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     assert_eq!((asked_for(&sender, 10).await, asked_for(&sender, 1).await, asked_for("bob", 10).await), (2, 1, 0));
 
     let (id, state, by, note) = (first.id, ApprovalState::Approved, "Grace".to_owned(), Some("but hurry".to_owned()));
-    let decide = ApprovalChange::Decided { id, state, at: at(3), by: by.clone(), note: note.clone() };
+    let chosen = Some("Always".to_owned());
+    let decide =
+        ApprovalChange::Decided { id, state, at: at(3), by: by.clone(), note: note.clone(), chosen: chosen.clone() };
     done(&*store, changing(decide.clone())).await;
     assert!(store.commit(changing(decide)).await.is_err(), "it was decided");
     let close = |state| changing(ApprovalChange::Closed { turn: turn.id, state, at: at(4) });
@@ -139,7 +144,7 @@ pub async fn an_approval_is_decided_once(subject: &mut impl Subject) {
     commit(&*store, close(ApprovalState::Dropped)).await;
 
     let decided_at = Some(at(3));
-    let decided = Approval { state, decided_at, decided_by: Some(by), note, ..first };
+    let decided = Approval { state, decided_at, decided_by: Some(by), note, chosen, ..first };
     let expired = Approval { state: ApprovalState::Expired, decided_at: Some(at(4)), ..second };
     assert_eq!(read(&*store, ApprovalFilter::Of(turn.id)).await, [decided.clone(), expired.clone()]);
     assert_eq!(read(&*store, ApprovalFilter::Latest).await, [expired, decided]);
@@ -173,7 +178,7 @@ pub async fn an_approval_is_given_to_one_run(subject: &mut impl Subject) {
     for (asked, state) in [(&yes, ApprovalState::Approved), (&no, ApprovalState::Declined)] {
         done(&*store, changing(asking(asked))).await;
         let (id, by) = (asked.id, "Grace".to_owned());
-        done(&*store, changing(ApprovalChange::Decided { id, state, at: at(3), by, note: None })).await;
+        done(&*store, changing(ApprovalChange::Decided { id, state, at: at(3), by, note: None, chosen: None })).await;
     }
 
     for (agent, run) in [("other", 2), ("main", 3), ("main", 4)] {

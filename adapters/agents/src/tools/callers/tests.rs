@@ -102,7 +102,7 @@ fn approved() -> Decision {
         choices: None,
         options: Vec::new(),
     };
-    Ok(AgentApproval { request, state, by, note: None, is_used: false })
+    Ok(AgentApproval { request, state, by, note: None, chosen: None, is_used: false })
 }
 
 #[rstest]

@@ -87,7 +87,14 @@ fn decided(
                 RunEvent::Ask(request, _, answer) => {
                     all.lock().0.push(request.clone());
                     let request = as_stored(&request);
-                    let _ = answer.send(Ok(AgentApproval { request, state, by: None, note: None, is_used: false }));
+                    let _ = answer.send(Ok(AgentApproval {
+                        request,
+                        state,
+                        by: None,
+                        note: None,
+                        chosen: None,
+                        is_used: false,
+                    }));
                 }
                 RunEvent::Tool(call) => all.lock().1.push(call.name),
                 _ => {}
@@ -157,7 +164,14 @@ async fn the_record_of_a_call_has_its_duration_without_the_wait_for_the_approval
                 RunEvent::Ask(request, _, answer) => {
                     sleep(Duration::from_mins(1)).await;
                     let (request, state) = (as_stored(&request), ApprovalState::Approved);
-                    let _ = answer.send(Ok(AgentApproval { request, state, by: None, note: None, is_used: false }));
+                    let _ = answer.send(Ok(AgentApproval {
+                        request,
+                        state,
+                        by: None,
+                        note: None,
+                        chosen: None,
+                        is_used: false,
+                    }));
                 }
                 RunEvent::Tool(call) => return call.duration_ms,
                 _ => {}
@@ -194,7 +208,7 @@ async fn where_nobody_can_approve_the_tool_is_not_offered() {
 async fn what_was_approved_for_an_earlier_run_is_carried_out_once() {
     let request = request("bank_pay", "mcp.bank.pay", &Map::new());
     let (request, state) = (as_stored(&request), ApprovalState::Approved);
-    let approved = AgentApproval { request, state, by: None, note: None, is_used: false };
+    let approved = AgentApproval { request, state, by: None, note: None, chosen: None, is_used: false };
     let (mut run, reported) = run(approvable().with(|turn| turn.past.approvals = vec![approved]));
     let seen = decided(reported, ApprovalState::Declined);
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Action, AgentName, ApprovalId, ApprovalState, ChannelId, Choices, Class, ConversationId, ConversationRef, Currency,
-    DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId, PersonRole, Reaction,
-    ScheduleId, Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage, Via,
+    Action, AgentName, ApprovalId, ApprovalOption, ApprovalState, ChannelId, Choices, Class, ConversationId,
+    ConversationRef, Currency, DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId,
+    PersonRole, Reaction, ScheduleId, Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage,
+    Via,
     store::{DeliveryState, Label, LineLevel, PairingState, Role, Schedule},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -109,8 +110,8 @@ columns!(|_, stored: Uuid| Ok(Self::from(stored)); Uuid =>
 columns!(parse_name; String =>
     ApprovalState, Class, Currency, DeliveryState, Label, Language, LineLevel, PairingState, PersonRole, Role, SignalKind);
 columns!(|column, stored: String| parse(column, &stored); String =>
-    Action, Choices, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ChannelId>, Vec<NotReached>,
-    Vec<PersonId>, Vec<Reaction>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
+    Action, Choices, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ApprovalOption>,
+    Vec<ChannelId>, Vec<NotReached>, Vec<PersonId>, Vec<Reaction>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
 
 /// Reads the rows that a query finds.
 pub(super) async fn all<T>(

@@ -134,7 +134,8 @@ impl QuestionStore for SqliteStore {
     }
 
     async fn whole_request(&self, approval: ApprovalId) -> Result<Option<ApprovalRequest>, StoreError> {
-        let sql = "select action, details, kind, null as choices from whole_requests where approval_id = ?";
+        let sql =
+            "select action, details, kind, null as choices, '[]' as options from whole_requests where approval_id = ?";
         one(&self.readers, sqlx::query(sql).bind(approval.as_uuid()), request).await
     }
 
@@ -150,12 +151,13 @@ impl QuestionStore for SqliteStore {
 }
 
 fn request(row: &SqliteRow) -> Result<ApprovalRequest, StoreError> {
-    Ok(record!(row => ApprovalRequest { action, details, kind, choices }))
+    Ok(record!(row => ApprovalRequest { action, details, kind, choices, options }))
 }
 
 fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {
     Ok(record!(row => Approval {
-        id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, given_to, told, has_whole;
+        id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, chosen, given_to, told,
+        has_whole;
         request: request(row)?,
     }))
 }

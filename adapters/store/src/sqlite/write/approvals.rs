@@ -15,8 +15,8 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> 
     match change {
         ApprovalChange::Asked { approval, whole } => ask(transaction, approval, whole.as_ref()),
         // One that does not wait any more is an error: the caller reads it again, and decides anew.
-        ApprovalChange::Decided { id, state, at, by, note } => {
-            let values = params![id.as_uuid(), state.as_str(), at.as_millis(), by, note];
+        ApprovalChange::Decided { id, state, at, by, note, chosen } => {
+            let values = params![id.as_uuid(), state.as_str(), at.as_millis(), by, note, chosen];
             rows::change_one(transaction, "approvals that wait", DECIDE, values)
         }
         ApprovalChange::Given { turn, agent, run } => {
@@ -57,6 +57,8 @@ fn ask(transaction: &Transaction<'_>, approval: &Approval, whole: Option<&Approv
             decided_at: approval.decided_at.map(Timestamp::as_millis),
             decided_by: approval.decided_by,
             note: approval.note,
+            options: json(&approval.request.options),
+            chosen: approval.chosen,
             given_to: approval.given_to,
         }
     )?;
@@ -74,7 +76,8 @@ pub(super) fn note_told(transaction: &Transaction<'_>, new: &NewEvent) -> Result
 }
 
 const DECIDE: &str = "
-    update approvals set state = ?2, decided_at = ?3, decided_by = ?4, note = ?5 where id = ?1 and state = 'waiting'";
+    update approvals set state = ?2, decided_at = ?3, decided_by = ?4, note = ?5, chosen = ?6
+    where id = ?1 and state = 'waiting'";
 
 const GIVE: &str = "
     update approvals set given_to = ?3 where turn_id = ?1 and agent = ?2 and state = 'approved' and given_to is null";
