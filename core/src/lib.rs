@@ -138,7 +138,7 @@ pub use model::{
         Reaction, Speaker, Surface, ToolAccess, ToolTokens, TriedRun,
     },
     agent_session::{SessionNotice, SessionNoticeChange},
-    approval::ApprovalState,
+    approval::{ApprovalDecision, ApprovalState},
     approvers::{ApprovalRule, ApprovalSettings},
     brief::{Brief, EarlierLine},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},

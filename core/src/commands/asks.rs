@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{ApprovalRequest, Event, Reply};
+use rejoinder_guard::{ApprovalOption, ApprovalRequest, Choices, Event, Reply};
 
 use super::{
     approve::{approve, decline, owner_of},
@@ -51,6 +51,12 @@ pub(crate) const ASKS: Command = Command::notice("asks", "Tell somebody what the
 
 pub(crate) const DECIDE: Command = Command::notice("decide", "Decide what was asked", |call| Box::pin(decide(call)));
 
+/// For an approver whose pick is none of the choices: it decides nothing, and the question stays open.
+pub(crate) const NO_CHOICE: Command =
+    Command::notice("no_choice", "Tell somebody that they picked none of the choices", |_| {
+        Box::pin(async { Ok(Answer::of("approval_no_choice")) })
+    });
+
 fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     let names = [pairing.name.clone(), pairing.username.as_ref().map(|name| format!("@{name}"))];
     let name = names.into_iter().flatten().map(|name| plain(&name)).collect::<Vec<_>>().join(", ");
@@ -60,10 +66,16 @@ fn question(pairing: &Pairing, call: &Call<'_>) -> Reply {
     call.yes_or_no(text, ["person_let_in", "person_keep_out"], Some(pairing.expires_at))
 }
 
-/// An agent's request, with the choices yes and no.
+/// An agent's request, with the choices yes and no, and its own options. [`Approval::decision_at`] reads them.
 async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError> {
     let told = told_wish(approval, call).await?;
-    Ok(call.yes_or_no(told, ["approval_approve", "approval_decline"], approval.expires_at))
+    let plain = ["approval_approve", "approval_decline"].map(|answer| call.say(answer).to_owned());
+    let own = approval.request.options.iter().map(|ApprovalOption { name, allows }| {
+        let template = if *allows { "approval_approve_as" } else { "approval_decline_as" };
+        filled(call.say(template), &[("option", name.clone())])
+    });
+    let options = plain.into_iter().chain(own).collect();
+    Ok(Reply::question(told, Choices { options, free_text: false, expires: approval.expires_at }))
 }
 
 /// An agent's request, its person, and the message that it answers.
@@ -154,8 +166,9 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
     // Only what an approver picks stays a pick.
     let EventKind::Choice { turn } = call.turn.event.kind else { return Ok(Answer::of("approval_not_yours")) };
     let question = call.questions.questions(QuestionFilter::Of(turn), 1).await?.pop();
-    let is_first = |choices: &[String]| choices.first() == Some(&call.turn.event.text);
-    let is_yes = question.as_ref().map(|question| is_first(&question.question.choices));
+    let position = |choices: &[String]| choices.iter().position(|choice| *choice == call.turn.event.text);
+    let picked = question.as_ref().map(|question| position(&question.question.choices));
+    let is_yes = picked.map(|position| position == Some(0));
     let told = call.store.turn(turn).await?;
     if told.as_ref().is_some_and(|told| told.handler == ASKS_ABOUT_BACKLOG.handler()) {
         return backlog::decide(call, Some(is_yes == Some(true))).await;
@@ -164,7 +177,9 @@ async fn decide(call: &Call<'_>) -> Result<Answer, StoreError> {
         return answer_run(call, asked.id).await;
     }
     match told.map(|told| told.event.kind.clone()) {
-        Some(EventKind::ApprovalAsked { approval, person }) => decide_wish(call, approval, person, is_yes).await,
+        Some(EventKind::ApprovalAsked { approval, person }) => {
+            decide_wish(call, approval, person, picked.flatten()).await
+        }
         Some(EventKind::LinkAsked { turn }) => link::decide(call, turn, is_yes).await,
         told => Ok(decide_person(call, told, is_yes)),
     }
@@ -186,40 +201,42 @@ async fn decide_wish(
     call: &Call<'_>,
     approval: ApprovalId,
     person: PersonId,
-    is_yes: Option<bool>,
+    picked: Option<usize>,
 ) -> Result<Answer, StoreError> {
     let known = call.people.known();
     if !may_decide(&call.turn.event, person, call.settings, &known) {
         return Ok(Answer::of("approval_not_yours"));
     }
-    decide_approval(call, approval, is_yes).await
+    decide_approval(call, approval, picked).await
 }
 
-/// The decision of a person who may decide.
+/// The decision of a person who may decide: they picked the choice at this position.
 pub(super) async fn decide_approval(
     call: &Call<'_>,
     id: ApprovalId,
-    is_yes: Option<bool>,
+    picked: Option<usize>,
 ) -> Result<Answer, StoreError> {
     let (event, known) = (&call.turn.event, call.people.known());
     let identity = event.identity();
     let Some(name) = event.known_as(&known).map(|(_, name)| name.to_owned()) else {
         return Ok(Answer::of("approval_not_yours"));
     };
-    let (Some(approval), Some(is_yes)) = (call.approvals.get(id).await?, is_yes) else {
-        return Ok(Answer::of("approval_over"));
-    };
+    let Some(approval) = call.approvals.get(id).await? else { return Ok(Answer::of("approval_over")) };
     if !approval.is_open(call.now) {
         return Ok(was_decided(&approval));
     }
+    let Some(decision) = picked.and_then(|position| approval.decision_at(position)) else {
+        return Ok(Answer::of("approval_no_choice"));
+    };
     let Some(waiting) = waiting(call, approval.turn).await? else {
         // Another approver may have decided since the first read.
         return Ok(call.approvals.get(id).await?.map_or_else(|| Answer::of("approval_over"), |it| was_decided(&it)));
     };
     let by = Actor::named(format!("{name} ({identity})"));
-    let decided = approval.decided(&waiting, is_yes, &name, &by, call.now);
-    let template = if is_yes { "approval_approved" } else { "approval_declined" };
-    let answer = Answer::filled(template, vec![("action", verbatim(&approval.request.action))]);
+    let decided = approval.decided(&waiting, decision, &name, &by, call.now);
+    let template = if decision.approves { "approval_approved" } else { "approval_declined" };
+    let chosen = decision.option.and_then(|number| approval.option(number)).map(|option| &*option.name);
+    let answer = Answer::filled(template, vec![("action", told_action(&approval, chosen))]);
     Ok(Answer {
         turn_events: vec![TurnEvents { turn: waiting, events: vec![Event::Decided] }],
         approval: Some(decided),
@@ -238,7 +255,7 @@ async fn answer_run(call: &Call<'_>, asked: TurnId) -> Result<Answer, StoreError
     let may_say = choices.clone().any(|it| it.free_text || it.options.contains(&event.text));
     let Some(waiting) = waiting(call, asked).await?.filter(|_| may_say) else { return Ok(over) };
     let by = Actor::named(event.sender.name.clone().unwrap_or_else(|| event.sender.id.clone()));
-    let mut decided = question.decided(&waiting, true, &by.name, &by, call.now);
+    let mut decided = question.decided(&waiting, true.into(), &by.name, &by, call.now);
     if let ApprovalChange::Decided { note, .. } = &mut decided.change {
         *note = Some(event.text.trim().chars().take(LONGEST).collect());
     }
@@ -261,5 +278,14 @@ fn was_decided(approval: &Approval) -> Answer {
         ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "approval_over",
     };
     let by = approval.decided_by.as_deref().map(plain).unwrap_or_default();
-    Answer::filled(template, vec![("name", by), ("action", verbatim(&approval.request.action))])
+    Answer::filled(template, vec![("name", by), ("action", told_action(approval, approval.chosen.as_deref()))])
+}
+
+/// What was decided, and the option that was chosen.
+fn told_action(approval: &Approval, chosen: Option<&str>) -> String {
+    let action = verbatim(&approval.request.action);
+    match chosen {
+        Some(option) => format!("{action} ({})", verbatim(option)),
+        None => action,
+    }
 }

@@ -285,7 +285,8 @@ impl Item {
         Ok(match button {
             Button::Approve | Button::Decline => match self.shown_approval(&press.question, call).await? {
                 Some(approval) => {
-                    let decided = decide_approval(call, approval.id, Some(button == Button::Approve)).await?;
+                    let decided =
+                        decide_approval(call, approval.id, Some(usize::from(button == Button::Decline))).await?;
                     Answer { log, ..decided }
                 }
                 None => Answer::of("approval_over"),

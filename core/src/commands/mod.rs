@@ -71,11 +71,12 @@ const LISTED: [&Command; 19] = [
 ];
 
 /// The commands for owners, and the notices.
-const UNLISTED: [&Command; 16] = [
+const UNLISTED: [&Command; 17] = [
     &approve::APPROVE,
     &approve::DECLINE,
     &asks::ASKS,
     &asks::DECIDE,
+    &asks::NO_CHOICE,
     &digest::DIGEST,
     &digest::ASKS_AGAIN,
     &stranger::STRANGER,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{ApprovalRequest, Timestamp};
+use rejoinder_guard::{ApprovalOption, ApprovalRequest, Timestamp};
 
 use crate::model::{
     conversation::ChannelId,
@@ -37,6 +37,20 @@ impl ApprovalState {
 
     pub(crate) const fn of_decision(approves: bool) -> Self {
         if approves { Self::Approved } else { Self::Declined }
+    }
+}
+
+/// A decision about what an agent asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovalDecision {
+    pub approves: bool,
+    /// The number of what was chosen among the [options](ApprovalRequest::options), from 1 on; `None`: a plain yes or no.
+    pub option: Option<usize>,
+}
+
+impl From<bool> for ApprovalDecision {
+    fn from(approves: bool) -> Self {
+        Self { approves, option: None }
     }
 }
 
@@ -75,6 +89,35 @@ pub struct Approval {
 impl Approval {
     pub(crate) fn is_open(&self, now: Timestamp) -> bool {
         self.state == ApprovalState::Waiting && self.expires_at.is_none_or(|at| at > now)
+    }
+
+    /// The option with this number.
+    pub(crate) fn option(&self, number: usize) -> Option<&ApprovalOption> {
+        self.request.options.get(number.checked_sub(1)?)
+    }
+
+    /// What the choice at this position below its question decides: the first is a plain yes, the second a plain no, and the options
+    /// follow.
+    pub(crate) fn decision_at(&self, position: usize) -> Option<ApprovalDecision> {
+        match position {
+            0 => Some(true.into()),
+            1 => Some(false.into()),
+            position => {
+                let number = position - 1;
+                self.option(number).map(|it| ApprovalDecision { approves: it.allows, option: Some(number) })
+            }
+        }
+    }
+
+    /// Why it cannot be decided so: it has no such option, or a yes was said with one that is a no. Says what to do instead.
+    pub(crate) fn unfit(&self, ApprovalDecision { approves, option }: ApprovalDecision) -> Option<String> {
+        let number = option?;
+        match self.option(number) {
+            None => Some(format!("it has no option {number}: it has {}", self.request.options.len())),
+            Some(option) if option.allows == approves => None,
+            Some(ApprovalOption { allows: true, .. }) => Some(format!("its option {number} allows it: approve it")),
+            Some(_) => Some(format!("its option {number} does not allow it: decline it")),
+        }
     }
 }
 

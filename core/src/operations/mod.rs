@@ -406,7 +406,11 @@ impl Operations {
 
 /// Who did it, where it goes and why, for `explain`.
 fn remark(by: &Actor, to: Option<&str>) -> String {
-    let to = to.map(|to| format!(", to {to}")).unwrap_or_default();
+    remark_with(by, &to.map(|to| format!(", to {to}")).unwrap_or_default())
+}
+
+/// The same with `more` between who and why.
+fn remark_with(by: &Actor, more: &str) -> String {
     let why = by.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("by {}{to}{why}", by.name)
+    format!("by {}{more}{why}", by.name)
 }

@@ -88,6 +88,13 @@ impl OpenQuestions {
         Ok(self.store.questions(QuestionFilter::Of(turn), 1).await?.pop())
     }
 
+    /// Whether an event picks one of the choices of its question.
+    pub(crate) async fn offers(&self, event: &InboundEvent) -> Result<bool, StoreError> {
+        let EventKind::Choice { turn } = event.kind else { return Ok(false) };
+        let asked = self.of(turn).await?;
+        Ok(asked.is_some_and(|record| record.question.choices.contains(&event.text)))
+    }
+
     /// The subject of the question that answered a turn, if it is one of the gateway's own.
     pub(crate) async fn asks(&self, turn: TurnId) -> Result<Option<Asks>, StoreError> {
         let Some(turn) = self.store.readable_turn(turn).await? else { return Ok(None) };

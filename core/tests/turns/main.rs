@@ -8,6 +8,7 @@ mod absent;
 mod access;
 mod amends;
 mod answers;
+mod approval_options;
 mod approvals;
 mod asked;
 mod backlog;

@@ -79,7 +79,7 @@ export const address = ({ channel, chat, thread }) => [channel, chat, thread].fi
 export const person = ({ sender_name, sender_id }) => sender_name || sender_id || "Somebody";
 
 /** What the gateway does by itself: no command that a person writes. */
-const OWN = new Set(["asks", "asks_again", "decide", "digest", "dropped", "late_messages", "limited", "limited_soon", "limited_today", "pairing", "pairing_full", "stranger"]);
+const OWN = new Set(["asks", "asks_again", "decide", "digest", "dropped", "late_messages", "limited", "limited_soon", "limited_today", "no_choice", "pairing", "pairing_full", "stranger"]);
 
 /** Who answers a turn: an agent, an operator, or the gateway's own command. */
 export function handler({ agent, command }) {

@@ -2,7 +2,7 @@
 
 use crate::{
     commands::{
-        asks::{self, DECIDE},
+        asks::{self, DECIDE, NO_CHOICE},
         digest::{ASKS_AGAIN, DIGEST},
         link,
     },
@@ -15,16 +15,21 @@ use crate::{
     },
 };
 
-/// A sender who may not decide picks nothing: the question stays open for the person who was asked.
+/// A sender who may not decide picks nothing, nor does who picks none of the choices: the question stays open for the person who was
+/// asked.
 pub(in crate::intake) async fn own_question(
     arrival: &mut Arrival,
     questions: &OpenQuestions,
     people: &People,
 ) -> Verdict {
     let (event, settings, known) = (&arrival.event, &arrival.settings, &arrival.known);
-    let (command, may_decide) = match arrival.asks {
+    let (command, decides) = match arrival.asks {
         None => return Ok(()),
-        Some(Asks::Approve(_, person)) => (&DECIDE, asks::may_decide(event, person, settings, known)),
+        Some(Asks::Approve(_, person)) if asks::may_decide(event, person, settings, known) => {
+            let is_choice = questions.offers(event).await?;
+            (if is_choice { &DECIDE } else { &NO_CHOICE }, is_choice)
+        }
+        Some(Asks::Approve(..)) => (&DECIDE, false),
         Some(Asks::Digest(person)) => {
             let command = if questions.is_shown_again(event).await? { &ASKS_AGAIN } else { &DIGEST };
             (command, digest::may_press(event, person, known))
@@ -33,7 +38,7 @@ pub(in crate::intake) async fn own_question(
         Some(Asks::AboutBacklog) => (&DECIDE, !settings.is_guest_of_group(event, known)),
         Some(Asks::LetIn | Asks::Run(_)) => (&DECIDE, true),
     };
-    if !may_decide {
+    if !decides {
         arrival.event.kind = EventKind::Message;
     }
     arrival.handling.handler = command.handler();

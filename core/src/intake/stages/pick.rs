@@ -55,6 +55,12 @@ pub(in crate::intake) async fn pick(
                 let choice = if is_here { chosen(&record, &arrival.event, questions).await? } else { None };
                 let Some(choice) = choice else { return end(None) };
                 arrival.event.text = choice;
+            } else if is_here
+                && arrival.asks.is_some()
+                && let Some(index) = picked(&arrival.event.text, &record.question.choices)
+            {
+                // An old message comes without the words of its buttons.
+                arrival.event.text.clone_from(&record.question.choices[index]);
             }
             let event = &mut arrival.event;
             event.quoted = event.quoted.take().or_else(|| is_here.then(|| quote(&record.question)));
@@ -77,6 +83,8 @@ pub(in crate::intake) async fn pick(
             let open = fit(open, questions, backlog_question, here.id, event).await?;
             if let Some((pick, asks)) = picked_from(&open, event).or_else(|| words_to(&open, event)) {
                 (arrival.event, arrival.asks) = (pick, asks);
+            } else if let Some(asks) = names_no_choice(&open, event) {
+                arrival.asks = Some(asks);
             }
         }
         _ => {}
@@ -188,6 +196,14 @@ fn picked_from(open: &[Open], event: &InboundEvent) -> Option<(InboundEvent, Opt
         open.iter().find(|(record, _)| is_asked(record, event) && is_meant(record, event))?;
     let choice = question.choices.get(picked(&event.text, &question.choices)?)?;
     Some((answer(question, choice.clone(), event), *asks))
+}
+
+/// The request that a message replies to with a number which is none of its choices: it is no message for the agent.
+fn names_no_choice(open: &[Open], event: &InboundEvent) -> Option<Asks> {
+    let text = plain(&event.text);
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (_, asks) = open.iter().find(|(record, _)| is_asked(record, event))?;
+    asks.filter(|asks| is_number && replied_to(event).is_some() && matches!(asks, Asks::Approve(..)))
 }
 
 /// Whether a question was asked of the sender of a message, and before it.
