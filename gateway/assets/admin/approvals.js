@@ -52,8 +52,9 @@ function whole(view, { id, is_shortened: isShortened, has_whole: isKept }) {
 }
 
 function card(view, approval, refresh) {
-  const { id, turn_id: turn, channel, agent, person, action, details, kind } = approval;
-  const act = (label, approves, className) => button(label, async () => (await decide(approval, approves)) && refresh(), className);
+  const { id, turn_id: turn, channel, agent, person, action, details, kind, options } = approval;
+  const act = (label, approves, className, option) => button(label, async () => (await decide(approval, approves, option)) && refresh(), className);
+  const own = options.map(({ name, allows }, index) => act(`${allows ? "Approve" : "Decline"}: ${revealed(name)}`, allows, "button", { name, number: index + 1 }));
   return make(
     "article",
     { className: "card", data: { key: id } },
@@ -68,16 +69,19 @@ function card(view, approval, refresh) {
       ["Expires", approval.expires_at && time(approval.expires_at)],
       ["Turn", link(`/admin/turns/${turn}`, "What was said")],
     ]),
-    view.mayChange && buttons(act("Approve", true, "button primary"), act("Decline", false)),
+    view.mayChange && buttons(act("Approve", true, "button primary"), act("Decline", false), own),
   );
 }
 
 const NOTE = { name: "note", label: "Note", hint: "The agent is told it, and it is in the audit.", maxLength: 1000 };
 
-const decide = ({ id, agent, action, person }, approves) =>
+/** Without `option` it is a plain yes or no. */
+const decide = ({ id, agent, action, person }, approves, option) =>
   operate({
     title: approves ? "Approve this?" : "Decline this?",
     text: `${agent} wants to do this for ${revealed(person)}: ${revealed(action)}`,
+    content: option && make("p", { dir: "auto" }, `The agent’s own option: ${revealed(option.name)}`),
+    body: option ? { option: option.number } : {},
     action: approves ? "Approve" : "Decline",
     isDanger: !approves,
     path: `approvals/${encodeURIComponent(id)}/${approves ? "approve" : "decline"}`,
@@ -94,7 +98,7 @@ const decidedTable = (view, items) =>
     "Decided",
     [
       { name: "Action", className: "main-cell", cell: (approval) => [link(`/admin/turns/${approval.turn_id}`, revealed(approval.action)), whole(view, approval)] },
-      { name: "Decision", cell: ({ state, note }) => [badge([capital(state), TONES[state] ?? "quiet"]), (note ?? WHY[state]) && make("span", { className: "why" }, note ?? WHY[state])] },
+      { name: "Decision", cell: ({ state, note, chosen }) => [badge([capital(state), TONES[state] ?? "quiet"]), chosen && make("span", { className: "why", dir: "auto" }, revealed(chosen)), (note ?? WHY[state]) && make("span", { className: "why" }, note ?? WHY[state])] },
       { name: "By", className: "who", cell: ({ decided_by: by }) => by ?? "–" },
       { name: "When", cell: ({ decided_at: at, asked_at: asked }) => time(at ?? asked) },
       { name: "Agent", cell: ({ agent }) => agent },

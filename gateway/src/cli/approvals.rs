@@ -27,7 +27,8 @@ pub(super) enum ApprovalsCommand {
 
 const APPROVE_HELP: &str = "\
 Example:
-  rejoinder approvals approve 0190a1b2-… --note \"but not before Monday\"";
+  rejoinder approvals approve 0190a1b2-… --note \"but not before Monday\"
+  rejoinder approvals approve 0190a1b2-… --option 1";
 
 #[derive(Debug, Args)]
 pub(super) struct List {
@@ -53,12 +54,15 @@ pub(super) struct Decide {
     /// What the agent is told about it; it is in the audit as well
     #[arg(long)]
     note: Option<String>,
+    /// The number of the agent's own option to choose, as `show` lists them
+    #[arg(long, value_name = "NUMBER")]
+    option: Option<u16>,
 }
 
 impl ApprovalsCommand {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let gateway = RunningGateway::find(global)?;
-        let (Decide { id, note }, what, done) = match self {
+        let (Decide { id, note, option }, what, done) = match self {
             Self::List(List { all, printing }) => {
                 let path = if *all { "approvals?state=all" } else { "approvals" };
                 return printing.print_from(&gateway, path, lines).await;
@@ -70,7 +74,7 @@ impl ApprovalsCommand {
             Self::Approve(it) => (it, "approve", "Approved: the agent runs again."),
             Self::Decline(it) => (it, "decline", "Declined: the agent runs again, and is told so."),
         };
-        gateway.act("approvals", id, what, &json!({ "note": note })).await?;
+        gateway.act("approvals", id, what, &json!({ "note": note, "option": option })).await?;
         output::print(done)
     }
 }
@@ -99,6 +103,7 @@ fn shown(approval: &Value) -> String {
         ("Turn", text(&approval["turn_id"])),
         ("Kind", text(&whole["kind"])),
         ("State", state),
+        ("Chosen", text(&approval["chosen"])),
         ("Until", text(&approval["expires_at"])),
         ("Note", text(&approval["note"])),
     ];
@@ -114,8 +119,19 @@ fn shown(approval: &Value) -> String {
         "The agent asked with more than that: it is too long to be kept or sealed, or was asked before an update."
             .to_owned()
     });
-    let parts = [Some(facts.join("\n")), said("action", "Action"), said("details", "Details"), cut];
+    let parts = [Some(facts.join("\n")), said("action", "Action"), said("details", "Details"), options(approval), cut];
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+}
+
+/// What may be chosen beside a plain yes and a plain no, with its numbers.
+fn options(approval: &Value) -> Option<String> {
+    let options = approval["options"].as_array().filter(|options| !options.is_empty())?;
+    let line = |(number, option): (usize, &Value)| {
+        let answer = if option["allows"] == true { "approve" } else { "decline" };
+        format!("  {number}. {answer}: {}", output::excerpt(&text(&option["name"]), 100))
+    };
+    let lines: Vec<_> = (1..).zip(options).map(line).collect();
+    Some(format!("Options (approve or decline with --option NUMBER):\n{}", lines.join("\n")))
 }
 
 #[cfg(test)]
@@ -136,6 +152,21 @@ mod tests {
              To decide: rejoinder approvals approve ID, or decline ID"
         );
         assert_eq!(lines(&json!({ "items": [] })), "No agent asks for approval.");
+    }
+
+    #[test]
+    fn options_are_shown_with_their_numbers() {
+        let approval = json!({
+            "agent": "main", "person": "Ada", "channel": "telegram.main", "turn_id": "8", "state": "approved",
+            "decided_by": "Bob", "chosen": "Always", "action": "rm a",
+            "options": [{ "name": "Always", "allows": true }, { "name": "Never", "allows": false }],
+        });
+
+        assert_eq!(
+            shown(&approval),
+            "Agent: main\nFor: Ada (telegram.main)\nTurn: 8\nState: approved by Bob\nChosen: Always\n\nAction:\n  rm a\n\n\
+            Options (approve or decline with --option NUMBER):\n  1. approve: Always\n  2. decline: Never"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What agents ask approval for: the list, and the operator's yes or no.
 
 use rejoinder_core::{
-    ApprovalId, ApprovalRequest, is_shortened,
+    ApprovalDecision, ApprovalId, ApprovalOption, ApprovalRequest, is_shortened,
     store::{Approval, ApprovalFilter},
 };
 
@@ -38,6 +38,8 @@ item! {
         details: Option<String> = approval.request.details,
         /// The kind of action, as the agent names it.
         #[schema(example = "email.send")] kind: Option<String> = approval.request.kind,
+        /// What may be chosen beside a plain yes and a plain no, in the agent's words. A decision names one by its number, from 1 on.
+        options: Vec<OptionItem> = approval.request.options.into_iter().map(OptionItem::of).collect(),
         /// Whether the agent asked with more than that.
         is_shortened: bool = is_shortened,
         /// Whether the whole of it is kept: see `GET /admin/api/approvals/{id}`.
@@ -53,6 +55,17 @@ item! {
         decided_by: Option<String> = approval.decided_by,
         /// What they told the agent about it.
         note: Option<String> = approval.note,
+        /// The name of the option that they chose; null: a plain yes or no.
+        chosen: Option<String> = approval.chosen,
+    }
+}
+
+item! {
+    /// A way to decide, in the agent's words.
+    pub(crate) OptionItem of (option: ApprovalOption) {
+        name: String = option.name,
+        /// Whether it approves. One that does not declines.
+        allows: bool = option.allows,
     }
 }
 
@@ -122,31 +135,35 @@ pub(super) async fn show(State(app): Shared, caller: Caller, id: Segment) -> Ans
 body! {
     /// The body of a decision.
     #[derive(Default)]
-    Note {
+    Decision {
         /// What the agent is told about it; it is in the audit as well.
         #[schema(max_length = 1000)] note: Option<String>,
+        /// The number of one of the `options`, from 1 on, that is chosen: it approves or declines as the path does. Without it the
+        /// least is allowed, or declined.
+        #[schema(minimum = 1)] option: Option<u16>,
     }
 }
 
 /// Approves what an agent wants to do: it runs again, and is told so. Needs the role `operator`.
 #[utoipa::path(post, path = "/approvals/{id}/approve", operation_id = "approve_approval",
     params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
-    request_body(content = Option<Note>), responses((status = 204, description = "The agent runs again")))]
-pub(super) async fn approve(app: Shared, id: Segment, operation: Operation<Note>) -> Empty {
+    request_body(content = Option<Decision>), responses((status = 204, description = "The agent runs again")))]
+pub(super) async fn approve(app: Shared, id: Segment, operation: Operation<Decision>) -> Empty {
     decide(app, id, operation, true).await
 }
 
 /// Declines what an agent wants to do: it runs again, and is told so. Needs the role `operator`.
 #[utoipa::path(post, path = "/approvals/{id}/decline", operation_id = "decline_approval",
     params(("id" = String, Path, description = "The approval's id"), IdempotencyKey),
-    request_body(content = Option<Note>), responses((status = 204, description = "The agent runs again")))]
-pub(super) async fn decline(app: Shared, id: Segment, operation: Operation<Note>) -> Empty {
+    request_body(content = Option<Decision>), responses((status = 204, description = "The agent runs again")))]
+pub(super) async fn decline(app: Shared, id: Segment, operation: Operation<Decision>) -> Empty {
     decide(app, id, operation, false).await
 }
 
-async fn decide(State(app): Shared, id: Segment, operation: Operation<Note>, approves: bool) -> Empty {
+async fn decide(State(app): Shared, id: Segment, operation: Operation<Decision>, approves: bool) -> Empty {
     let id: ApprovalId = parsed(id, UNKNOWN)?;
     let actor = operation.actor(operation.body.note.as_deref(), StatusCode::NO_CONTENT, &())?;
-    app.engine.operations().decide(id, approves, actor).await?;
+    let decision = ApprovalDecision { approves, option: operation.body.option.map(usize::from) };
+    app.engine.operations().decide(id, decision, actor).await?;
     Ok(StatusCode::NO_CONTENT)
 }
