@@ -324,11 +324,11 @@ impl<'a> Run<'a> {
             Ok(approval) if approval.request == as_stored(request) => self.permissions.decided(approval, options),
             Ok(_) => {
                 warn!(agent, %turn_id, "a decision is not about what an ACP agent asked for, and allows nothing");
-                Offer::of(options).chosen(false)
+                Offer::of(options).rejected()
             }
             Err(why) => {
                 debug!(agent, %turn_id, why, "nobody is asked for what an ACP agent wants to do");
-                Offer::of(options).chosen(false)
+                Offer::of(options).rejected()
             }
         }
     }

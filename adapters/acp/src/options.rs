@@ -1,23 +1,28 @@
 //! The options of a request for permission: which of them a decision chooses, and how approvers read them. No I/O.
 //!
-//! Options are chosen by their kind, never by their position: some agents list "always" first. Nothing is ever allowed or rejected
-//! "always", because that would also hold for other people's turns.
+//! Options are chosen by their kind, never by their position: some agents list "always" first. A plain yes or no, and a rule, allow or
+//! reject nothing "always", because that may also hold for other people's turns: an approver must choose that option itself.
 
 use std::ptr;
 
-use rejoinder_core::{excerpt, is_hidden};
+use rejoinder_agents::asking::allows;
+use rejoinder_core::{AgentApproval, ApprovalOption, excerpt, is_hidden, shown_option};
 use sha2::{Digest, Sha256};
 
 use crate::protocol::PermissionOption;
 
-/// The kind that a yes chooses, and the kind that a no chooses.
+/// The kind that a plain yes chooses, and the kind that a plain no chooses.
 const ALLOWS: &str = "allow_once";
 const REJECTS: &str = "reject_once";
 
-/// How many characters of a name are shown, and how many names that are not chosen. All of them are in the first half of the details
-/// that the core shows.
-const MOST_NAME: usize = 100;
-const MOST_OTHERS: usize = 5;
+/// The kinds that an approver may choose, in the order in which they are offered, and whether each allows.
+const KINDS: [(&str, bool); 4] = [(ALLOWS, true), ("allow_always", true), (REJECTS, false), ("reject_always", false)];
+
+/// How many characters of a name are shown, how many options are offered beside the plain yes and the plain no, and how many names of
+/// others are shown. All of them are in the first half of the details that the core shows.
+const MOST_NAME: usize = 60;
+const MOST_OFFERED: usize = 4;
+const MOST_OTHERS: usize = 3;
 
 /// How many options of one kind an earlier decision may be about.
 const MOST_OF_KIND: usize = 4;
@@ -28,7 +33,7 @@ const CANCELS: &str = "none of the agent’s options fits, and its request is ca
 /// What stands for a name that is not there.
 const NAMELESS: &str = "an option without a name";
 
-/// The options of a request, and those of them that a yes and a no choose.
+/// The options of a request, and those of them that a plain yes and a plain no choose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer<'a> {
     options: &'a [PermissionOption],
@@ -53,10 +58,41 @@ impl<'a> Offer<'a> {
         all
     }
 
-    /// The id of the option that a decision chooses. `None`: there is none, and the request is cancelled.
-    pub(crate) fn chosen(&self, is_allowed: bool) -> Option<String> {
-        let chosen = if is_allowed { self.allows } else { self.rejects };
-        chosen.map(|option| option.option_id.clone())
+    /// The id of the option that a decision chooses: the one that it names, if the agent offers that, else the plain yes or no. `None`:
+    /// there is none, and the request is cancelled.
+    pub(crate) fn chosen(&self, decision: &AgentApproval) -> Option<String> {
+        let allows = allows(decision);
+        let is_chosen =
+            |named: &ApprovalOption| named.allows == allows && Some(&named.name) == decision.chosen.as_ref();
+        let own = self.offered().into_iter().find(|(named, _)| is_chosen(named)).map(|(_, option)| option);
+        own.or(if allows { self.allows } else { self.rejects }).map(|option| option.option_id.clone())
+    }
+
+    /// The id of the option for a no that nobody said.
+    pub(crate) fn rejected(&self) -> Option<String> {
+        self.rejects.map(|option| option.option_id.clone())
+    }
+
+    /// What an approver may choose beside a plain yes and a plain no: the same in any order of the agent's.
+    pub(crate) fn own(&self) -> Vec<ApprovalOption> {
+        self.offered().into_iter().map(|(named, _)| named).collect()
+    }
+
+    /// The same with the agent's options. Of several with the same name and answer only the first is offered.
+    fn offered(&self) -> Vec<(ApprovalOption, &'a PermissionOption)> {
+        let rank = |option: &PermissionOption| KINDS.iter().position(|(kind, _)| option.kind == *kind);
+        let mut others: Vec<_> = self.others().filter_map(|option| Some((rank(option)?, option))).collect();
+        others.sort_by_key(|&(rank, option)| (rank, option.name.as_deref()));
+        let mut offered: Vec<(ApprovalOption, &PermissionOption)> = Vec::new();
+        for (rank, option) in others {
+            let name = shown_option(option.name.as_deref().unwrap_or_default());
+            let named = ApprovalOption { name, allows: KINDS[rank].1 };
+            let is_new = !named.name.is_empty() && offered.iter().all(|(known, _)| *known != named);
+            if is_new && offered.len() < MOST_OFFERED {
+                offered.push((named, option));
+            }
+        }
+        offered
     }
 
     /// Which options a decision chooses, in lines that depend on no order.
@@ -64,18 +100,28 @@ impl<'a> Offer<'a> {
         let chosen = |option: Option<&PermissionOption>| option.map_or_else(|| CANCELS.to_owned(), named);
         let mut lines =
             vec![format!("If approved: {}", chosen(self.allows)), format!("If declined: {}", chosen(self.rejects))];
-        let others = self.others();
+        let offered: Vec<_> = self.offered().into_iter().map(|(_, option)| option).collect();
+        if !offered.is_empty() {
+            let names: Vec<_> = offered.iter().map(|option| format!("{} ({})", named(option), option.kind)).collect();
+            lines.push(format!("Can be chosen as well: {}", names.join(", ")));
+        }
+        let others = self.left_out(&offered);
         if !others.is_empty() {
             lines.push(format!("Not chosen: {}", others.join(", ")));
         }
         lines.join("\n")
     }
 
+    /// The options that neither a plain yes nor a plain no chooses.
+    fn others(&self) -> impl Iterator<Item = &'a PermissionOption> {
+        let plain = [self.allows, self.rejects];
+        self.options.iter().filter(move |option| !plain.into_iter().flatten().any(|it| ptr::eq(it, *option)))
+    }
+
     /// The names of the options that no decision chooses.
-    fn others(&self) -> Vec<String> {
-        let is_chosen =
-            |option: &PermissionOption| [self.allows, self.rejects].into_iter().flatten().any(|it| ptr::eq(it, option));
-        let mut others: Vec<_> = self.options.iter().filter(|option| !is_chosen(option)).map(named).collect();
+    fn left_out(&self, offered: &[&PermissionOption]) -> Vec<String> {
+        let is_offered = |option: &PermissionOption| offered.iter().any(|it| ptr::eq(*it, option));
+        let mut others: Vec<_> = self.others().filter(|option| !is_offered(option)).map(named).collect();
         others.sort_unstable();
         let more = others.len().saturating_sub(MOST_OTHERS);
         others.truncate(MOST_OTHERS);
@@ -112,6 +158,7 @@ fn named(option: &PermissionOption) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::{ApprovalRequest, ApprovalState};
     use rstest::rstest;
 
     use super::*;
@@ -129,9 +176,12 @@ mod tests {
     const NO: (&str, &str) = ("No", REJECTS);
 
     #[rstest]
-    #[case::all(&[EVER, ONCE, NO], "If approved: “Yes”\nIf declined: “No”\nNot chosen: “Yes, and don't ask again for npm commands”")]
+    #[case::all(
+        &[EVER, ONCE, NO],
+        "If approved: “Yes”\nIf declined: “No”\nCan be chosen as well: “Yes, and don't ask again for npm commands” (allow_always)"
+    )]
     #[case::only_once(&[NO, ONCE], "If approved: “Yes”\nIf declined: “No”")]
-    #[case::two_of_a_kind(&[ONCE, ("Later", ALLOWS), NO], "If approved: “Yes”\nIf declined: “No”\nNot chosen: “Later”")]
+    #[case::two_of_a_kind(&[ONCE, ("Later", ALLOWS), NO], "If approved: “Yes”\nIf declined: “No”\nCan be chosen as well: “Later” (allow_once)")]
     #[case::unknown_kind(&[ONCE, NO, ("Maybe", "ask")], "If approved: “Yes”\nIf declined: “No”\nNot chosen: “Maybe”")]
     #[case::without_a_name(&[("", ALLOWS), NO], "If approved: an option without a name\nIf declined: “No”")]
     fn approvers_read_what_a_decision_chooses(#[case] named: &[(&str, &str)], #[case] told: &str) {
@@ -144,7 +194,32 @@ mod tests {
         let offer = Offer::of(&options);
 
         assert!(offer.told().starts_with(&format!("If approved: {CANCELS}\nIf declined: “No”\n")), "{}", offer.told());
-        assert_eq!((offer.chosen(true), offer.chosen(false)), (None, Some("No/reject_once".to_owned())));
+        let [yes, no] = [ApprovalState::Approved, ApprovalState::Declined].map(|state| decision(state, None));
+        assert_eq!((offer.chosen(&yes), offer.chosen(&no)), (None, Some("No/reject_once".to_owned())));
+        let ever = decision(ApprovalState::Approved, Some(EVER.0));
+        assert_eq!(offer.chosen(&ever), Some(format!("{}/allow_always", EVER.0)), "an approver chose it");
+    }
+
+    fn decision(state: ApprovalState, chosen: Option<&str>) -> AgentApproval {
+        let (action, options) = ("rm a".to_owned(), Vec::new());
+        let request = ApprovalRequest { action, details: None, kind: None, choices: None, options };
+        AgentApproval { request, state, by: None, note: None, chosen: chosen.map(str::to_owned), is_used: false }
+    }
+
+    /// The least of the agent's rights come first.
+    #[test]
+    fn what_can_be_chosen_is_the_same_in_any_order() {
+        let more = ("No, never", "reject_always");
+        let all =
+            [EVER, more, ONCE, ("Later", ALLOWS), NO, ("Yes", "allow_always"), ("Yes", "allow_always"), ("", "ask")];
+        let mut other_order = all;
+        other_order.sort_unstable_by_key(|(name, kind)| (*name != ONCE.0 || *kind != ALLOWS, kind.len()));
+
+        let [one, other] = [all, other_order].map(|named| Offer::of(&options(&named)).own());
+
+        let named = |name: &str, allows| ApprovalOption { name: name.to_owned(), allows };
+        assert_eq!(one, [named("Later", true), named("Yes", true), named(EVER.0, true), named("No, never", false)]);
+        assert_eq!(one, other);
     }
 
     #[test]
@@ -179,7 +254,15 @@ mod tests {
 
         let told = Offer::of(&options).told();
 
-        assert!(told.chars().count() < 1_000 && told.ends_with(", 94 more"), "{told}");
+        assert!(told.chars().count() < 1_000 && told.ends_with(", 95 more"), "{told}");
+        let distinct = |option: &PermissionOption| PermissionOption {
+            option_id: option.option_id.clone(),
+            name: option.name.as_ref().map(|name| name.chars().rev().collect()),
+            kind: option.kind.replace("allow_always", "reject_always"),
+        };
+        let options_of_other_names: Vec<_> = options.iter().map(distinct).collect();
+        let told_of_others = Offer::of(&options_of_other_names).told();
+        assert!(told_of_others.chars().count() < 1_000 && told_of_others.ends_with(", 92 more"), "{told_of_others}");
         assert_ne!(named(&options[0]), named(&options[1]));
     }
 }

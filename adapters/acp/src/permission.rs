@@ -38,7 +38,7 @@ impl Permissions {
         let action = action(call);
         for offer in Offer::all(options) {
             if let Some(decision) = self.decisions.take(&request(&action, call, &offer)) {
-                return Decision::Choose(offer.chosen(allows(&decision)));
+                return Decision::Choose(offer.chosen(&decision));
             }
         }
         let offer = Offer::of(options);
@@ -46,16 +46,16 @@ impl Permissions {
         if self.may_ask && !self.decisions.declines(&request) {
             return Decision::Ask(request);
         }
-        Decision::Choose(offer.chosen(false))
+        Decision::Choose(offer.rejected())
     }
 
     /// The option for what was decided while the run waited. A no holds for the rest of the run.
     pub(crate) fn decided(&mut self, decision: AgentApproval, options: &[PermissionOption]) -> Option<String> {
-        let is_allowed = allows(&decision);
-        if !is_allowed {
+        let chosen = Offer::of(options).chosen(&decision);
+        if !allows(&decision) {
             self.decisions.add(decision);
         }
-        Offer::of(options).chosen(is_allowed)
+        chosen
     }
 
     /// Notes what was decided of a request that the agent took back meanwhile: a no holds all the same.
@@ -113,12 +113,12 @@ fn request(action: &str, call: &ToolCall, offer: &Offer<'_>) -> ApprovalRequest 
     let details = if details.is_empty() { told } else { format!("{told}\n\n{details}") };
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
-    ApprovalRequest { action: action.to_owned(), details: Some(details), kind, choices: None, options: Vec::new() }
+    ApprovalRequest { action: action.to_owned(), details: Some(details), kind, choices: None, options: offer.own() }
 }
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::as_stored;
+    use rejoinder_core::{ApprovalOption, as_stored};
     use rstest::rstest;
 
     use super::*;
@@ -149,6 +149,35 @@ mod tests {
 
     /// Gemini lists `allow_always` first.
     const ALL: [&str; 4] = ["allow_always", "allow_once", "reject_always", "reject_once"];
+
+    /// The names of options that are no plain yes and no plain no, without what has a meaning in Markdown.
+    const EVER: &str = "allowalways";
+    const NEVER: &str = "rejectalways";
+
+    /// In the middle of a run, and in one after a crash. It allows one call, whatever the agent takes it for.
+    #[rstest]
+    #[case::ever(ApprovalState::Approved, EVER, "id-allow_always")]
+    #[case::never(ApprovalState::Declined, NEVER, "id-reject_always")]
+    #[case::no_such_option(ApprovalState::Approved, "gone", "id-allow_once")]
+    #[case::another_answer(ApprovalState::Declined, EVER, "id-reject_once")]
+    fn a_decision_chooses_the_option_that_it_names(
+        #[case] state: ApprovalState,
+        #[case] chosen: &str,
+        #[case] option: &str,
+    ) {
+        let call = call("rm a");
+        let decision = AgentApproval { chosen: Some(chosen.to_owned()), ..approval(&call, state) };
+        let mut again = Permissions::new(std::slice::from_ref(&decision), true);
+        let mut same = Permissions::new(&[], true);
+
+        assert_eq!(same.decided(decision, &options(&ALL)).as_deref(), Some(option));
+        let [first, next] = [&mut again, &mut same].map(|run| run.decide(&call, &options(&ALL)));
+
+        let is_same = |decision: &Decision| *decision == Decision::Choose(Some(option.to_owned()));
+        assert!(is_same(&first), "{first:?}");
+        let is_no = state == ApprovalState::Declined;
+        assert!(if is_no { is_same(&next) } else { matches!(next, Decision::Ask(_)) }, "{next:?}");
+    }
 
     #[rstest]
     #[case::approved(Some(ApprovalState::Approved), &ALL, Some("id-allow_once"))]
@@ -214,15 +243,16 @@ mod tests {
 
         let decisions = ["rm b", "rm a", "rm a"].map(|title| permissions.decide(&call(title), &options(&ALL)));
 
-        let names =
-            "If approved: “allow_once”\nIf declined: “reject_once”\nNot chosen: “allow_always”, “reject_always”";
+        let names = "If approved: “allow_once”\nIf declined: “reject_once”\n\
+            Can be chosen as well: “allow_always” (allow_always), “reject_always” (reject_always)";
+        let own = |name: &str, allows| ApprovalOption { name: name.to_owned(), allows };
         let asks = |title: &str| {
             Decision::Ask(ApprovalRequest {
                 action: format!("execute: {title}"),
                 details: Some(format!("{names}\n\n{{\"command\":\"{title}\"}}")),
                 kind: Some("acp.execute".to_owned()),
                 choices: None,
-                options: Vec::new(),
+                options: vec![own(EVER, true), own(NEVER, false)],
             })
         };
         assert_eq!(decisions, [asks("rm b"), Decision::Choose(Some("id-allow_once".to_owned())), asks("rm a")]);

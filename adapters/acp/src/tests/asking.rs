@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use rejoinder_core::{
-    AgentError, AgentRuntime as _, ApprovalRequest, ApprovalState, RunEvent, RunEvents, SessionNotice,
+    AgentApproval, AgentError, AgentRuntime as _, ApprovalRequest, ApprovalState, RunEvent, RunEvents, SessionNotice,
     SessionNoticeChange, conformance::runtime::turn,
 };
 use rstest::rstest;
@@ -72,8 +72,23 @@ async fn approvers_read_the_names_of_the_options() {
     let (_, asked) = run_deciding(&double.runtime(), turn("Tidy up"), decide, CancellationToken::new()).await;
 
     let details: Vec<_> = asked.iter().filter_map(|request| request.details.as_deref()).collect();
-    let names = "If approved: “allow_once”\nIf declined: “reject_once”\nNot chosen: “allow_always”";
+    let names =
+        "If approved: “allow_once”\nIf declined: “reject_once”\nCan be chosen as well: “allow_always” (allow_always)";
     assert_eq!((details, double.answered()), (vec![names], vec!["o-allow_once".to_owned()]));
+}
+
+/// The agent may not ask again, and the gateway does when it asks.
+#[tokio::test]
+async fn an_approver_chooses_what_the_agent_allows_for_ever() {
+    let double = Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS), Act::Asks("rm -r build", OPTIONS)]);
+    let decide = |request: &ApprovalRequest| {
+        let chosen = request.options.first().map(|option| option.name.clone());
+        Some(Ok(AgentApproval { chosen, ..decision(request, ApprovalState::Approved) }))
+    };
+
+    let (_, asked) = run_deciding(&double.runtime(), turn("Tidy up"), decide, CancellationToken::new()).await;
+
+    assert_eq!((asked.len(), double.answered()), (2, vec!["o-allow_always".to_owned(); 2]));
 }
 
 #[tokio::test]

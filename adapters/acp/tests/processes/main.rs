@@ -25,7 +25,8 @@ fn start(section: AcpSection, stop: &CancellationToken) -> Arc<Acp> {
     acp
 }
 
-/// Runs a turn, and returns its outcome and what was reported. Whatever it asks for is approved, and of choices the first is picked.
+/// Runs a turn, and returns its outcome and what was reported. Whatever it asks for is approved, and of choices and options the first is
+/// picked.
 async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<RunEvent>) {
     let (events, mut reported) = RunEvents::channel();
     let read = async {
@@ -37,7 +38,8 @@ async fn run(acp: &Acp, turn: AgentTurn) -> (Result<Outcome, AgentError>, Vec<Ru
                 RunEvent::Ask(request, _, answer) => {
                     let (state, by) = (ApprovalState::Approved, Some("Grace".to_owned()));
                     let note = request.choices.as_ref().and_then(|choices| choices.options.first().cloned());
-                    let _ = answer.send(Ok(AgentApproval { request, state, by, note, chosen: None, is_used: false }));
+                    let chosen = request.options.first().map(|option| option.name.clone());
+                    let _ = answer.send(Ok(AgentApproval { request, state, by, note, chosen, is_used: false }));
                 }
                 event => all.push(event),
             }

@@ -33,15 +33,18 @@ async fn outcome_of(script: &str) -> Result<Outcome, AgentError> {
     outcome
 }
 
-/// The prompt that asks goes on.
+/// The prompt that asks goes on. An option without a name cannot be chosen.
+#[rstest]
+#[case::plain("", "once")]
+#[case::chosen(r#","name":"Always""#, "ever")]
 #[tokio::test]
-async fn a_process_that_asks_for_permission_gets_the_decision() {
+async fn a_process_that_asks_for_permission_gets_the_decision(#[case] name: &str, #[case] option: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let script = format!(
         r#"{BEGIN}
-echo '{{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t","title":"rm -r build"}},"options":[{{"optionId":"ever","kind":"allow_always"}},{{"optionId":"once","kind":"allow_once"}}]}}}}'
+echo '{{"jsonrpc":"2.0","id":"ask","method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t","title":"rm -r build"}},"options":[{{"optionId":"ever","kind":"allow_always"{name}}},{{"optionId":"once","kind":"allow_once"}}]}}}}'
 read -r line
-case $line in *'"id":"ask"'*'"optionId":"once"'*) text=Done.;; *) text=No.;; esac
+case $line in *'"id":"ask"'*'"optionId":"{option}"'*) text=Done.;; *) text=No.;; esac
 echo "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"sessionId\":\"s\",\"update\":{{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\"$text\"}}}}}}}}"
 echo '{{"jsonrpc":"2.0","id":3,"result":{{"stopReason":"end_turn"}}}}'; read -r line"#
     );
