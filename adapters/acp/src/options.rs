@@ -181,7 +181,10 @@ mod tests {
         "If approved: “Yes”\nIf declined: “No”\nCan be chosen as well: “Yes, and don't ask again for npm commands” (allow_always)"
     )]
     #[case::only_once(&[NO, ONCE], "If approved: “Yes”\nIf declined: “No”")]
-    #[case::two_of_a_kind(&[ONCE, ("Later", ALLOWS), NO], "If approved: “Yes”\nIf declined: “No”\nCan be chosen as well: “Later” (allow_once)")]
+    #[case::two_of_a_kind(
+        &[ONCE, ("Later", ALLOWS), NO],
+        "If approved: “Yes”\nIf declined: “No”\nCan be chosen as well: “Later” (allow_once)"
+    )]
     #[case::unknown_kind(&[ONCE, NO, ("Maybe", "ask")], "If approved: “Yes”\nIf declined: “No”\nNot chosen: “Maybe”")]
     #[case::without_a_name(&[("", ALLOWS), NO], "If approved: an option without a name\nIf declined: “No”")]
     fn approvers_read_what_a_decision_chooses(#[case] named: &[(&str, &str)], #[case] told: &str) {

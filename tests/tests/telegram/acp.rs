@@ -9,6 +9,7 @@ use crate::telegram;
 
 const APPROVE: usize = 0;
 const DECLINE: usize = 1;
+const ALWAYS: usize = 2;
 
 const WAITS: &str = "This waits for approval: execute: Pay the rent";
 
@@ -72,7 +73,7 @@ impl Chat {
 async fn a_press_lets_the_same_run_go_on() {
     let chat = Chat::start().await;
     let question = chat.asks().await;
-    let options = "If approved: “Once”\nIf declined: “No”\nNot chosen: “Always”";
+    let options = "If approved: “Once”\nIf declined: “No”\nCan be chosen as well: “Always” (allow_always)";
     assert!(question.text.contains(options), "{}", question.text);
 
     chat.grace.presses(question.id, APPROVE);
@@ -88,6 +89,40 @@ async fn a_press_lets_the_same_run_go_on() {
 
     chat.settles().await;
     assert_eq!(chat.seen(), ["The rent is paid in run 1.", "The rent is not paid in run 1."]);
+}
+
+/// G3. With a button, over a `kill -9` while it waits, and as an operator. A number that is none decides nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_approver_chooses_an_option_of_the_agents_own() {
+    let mut chat = Chat::start().await;
+    let question = chat.asks().await;
+    chat.grace.presses(question.id, ALWAYS);
+    chat.ada.hears("The rent is paid every month in run 1.").await;
+    chat.grace.hears("Approved: execute: Pay the rent (Always)").await;
+    chat.settles().await;
+
+    let question = chat.asks().await;
+    chat.gateway.kill();
+    chat.gateway.restart().await;
+    chat.grace.presses(question.id, ALWAYS);
+    chat.ada.hears("The rent is paid every month in run 2.").await;
+    chat.settles().await;
+
+    chat.asks().await;
+    let waiting = chat.gateway.admin("approvals").await;
+    let id = waiting["items"][0]["id"].as_str().expect("one waits").to_owned();
+    let shown = chat.gateway.output_of(&["approvals", "show", &id]);
+    assert!(shown.contains("1. approve: Always"), "{shown}");
+    let forged = chat.gateway.run(&["approvals", "approve", &id, "--option", "2"]);
+    let said = String::from_utf8_lossy(&forged.stderr).into_owned();
+    assert!(!forged.status.success() && said.contains("it has no option 2: it has 1"), "{said}");
+    let _ = chat.gateway.output_of(&["approvals", "approve", &id, "--option", "1"]);
+
+    chat.settles().await;
+    let all = chat.gateway.admin("approvals?state=all").await;
+    let chosen: Vec<_> = all["items"].as_array().expect("a list").iter().map(|it| it["chosen"].clone()).collect();
+    assert_eq!(chosen, ["Always", "Always", "Always"], "{all}");
+    assert_eq!(chat.seen()[2], "The rent is paid every month in run 1.");
 }
 
 /// Each decision is for its own request.
