@@ -38,6 +38,7 @@ mod http;
 mod mcp_server;
 mod model;
 mod openai;
+mod person_answer;
 mod piece;
 pub mod prompt;
 mod pull;

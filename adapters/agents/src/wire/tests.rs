@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, BudgetLeft,
-    ChatKind, Cost, Currency, HistoryLine, LastAnswer, LineState, Outcome, Reaction, Reply, RunEvent, RunEvents,
-    SendResult, SenderKind, Speaker, Support, ToolAccess, ToolTokens, Usage,
+    ChatKind, Choices, Cost, Currency, HistoryLine, LastAnswer, LineState, Outcome, PersonAnswer, Reaction, Reply,
+    RunEvent, RunEvents, SendResult, SenderKind, Speaker, Support, ToolAccess, ToolTokens, Usage,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -259,6 +259,24 @@ fn what_became_of_the_last_answer_is_told() {
     let by = Some(Author { id: Some("7".to_owned()), name: Some("Ada".to_owned()), ..Author::default() });
     let reacted = told(LastAnswer::Seen(vec![Reaction { emoji: "👍".to_owned(), by }]));
     assert_eq!(reacted, json!({ "state": "seen", "reactions": [{ "emoji": "👍", "id": "7", "name": "Ada" }] }));
+}
+
+#[test]
+fn what_the_person_answered_in_earlier_runs_is_told() {
+    let choices = Choices { options: Vec::new(), free_text: true, expires: None };
+    let question = ApprovalRequest::question("Which colour?", choices);
+    let answers = vec![
+        PersonAnswer { question: question.clone(), answer: None },
+        PersonAnswer { question, answer: Some("Blue".to_owned()) },
+    ];
+
+    let written = written(&turn("Hi").with(|turn| turn.past.answers = answers));
+
+    let expected = json!([
+        { "question": "Which colour?", "answer": null },
+        { "question": "Which colour?", "answer": "Blue" },
+    ]);
+    assert_eq!(written["answers"], expected);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::{
     approval::Approval,
+    person_answer::Answer,
     prompt::{handoff::HandedOver, last_answer::ToldAnswer},
     tools::{can_react, rfc3339},
 };
@@ -56,6 +57,9 @@ pub(crate) struct WireTurn<'a> {
     may: May<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     approvals: Vec<Approval<'a>>,
+    /// What the person answered in earlier runs, in the middle of which the agent asked them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<Answer<'a>>,
     /// Those of the program that speaks for the person, not the operator's.
     instructions: Option<&'a str>,
     /// The age recipient to whose key the answer must be sealed: end the run with `sealed`.
@@ -304,6 +308,7 @@ impl<'a> WireTurn<'a> {
                 react: turn.place.capabilities.allowed_reactions.as_deref().filter(|_| can_react(turn)),
             },
             approvals: turn.past.approvals.iter().map(Approval::from).collect(),
+            answers: turn.past.answers.iter().map(Answer::from).collect(),
             instructions: turn.person.instructions.as_deref(),
             seal_to: turn.person.seal_to.as_deref(),
             model: turn.place.model.as_deref(),
