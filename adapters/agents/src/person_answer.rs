@@ -17,3 +17,9 @@ impl<'a> From<&'a PersonAnswer> for Answer<'a> {
         Self { question: &question.action, answer: answer.as_deref() }
     }
 }
+
+impl Answer<'_> {
+    pub(crate) fn json(&self) -> String {
+        serde_json::to_string(self).expect("texts serialise to JSON")
+    }
+}

@@ -37,6 +37,9 @@ const CHOICES: RangeInclusive<usize> = 2..=8;
 /// How many characters a choice may have: as many as fit on a button of Discord.
 pub(super) const MAX_CHOICE: usize = 80;
 
+/// The same of a question that a run waits for: the core keeps as many.
+pub(super) const MAX_WAITING_CHOICE: usize = 64;
+
 /// How long a question can be open at least, and at most, if it expires; in seconds.
 const EXPIRY: (f64, f64) = (60.0, 30.0 * 24.0 * 3600.0);
 
@@ -95,6 +98,8 @@ struct Ask {
     choices: Vec<String>,
     free_text: Option<bool>,
     expires_in: Option<Number>,
+    /// Whether the call waits for the answer, where it can.
+    wait: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -170,7 +175,10 @@ impl Call {
             SCHEDULE if turn.rights.may_schedule => {
                 Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?))
             }
-            ASK => read::<Ask>(arguments)?.call(now),
+            ASK => {
+                let (question, choices) = read::<Ask>(arguments)?.question(now)?;
+                Ok(Self::Ask { question, choices })
+            }
             DEFER if turn.rights.may_defer.left == 0 => Err("error: you may not put this off; answer now".to_owned()),
             DEFER => {
                 let defer: Defer = read(arguments)?;
@@ -199,9 +207,38 @@ impl Call {
     }
 }
 
+/// The question for whose answer a call of [`ASK`] waits, made now; `None`: the call does not wait, and the question ends the run.
+///
+/// # Errors
+/// Says for the model why it cannot wait.
+pub(super) fn waiting_question(
+    arguments: &str,
+    turn: &AgentTurn,
+    now: Timestamp,
+) -> Result<Option<ApprovalRequest>, String> {
+    let ask: Ask = read(arguments)?;
+    if ask.wait != Some(true) {
+        return Ok(None);
+    }
+    if !turn.rights.may_ask_person {
+        return Err("error: you cannot wait for an answer in this turn: leave `wait` out, and end your turn".to_owned());
+    }
+    if ask.expires_in.is_some() {
+        return Err("error: a question that you wait for has no `expires_in`: leave out one of them".to_owned());
+    }
+    let (question, choices) = ask.question(now)?;
+    if choices.options.iter().any(|choice| choice.chars().count() > MAX_WAITING_CHOICE) {
+        return Err(format!(
+            "error: a choice of a question that you wait for has at most {MAX_WAITING_CHOICE} characters; say more in `question`"
+        ));
+    }
+    Ok(Some(ApprovalRequest::question(question, choices)))
+}
+
 impl Ask {
-    fn call(self, now: Timestamp) -> Result<Call, String> {
-        let Self { question, choices, free_text, expires_in } = self;
+    /// The question and its choices.
+    fn question(self, now: Timestamp) -> Result<(String, Choices), String> {
+        let Self { question, choices, free_text, expires_in, .. } = self;
         let (question, options) = (question.trim().to_owned(), self::choices(&choices)?);
         if question.is_empty() {
             return Err("error: `question` is empty".to_owned());
@@ -212,7 +249,7 @@ impl Ask {
             after.map(|after| now + after).ok_or_else(|| "error: `expires_in` is no number of seconds".to_owned())
         });
         let expires = expires.transpose()?;
-        Ok(Call::Ask { question, choices: Choices { options, free_text: free_text.unwrap_or(true), expires } })
+        Ok((question, Choices { options, free_text: free_text.unwrap_or(true), expires }))
     }
 }
 

@@ -1,8 +1,10 @@
 //! The tools of a run whose agent calls them itself, while it runs.
 //!
 //! One call decides how the run ends: the first of `react`, `ask`, `defer`, `stay_silent`, `request_approval` and `send`. Another one gets
-//! an error. `request_approval` waits for the decision, after which the run goes on; if the run ends before, the request is its outcome.
+//! an error. `request_approval` waits for the decision, and `ask` with `wait` for the answer, after which the run goes on; if the run ends
+//! before, the request is its outcome.
 
+mod answers;
 #[cfg(test)]
 mod tests;
 
@@ -10,19 +12,22 @@ use std::{borrow::Cow, future::pending, mem::take};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentTurn, ApprovalRequest, Outcome, RunEvents, Timestamp, ToolUse, is_blank,
+    AgentApproval, AgentError, AgentTurn, ApprovalRequest, ApprovalState, Outcome, PersonAnswer, RunEvents, Timestamp,
+    ToolUse, is_blank,
 };
 use tokio::{sync::oneshot, time::Instant};
 
+use self::answers::Answers;
 use super::{
     answer::ToolAnswer,
-    call::{ASK, Call, DEFER, REACT, REQUEST_APPROVAL, SEND, STAY_SILENT, ToolCall},
+    call::{ASK, Call, DEFER, REACT, REQUEST_APPROVAL, SEND, STAY_SILENT, ToolCall, waiting_question},
     offer::{Tool, offered_to_callers},
     run::{MAX_TOOL_NAME, RunState},
 };
 use crate::{
     approval::Approval,
     asking::{Decisions, allows},
+    person_answer::Answer,
 };
 
 /// The tools of which a run has one call.
@@ -39,6 +44,7 @@ pub struct CallerTools {
     first: Option<&'static str>,
     asking: Option<Asking>,
     decided: Decisions,
+    answers: Answers,
     calls: u32,
 }
 
@@ -47,7 +53,7 @@ const USED: &str = "error: this was approved for another call of yours: ask agai
 /// How many calls an agent has in one run.
 const MOST_CALLS: u32 = 1_000;
 
-/// An approval that is not decided yet.
+/// An approval that is not decided yet, or a question that is not answered yet.
 struct Asking {
     request: ApprovalRequest,
     arguments: String,
@@ -67,6 +73,7 @@ impl CallerTools {
         let turn = without_content(turn);
         Self {
             decided: Decisions::of(&turn.past.approvals),
+            answers: Answers::of(&turn.past.answers),
             calls: 0,
             turn,
             events,
@@ -82,7 +89,7 @@ impl CallerTools {
         offered_to_callers(&self.turn)
     }
 
-    /// Carries out a call, with its arguments as JSON. The result is sent to `answer`, that of `request_approval` once it is
+    /// Carries out a call, with its arguments as JSON. The result is sent to `answer`, that of a call that waits once it is
     /// [decided](Self::decision).
     pub async fn call(&mut self, name: &str, arguments: String, answer: oneshot::Sender<ToolAnswer>) {
         self.calls = self.calls.saturating_add(1);
@@ -93,20 +100,17 @@ impl CallerTools {
             return;
         }
         let decisive = DECISIVE.into_iter().find(|tool| *tool == name);
-        let result = match decisive.and_then(|tool| self.refusal(tool)) {
-            Some(why) => refuse(&self.events, name, arguments, why).await,
-            None if decisive == Some(REQUEST_APPROVAL) => match Call::parse(name, &arguments, &self.turn, self.now()) {
-                Ok(Call::Approval(request)) => return self.ask(request, arguments, answer).await,
-                Ok(_) => unreachable!("a call of this tool is a request"),
-                Err(why) => refuse(&self.events, name, arguments, why).await,
-            },
-            None => self.perform(name, arguments, decisive).await,
+        let request = self.request(name, &arguments).transpose();
+        let result = match (decisive.and_then(|_| self.refusal(request.is_some())), request) {
+            (Some(why), _) | (None, Some(Err(why))) => refuse(&self.events, name, arguments, why).await,
+            (None, Some(Ok(request))) => return self.ask(request, arguments, answer).await,
+            (None, None) => self.perform(name, arguments, decisive).await,
         };
         // The caller may have gone.
         let _ = answer.send(result);
     }
 
-    /// Waits until the approval that the agent asked for is decided; for ever if there is none. To be passed to
+    /// Waits until what the agent asked for is decided or answered; for ever if there is nothing. To be passed to
     /// [`decided`](Self::decided).
     ///
     /// # Errors
@@ -120,10 +124,13 @@ impl CallerTools {
 
     /// Answers the calls that wait for this decision.
     pub async fn decided(&mut self, decision: Decision) {
-        let Some(Asking { arguments, waiting, .. }) = self.asking.take() else { return };
+        let Some(Asking { request, arguments, waiting, .. }) = self.asking.take() else { return };
+        if request.choices.is_some() {
+            return self.answered(decision, arguments, waiting).await;
+        }
         let answer = ToolAnswer::from(match &decision {
             Ok(approval) => Approval::from(approval).json(),
-            Err(why) => format!("error: nobody was asked: {why}"),
+            Err(why) => not_asked(why),
         });
         let is_yes = decision.as_ref().is_ok_and(allows);
         let mut is_told = false;
@@ -140,6 +147,24 @@ impl CallerTools {
         }
     }
 
+    /// Answers the calls that wait for this answer of the person.
+    async fn answered(&mut self, decision: Decision, arguments: String, waiting: Vec<oneshot::Sender<ToolAnswer>>) {
+        let said = decision.map(said);
+        let answer = ToolAnswer::from(match &said {
+            Ok(said) => Answer::from(said).json(),
+            Err(why) => not_asked(why),
+        });
+        let mut is_told = false;
+        for waiting in waiting {
+            // The caller may have gone.
+            is_told |= waiting.send(answer.clone()).is_ok();
+        }
+        report(&self.events, ASK, arguments, &answer).await;
+        if let Ok(said) = said {
+            self.answers.add(said, is_told);
+        }
+    }
+
     /// Another worker has the run from now on: what was chosen before does not count, and calls that wait get no answer. What was sent was
     /// sent.
     pub fn begin_again(&mut self) {
@@ -147,6 +172,7 @@ impl CallerTools {
         self.state.begin_again();
         // The worker before has read these in its turn.
         self.decided.drop_read(&self.turn.past.approvals);
+        self.answers.begin_again();
         if let Some(asking) = &mut self.asking {
             asking.waiting.clear();
             asking.is_left = true;
@@ -177,16 +203,33 @@ impl CallerTools {
         }
     }
 
-    /// Why a call that decides how the run ends comes too late, if it does.
-    fn refusal(&self, tool: &'static str) -> Option<String> {
+    /// What a call waits for; `None`: it does not wait.
+    ///
+    /// # Errors
+    /// Says for the agent what is wrong with the arguments.
+    fn request(&self, name: &str, arguments: &str) -> Result<Option<ApprovalRequest>, String> {
+        match name {
+            REQUEST_APPROVAL => {
+                let Call::Approval(request) = Call::parse(name, arguments, &self.turn, self.now())? else {
+                    unreachable!("a call of this tool is a request")
+                };
+                Ok(Some(request))
+            }
+            ASK => waiting_question(arguments, &self.turn, self.now()),
+            _ => Ok(None),
+        }
+    }
+
+    /// Why a call that decides how the run ends, or waits, comes too late, if it does.
+    fn refusal(&self, waits: bool) -> Option<String> {
         if self.state.sent {
             return Some("error: what you sent is your answer already: end your turn".to_owned());
         }
         if let Some(first) = self.first {
             return Some(format!("error: you have called `{first}` already, which decides how your turn ends: end it"));
         }
-        (self.asking.is_some() && tool != REQUEST_APPROVAL)
-            .then(|| "error: what you asked approval for is not decided yet: wait for it, or end your turn".to_owned())
+        let asking = self.asking.as_ref().filter(|_| !waits)?;
+        Some(asking.why_wait("what you asked approval for"))
     }
 
     async fn perform(&mut self, name: &str, arguments: String, decisive: Option<&'static str>) -> ToolAnswer {
@@ -199,8 +242,16 @@ impl CallerTools {
         answer
     }
 
-    /// Asks for an approval, or waits for the one that was asked for with the same request.
+    /// Asks for an approval, or the person, or waits for what was asked for with the same request.
     async fn ask(&mut self, request: ApprovalRequest, arguments: String, answer: oneshot::Sender<ToolAnswer>) {
+        let tool = if request.choices.is_some() { ASK } else { REQUEST_APPROVAL };
+        if let Some(known) = self.answers.take(&request) {
+            let told = ToolAnswer::from(Answer::from(&known).json());
+            report(&self.events, tool, arguments, &told).await;
+            let is_told = answer.send(told).is_ok();
+            self.answers.add(known, is_told);
+            return;
+        }
         if let Some(decided) = self.decided.take(&request) {
             let told = ToolAnswer::from(Approval::from(&decided).json());
             report(&self.events, REQUEST_APPROVAL, arguments, &told).await;
@@ -215,9 +266,9 @@ impl CallerTools {
                 asking.waiting.push(answer);
                 asking.is_left = false;
             }
-            Some(_) => {
-                let why = "error: another approval is not decided yet: wait for it, or end your turn".to_owned();
-                let _ = answer.send(refuse(&self.events, REQUEST_APPROVAL, arguments, why).await);
+            Some(asking) => {
+                let why = asking.why_wait("another approval");
+                let _ = answer.send(refuse(&self.events, tool, arguments, why).await);
             }
             None => {
                 let (events, asked) = (self.events.clone(), request.clone());
@@ -230,6 +281,26 @@ impl CallerTools {
     fn now(&self) -> Timestamp {
         self.turn.now + self.began.elapsed()
     }
+}
+
+impl Asking {
+    /// Why another call has to wait. `approval`: what is asked for, if it is no question.
+    fn why_wait(&self, approval: &str) -> String {
+        let what = match self.request.choices {
+            Some(_) => "your question is not answered yet".to_owned(),
+            None => format!("{approval} is not decided yet"),
+        };
+        format!("error: {what}: wait for it, or end your turn")
+    }
+}
+
+/// What the person has answered.
+fn said(AgentApproval { request, state, note, .. }: AgentApproval) -> PersonAnswer {
+    PersonAnswer { question: request, answer: note.filter(|_| state == ApprovalState::Approved) }
+}
+
+fn not_asked(why: &str) -> String {
+    format!("error: nobody was asked: {why}")
 }
 
 async fn refuse(events: &RunEvents, name: &str, arguments: String, why: String) -> ToolAnswer {

@@ -43,11 +43,12 @@ pub(crate) fn offered(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
     react.into_iter().chain(EVERYWHERE.iter().chain(others).map(Cow::Borrowed)).collect()
 }
 
-/// The tools for an agent that calls them itself, in a run of this turn: it can wait for an approval, and gets no more of the history
-/// than its requests hold.
+/// The tools for an agent that calls them itself, in a run of this turn: it can wait for an approval and for an answer, and gets no more of
+/// the history than its requests hold.
 pub(super) fn offered_to_callers(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
     let waiting = |tool: Cow<'static, Tool>| match &*tool.name {
         REQUEST_APPROVAL => Cow::Borrowed(&*WAITING_APPROVAL_TOOL),
+        ASK if turn.rights.may_ask_person => Cow::Borrowed(&*WAITING_ASK_TOOL),
         _ => tool,
     };
     offered(turn).into_iter().map(waiting).chain([Cow::Borrowed(&*SEARCH_TOOL)]).collect()
@@ -64,25 +65,30 @@ fn react(allowed: Option<&[String]>) -> Tool {
     )
 }
 
+/// The tool that asks the person. `wait`: what waits for the answer, where a call can.
+fn ask(description: &'static str, wait: Option<Property<'_>>) -> Tool {
+    let mut properties = vec![
+        ("question", text("The question, in Markdown, in their language. Do not list the choices in it.")),
+        ("choices", texts("2 to 8 different choices, each of a few words.")),
+        ("free_text", flag("Whether they may also answer in their own words; true if left out.")),
+        (
+            "expires_in",
+            number(
+                "In how many seconds the question expires, if it must. The person is told then that nobody answered.",
+            ),
+        ),
+    ];
+    properties.extend(wait.map(|wait| ("wait", wait)));
+    Tool::new(ASK, description, properties, &["question", "choices"])
+}
+
 /// The tools that every channel has.
 static EVERYWHERE: LazyLock<[Tool; 3]> = LazyLock::new(|| {
     [
-        Tool::new(
-            ASK,
+        ask(
             "Ask the person a question with choices to press. When you need a decision and know what there is to choose \
              from. The question is your answer; what they pick comes as their next message. Ends your turn.",
-            vec![
-                ("question", text("The question, in Markdown, in their language. Do not list the choices in it.")),
-                ("choices", texts("2 to 8 different choices, each of a few words.")),
-                ("free_text", flag("Whether they may also answer in their own words; true if left out.")),
-                (
-                    "expires_in",
-                    number(
-                        "In how many seconds the question expires, if it must. The person is told then that nobody answered.",
-                    ),
-                ),
-            ],
-            &["question", "choices"],
+            None,
         ),
         Tool::new(
             STAY_SILENT,
@@ -137,6 +143,19 @@ static WAITING_APPROVAL_TOOL: LazyLock<Tool> =
 const WAITING_APPROVAL: &str = "Ask for approval before you do something that cannot be undone, costs money, or speaks for \
     others. Returns the decision, perhaps after hours: do not act before. If the call ends without one, end your turn: you will be \
     asked again with the decision.";
+
+/// The same for an agent that can wait for the answer.
+static WAITING_ASK_TOOL: LazyLock<Tool> = LazyLock::new(|| {
+    ask(
+        "Ask the person a question with choices to press. When you need a decision and know what there is to choose from. With \
+         `wait` it returns what they answer, perhaps after hours, and your turn goes on. Without it the question is your answer and \
+         ends your turn; what they pick comes as their next message.",
+        Some(flag(
+            "Whether to wait for the answer in the middle of your work; false if left out. Not with `expires_in`. If the call ends \
+             without an answer, end your turn: you will be asked again with the answer.",
+        )),
+    )
+});
 
 /// The tool that is offered to agents that call tools themselves.
 static SEARCH_TOOL: LazyLock<Tool> = LazyLock::new(|| {

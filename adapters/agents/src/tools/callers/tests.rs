@@ -1,5 +1,5 @@
 use rejoinder_core::{
-    ApprovalState, ChannelId, ConversationId, ConversationRef, Reply, RunEvent, SendResult, Speaker, TurnId,
+    ApprovalState, ChannelId, Choices, ConversationId, ConversationRef, Reply, RunEvent, SendResult, Speaker, TurnId,
     store::FoundLine,
 };
 use rstest::rstest;
@@ -10,6 +10,7 @@ use crate::tests::turn;
 
 const REACTION: (&str, &str) = ("react", r#"{"emoji":"👍"}"#);
 const QUESTION: (&str, &str) = ("ask", r#"{"question":"Which one?","choices":["a","b"]}"#);
+const WAITING_QUESTION: (&str, &str) = ("ask", r#"{"question":"Which one?","choices":["a","b"],"wait":true}"#);
 const SILENCE: (&str, &str) = ("stay_silent", r#"{"reason":"it is not for me"}"#);
 const DEFERRAL: (&str, &str) = ("defer", r#"{"minutes":5}"#);
 const MESSAGE: (&str, &str) = ("send", r#"{"text":"Done."}"#);
@@ -23,11 +24,15 @@ struct Run {
 
 impl Run {
     fn new() -> Self {
-        let (events, reported) = RunEvents::channel();
-        let mut turn = turn("Hi").with(|turn| {
+        Self::of(turn("Hi").with(|turn| {
             turn.rights.may_ask_approval = true;
+            turn.rights.may_ask_person = true;
             turn.rights.may_schedule = true;
-        });
+        }))
+    }
+
+    fn of(mut turn: AgentTurn) -> Self {
+        let (events, reported) = RunEvents::channel();
         Self { tools: CallerTools::of(&mut turn, events), reported }
     }
 
@@ -103,6 +108,15 @@ fn approved() -> Decision {
         options: Vec::new(),
     };
     Ok(AgentApproval { request, state, by, note: None, chosen: None, is_used: false })
+}
+
+/// What the person answered to the question that is waited for.
+#[expect(clippy::unnecessary_wraps, reason = "a decision is one")]
+fn answered(words: Option<&str>) -> Decision {
+    let choices = Choices { options: vec!["a".to_owned(), "b".to_owned()], free_text: true, expires: None };
+    let state = if words.is_some() { ApprovalState::Approved } else { ApprovalState::Expired };
+    let (request, note) = (ApprovalRequest::question("Which one?", choices), words.map(str::to_owned));
+    Ok(AgentApproval { request, state, by: None, note, is_used: false })
 }
 
 #[rstest]
@@ -296,6 +310,126 @@ async fn an_approval_for_which_nobody_can_be_asked_is_an_error() {
 
     assert_eq!(waiting.await.unwrap().text, "error: nobody was asked: too many wait already");
     assert!(!run.call(REACTION).await.is_error, "nothing is decided by it");
+}
+
+#[rstest]
+#[case::a_choice(Some("b"), r#"{"question":"Which one?","answer":"b"}"#)]
+#[case::nothing_in_time(None, r#"{"question":"Which one?","answer":null}"#)]
+#[tokio::test]
+async fn an_answer_is_waited_for_and_the_run_goes_on(#[case] words: Option<&str>, #[case] told: &str) {
+    let mut run = Run::new();
+    drop(run.begin(WAITING_QUESTION).await);
+    let waiting = run.begin(WAITING_QUESTION).await;
+    let other = ("ask", r#"{"question":"Why?","choices":["a","b"],"wait":true}"#);
+    for call in [other, APPROVAL, QUESTION, REACTION] {
+        assert!(run.call(call).await.text.contains("your question is not answered yet"), "{call:?}");
+    }
+
+    run.decide(answered(words)).await;
+
+    assert_eq!(waiting.await.unwrap(), ToolAnswer { text: told.to_owned(), is_error: false });
+    drop(run.begin(WAITING_QUESTION).await);
+    assert!(run.tools.asking.is_some(), "it is asked again");
+    run.tools.asking = None;
+    assert_eq!(run.tools.outcome(said("Done.")), said("Done."));
+}
+
+#[tokio::test]
+async fn a_question_waits_for_the_approval_that_was_asked_for_before() {
+    let mut run = Run::new();
+    let _waiting = run.begin(APPROVAL).await;
+
+    assert!(run.call(WAITING_QUESTION).await.text.contains("another approval is not decided yet"));
+}
+
+/// The client may have lost its connection, or the worker its run.
+#[tokio::test]
+async fn an_answer_is_told_to_those_who_have_not_heard_it() {
+    let mut run = Run::new();
+    drop(run.begin(WAITING_QUESTION).await);
+    run.decide(answered(Some("b"))).await;
+
+    assert!(run.call(WAITING_QUESTION).await.text.contains(r#""answer":"b""#));
+    run.tools.begin_again();
+    assert!(run.call(WAITING_QUESTION).await.text.contains(r#""answer":"b""#), "another worker has not heard it");
+
+    let _waiting = run.begin(WAITING_QUESTION).await;
+    assert!(run.tools.asking.is_some(), "it is asked again");
+}
+
+#[tokio::test]
+async fn the_answers_of_earlier_runs_are_told_in_their_order() {
+    let answers = ["a", "b"].map(|words| super::said(answered(Some(words)).unwrap())).to_vec();
+    let mut run = Run::of(turn("Hi").with(|turn| {
+        turn.rights.may_ask_person = true;
+        turn.past.answers = answers;
+    }));
+
+    for words in ["a", "b"] {
+        assert!(run.call(WAITING_QUESTION).await.text.contains(&format!(r#""answer":"{words}""#)));
+    }
+
+    let _waiting = run.begin(WAITING_QUESTION).await;
+    assert!(run.tools.asking.is_some(), "it is asked again");
+}
+
+#[tokio::test]
+async fn a_run_that_ends_before_the_answer_leaves_the_question() {
+    let mut run = Run::new();
+    let _waiting = run.begin(WAITING_QUESTION).await;
+
+    let outcome = run.tools.outcome(said("I have asked."));
+
+    assert_eq!(outcome, Ok(Outcome::Approval(answered(None).unwrap().request)));
+}
+
+#[rstest]
+#[case::in_this_turn(false, WAITING_QUESTION.1, "you cannot wait")]
+#[case::with_an_end(
+    true,
+    r#"{"question":"Which?","choices":["a","b"],"wait":true,"expires_in":90}"#,
+    "no `expires_in`"
+)]
+#[case::no_truth(true, r#"{"question":"Which?","choices":["a","b"],"wait":"yes"}"#, "not as described")]
+#[tokio::test]
+async fn what_cannot_be_waited_for_is_told_and_decides_nothing(
+    #[case] may_ask_person: bool,
+    #[case] arguments: &str,
+    #[case] why: &str,
+) {
+    let mut run = Run::of(turn("Hi").with(|turn| turn.rights.may_ask_person = may_ask_person));
+
+    let answer = run.call(("ask", arguments)).await;
+
+    assert!(answer.is_error && answer.text.contains(why), "{answer:?}");
+    assert!(!run.call(REACTION).await.is_error);
+}
+
+/// The core would cut it off.
+#[tokio::test]
+async fn a_choice_that_is_waited_for_is_shorter() {
+    let mut run = Run::new();
+    let arguments =
+        |length| serde_json::json!({"question": "Which?", "choices": ["a", "x".repeat(length)], "wait": true});
+
+    let refused = run.call(("ask", &arguments(65).to_string())).await;
+
+    assert!(refused.is_error && refused.text.contains("64 characters"), "{refused:?}");
+    let _waiting = run.begin(("ask", &arguments(64).to_string())).await;
+    assert!(run.tools.asking.is_some());
+}
+
+#[rstest]
+#[case(true)]
+#[case(false)]
+fn waiting_for_an_answer_is_offered_only_where_a_person_can_be_asked(#[case] may_ask_person: bool) {
+    let run = Run::of(turn("Hi").with(|turn| turn.rights.may_ask_person = may_ask_person));
+
+    let tools = run.tools.offered();
+
+    let ask = tools.iter().find(|tool| tool.name == "ask").expect("it is offered everywhere");
+    assert_eq!(ask.parameters.get().contains(r#""wait""#), may_ask_person);
+    assert_eq!(ask.description.contains("With `wait`"), may_ask_person);
 }
 
 #[test]
