@@ -23,7 +23,7 @@ const PROGRESS: Duration = Duration::from_secs(15);
 
 const INSTRUCTIONS: &str = "The tools of the chat that you answer in. They hold for this turn only. At most one of react, ask, defer, \
                             stay_silent, request_approval and send decides how your turn ends; without one, what you write is your \
-                            answer.";
+                            answer. After request_approval, and after ask with wait, your turn goes on once the call has returned.";
 
 /// Why a session calls in vain.
 const NO_RUN: &str = "no turn of this session is answered now: call while you answer one";

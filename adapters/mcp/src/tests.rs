@@ -15,8 +15,8 @@ use axum::{
 use parking_lot::Mutex;
 use rejoinder_agents::{CallerTools, SessionTokens};
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentRuntime, AgentTurn, ApprovalRequest, ApprovalState, Outcome, Reply, RunEvent,
-    RunEvents, ToolAccess, ToolTokens as _, ToolUse, conformance::runtime::turn,
+    AgentApproval, AgentError, AgentRuntime, AgentTurn, ApprovalRequest, ApprovalState, Choices, Outcome, Reply,
+    RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse, conformance::runtime::turn,
 };
 use rejoinder_kit::{CountedRequest, Place};
 use serde_json::{Value, json};
@@ -77,11 +77,11 @@ impl Run {
         let agent = Arc::new(Agent(Mutex::new(Some((access, ends)))));
         let agent = WithTools::new(agent, runs, "http://127.0.0.1:7420/mcp");
         let (events, mut reported) = RunEvents::channel();
-        let ended = tokio::spawn(async move {
-            agent
-                .run(turn("Hi").with(|turn| turn.rights.may_ask_approval = true), events, CancellationToken::new())
-                .await
+        let asked = turn("Hi").with(|turn| {
+            turn.rights.may_ask_approval = true;
+            turn.rights.may_ask_person = true;
         });
+        let ended = tokio::spawn(async move { agent.run(asked, events, CancellationToken::new()).await });
         let tools: Arc<Mutex<Vec<ToolUse>>> = Arc::default();
         let (seen, asked) = (Arc::clone(&tools), Arc::<Notify>::default());
         let (has_asked, decision) = (Arc::clone(&asked), Arc::<Mutex<_>>::default());
@@ -320,6 +320,25 @@ async fn a_call_that_waits_for_a_decision_leaves_its_place() {
     answer.send(Err("nobody can decide it".to_owned())).expect("it waits");
     assert_eq!(calling.await.unwrap().expect("a response").status(), StatusCode::OK);
     assert!(!counted.0.load(Ordering::SeqCst), "it is answered");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_the_person_returns_their_answer() {
+    let run = Run::begin().await;
+    let choices = Choices { options: vec!["a".to_owned(), "b".to_owned()], free_text: true, expires: None };
+    let (request, note) = (ApprovalRequest::question("Which one?", choices), Some("b".to_owned()));
+    let decided = AgentApproval { request, state: ApprovalState::Approved, by: None, note, is_used: false };
+    let answers = async {
+        run.asked.notified().await;
+        let answer = run.decision.lock().take().expect("it is asked");
+        answer.send(Ok(decided)).expect("it waits");
+    };
+
+    let arguments = json!({"question": "Which one?", "choices": ["a", "b"], "wait": true});
+    let (answered, ()) = tokio::join!(run.call("ask", arguments), answers);
+
+    assert_eq!(answered["content"][0]["text"], r#"{"question":"Which one?","answer":"b"}"#);
+    assert_eq!(run.end(said("Done.")).await, Ok(said("Done.")));
 }
 
 /// A worker that has lost its run still has its token.
