@@ -327,7 +327,8 @@ async fn a_call_that_waits_for_the_person_returns_their_answer() {
     let run = Run::begin().await;
     let choices = Choices { options: vec!["a".to_owned(), "b".to_owned()], free_text: true, expires: None };
     let (request, note) = (ApprovalRequest::question("Which one?", choices), Some("b".to_owned()));
-    let decided = AgentApproval { request, state: ApprovalState::Approved, by: None, note, is_used: false };
+    let decided =
+        AgentApproval { request, state: ApprovalState::Approved, by: None, note, chosen: None, is_used: false };
     let answers = async {
         run.asked.notified().await;
         let answer = run.decision.lock().take().expect("it is asked");

@@ -116,7 +116,7 @@ fn answered(words: Option<&str>) -> Decision {
     let choices = Choices { options: vec!["a".to_owned(), "b".to_owned()], free_text: true, expires: None };
     let state = if words.is_some() { ApprovalState::Approved } else { ApprovalState::Expired };
     let (request, note) = (ApprovalRequest::question("Which one?", choices), words.map(str::to_owned));
-    Ok(AgentApproval { request, state, by: None, note, is_used: false })
+    Ok(AgentApproval { request, state, by: None, note, chosen: None, is_used: false })
 }
 
 #[rstest]
