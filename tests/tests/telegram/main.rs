@@ -25,6 +25,7 @@ mod mcp;
 mod operator;
 mod outages;
 mod promise;
+mod real_acp;
 mod rights;
 mod schedules;
 mod streaming;
