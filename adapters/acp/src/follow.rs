@@ -23,7 +23,6 @@ use crate::{
     event::{CallError, Event},
     feed::MOST_WAITING,
     open::refusal,
-    options::Offer,
     permission::{Decision, Permissions},
     prompt::Prompt,
     protocol::{
@@ -324,11 +323,11 @@ impl<'a> Run<'a> {
             Ok(approval) if approval.request == as_stored(request) => self.permissions.decided(approval, options),
             Ok(_) => {
                 warn!(agent, %turn_id, "a decision is not about what an ACP agent asked for, and allows nothing");
-                Offer::of(options).rejected()
+                self.permissions.refuse(request, options)
             }
             Err(why) => {
                 debug!(agent, %turn_id, why, "nobody is asked for what an ACP agent wants to do");
-                Offer::of(options).rejected()
+                self.permissions.refuse(request, options)
             }
         }
     }
@@ -345,6 +344,9 @@ impl<'a> Run<'a> {
             content => return self.files.add(content, message_id.is_some()),
         };
         let Some(step) = self.answer.push(message_id.as_deref(), &text) else { return };
+        if !text.trim().is_empty() {
+            self.permissions.take_refused();
+        }
         if self.answer.has_ids() != had_ids {
             self.files.keep_with_ids();
         }
@@ -380,6 +382,8 @@ impl<'a> Run<'a> {
         }
         match end.stop_reason.as_str() {
             "end_turn" => Ok(()),
+            // At a no, as Codex does.
+            "cancelled" if self.permissions.has_refused() => Ok(()),
             "max_tokens" if self.answer.has_shown() => {
                 self.answer.is_cut = true;
                 Ok(())
@@ -391,6 +395,11 @@ impl<'a> Run<'a> {
             }
             _ => Err(AgentError::Failed(format!("it stopped before the end: {}", prompt.told(end.stop_reason)))),
         }
+    }
+
+    /// The action at whose refusal the agent has stopped without a word.
+    pub(crate) fn take_refused(&mut self) -> Option<String> {
+        self.permissions.take_refused()
     }
 
     /// The error that ends the run.

@@ -27,18 +27,20 @@ pub(crate) enum Decision {
 pub(crate) struct Permissions {
     decisions: Decisions,
     may_ask: bool,
+    /// The action that was refused last, unless the agent has said something since.
+    refused: Option<String>,
 }
 
 impl Permissions {
     pub(crate) fn new(approvals: &[AgentApproval], may_ask: bool) -> Self {
-        Self { decisions: Decisions::of(approvals), may_ask }
+        Self { decisions: Decisions::of(approvals), may_ask, refused: None }
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
         let action = action(call);
         for offer in Offer::all(options) {
             if let Some(decision) = self.decisions.take(&request(&action, call, &offer)) {
-                return Decision::Choose(offer.chosen(&decision));
+                return Decision::Choose(self.chosen(&action, &offer, &decision));
             }
         }
         let offer = Offer::of(options);
@@ -46,16 +48,44 @@ impl Permissions {
         if self.may_ask && !self.decisions.declines(&request) {
             return Decision::Ask(request);
         }
-        Decision::Choose(offer.rejected())
+        Decision::Choose(self.rejected(&action, &offer))
     }
 
     /// The option for what was decided while the run waited. A no holds for the rest of the run.
     pub(crate) fn decided(&mut self, decision: AgentApproval, options: &[PermissionOption]) -> Option<String> {
-        let chosen = Offer::of(options).chosen(&decision);
+        let action = decision.request.action.clone();
+        let option = self.chosen(&action, &Offer::of(options), &decision);
         if !allows(&decision) {
             self.decisions.add(decision);
         }
-        chosen
+        option
+    }
+
+    /// The option for a request about which nobody was asked.
+    pub(crate) fn refuse(&mut self, request: &ApprovalRequest, options: &[PermissionOption]) -> Option<String> {
+        self.rejected(&request.action, &Offer::of(options))
+    }
+
+    fn chosen(&mut self, action: &str, offer: &Offer<'_>, decision: &AgentApproval) -> Option<String> {
+        if !allows(decision) {
+            self.refused = Some(action.to_owned());
+        }
+        offer.chosen(decision)
+    }
+
+    fn rejected(&mut self, action: &str, offer: &Offer<'_>) -> Option<String> {
+        self.refused = Some(action.to_owned());
+        offer.rejected()
+    }
+
+    /// Whether the agent has said nothing since a no.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// The action that was refused last, if the agent has said nothing since, and this was not called since.
+    pub(crate) fn take_refused(&mut self) -> Option<String> {
+        self.refused.take()
     }
 
     /// Notes what was decided of a request that the agent took back meanwhile: a no holds all the same.

@@ -102,6 +102,7 @@ impl Acp {
         let settings = json!({ "agent": &*self.name, "mode": mode });
         let cost = RunCost::of(&ready.connection, &place.session.id);
         let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), cost, &turn, events);
+        let mut is_told_of_no = false;
         for round in 1..=MAX_ROUNDS {
             run.report.shown(blocks::shown(&settings, &prompt)).await;
             let Opened { slot, owner, session, permit, is_new } = place;
@@ -133,10 +134,15 @@ impl Acp {
             // Of a session that is not used any more they begin another run.
             let listens = round < MAX_ROUNDS && slot.known(&owner).is_some();
             let came = if listens { events.listen().await } else { Vec::new() };
-            if came.is_empty() {
-                break;
-            }
-            prompt = blocks::of_messages(&came, turn.place.chat, takes_pictures);
+            let refused = run.take_refused().filter(|_| listens && !is_told_of_no);
+            prompt = match refused {
+                _ if !came.is_empty() => blocks::of_messages(&came, turn.place.chat, takes_pictures),
+                Some(action) => {
+                    is_told_of_no = true;
+                    vec![after_no(&action)]
+                }
+                None => break,
+            };
             run.answer.interrupt();
             run.report.next_usage();
             let permit = owner.acquire().await;
@@ -255,6 +261,13 @@ impl AgentRuntime for Acp {
         wait_for_end(&self.sessions.of(session).owner()).await;
         Err(AgentError::Failed("the run was cancelled".to_owned()))
     }
+}
+
+/// What an agent is told that has stopped at a no without a word, as some do: the person is owed an answer.
+fn after_no(action: &str) -> blocks::Block {
+    blocks::Block::Text(format!(
+        "This was not allowed, and was not done: {action}\nTell the person so in a few words, or answer without it."
+    ))
 }
 
 /// By what the agent can recognise a turn that it gets again, and the trace that it belongs to.

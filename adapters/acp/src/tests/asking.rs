@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     double::{Act, Double, OPTIONS, run, says},
-    people::{asked_for, decision, run_deciding, run_stopped, run_undecided},
+    people::{Decided, asked_for, decision, run_deciding, run_stopped, run_undecided},
     talking::{again, text},
 };
 use crate::AcpSection;
@@ -129,6 +129,50 @@ async fn several_requests_are_asked_one_at_a_time_and_each_gets_its_own_decision
     assert_eq!(asked, ["rm a", "rm b", "rm c", "rm a"]);
     let answered = ["o-allow_once", "o-reject_once", "o-allow_once", "o-allow_once", "o-reject_once"];
     assert_eq!(double.answered(), answered);
+}
+
+fn declines(request: &ApprovalRequest) -> Option<Decided> {
+    Some(Ok(decision(request, ApprovalState::Declined)))
+}
+
+/// Qwen Code and OpenCode end there, and Codex says that it was cancelled.
+#[rstest]
+#[case::end("end_turn")]
+#[case::cancelled("cancelled")]
+#[tokio::test]
+async fn an_agent_that_stops_at_a_no_is_told_to_answer(#[case] reason: &'static str) {
+    let double = Double::new(move |prompt| {
+        let is_told = prompt["params"]["prompt"].to_string().contains("was not allowed");
+        if is_told { vec![says("I leave it.")] } else { vec![Act::AsksQuietly("rm -r build"), Act::Stops(reason)] }
+    });
+
+    let (outcome, asked) = run_deciding(&double.runtime(), turn("Tidy up"), declines, CancellationToken::new()).await;
+
+    assert_eq!((text(outcome).as_str(), asked.len()), ("I leave it.", 1));
+    let told = double.prompt(1);
+    assert!(told.len() == 1 && told[0].contains("execute: rm -r build"), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_agent_that_stops_at_a_no_is_told_once() {
+    let double = Double::new(|_| vec![says("I tidy up."), Act::AsksQuietly("rm -r build")]);
+
+    let (outcome, asked) = run_deciding(&double.runtime(), turn("Tidy up"), declines, CancellationToken::new()).await;
+
+    text(outcome);
+    assert_eq!((asked.len(), double.answered()), (1, vec!["o-reject_once".to_owned(); 2]));
+    assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt", "session/prompt"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_stops_after_a_yes_has_ended() {
+    let double = Double::new(|_| vec![says("I tidy up."), Act::AsksQuietly("rm -r build")]);
+    let approves = |request: &ApprovalRequest| Some(Ok(decision(request, ApprovalState::Approved)));
+
+    let (outcome, _) = run_deciding(&double.runtime(), turn("Tidy up"), approves, CancellationToken::new()).await;
+
+    assert_eq!(text(outcome), "I tidy up.");
+    assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt"]);
 }
 
 /// What the agent does in its session once it was told that its prompt is cancelled.

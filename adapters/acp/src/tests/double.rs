@@ -40,6 +40,8 @@ pub(super) enum Act {
     Asks(&'static str, &'static [&'static str]),
     /// It asks for permission to do all of this at once, and says what it was answered.
     AsksAll(&'static [&'static str]),
+    /// It asks for permission to do this, and says nothing when it is answered.
+    AsksQuietly(&'static str),
     /// It asks for permission to do this, and goes on without an answer.
     AsksInPassing(&'static str),
     /// It asks the person for this, with these parameters, and says what it was answered. The session is its own unless they name one, or a
@@ -318,6 +320,9 @@ impl Served {
                     for answer in answers {
                         self.tells(&session, answer).await;
                     }
+                }
+                Act::AsksQuietly(title) => {
+                    self.asks(&session, title, OPTIONS).await.await.expect("every request is answered");
                 }
                 Act::AsksInPassing(title) => drop(self.asks(&session, title, OPTIONS).await),
                 Act::Elicits(params) => {
