@@ -29,6 +29,8 @@ pub(super) struct Program {
     key: Option<&'static str>,
     /// The mode in which it asks for permissions, if its own default does not.
     mode: Option<&'static str>,
+    /// A variable that has it ask for permissions, and its value, if it has no such mode.
+    asks: Option<(&'static str, &'static str)>,
 }
 
 /// Sources: <https://opencode.ai/docs/acp/>, <https://block.github.io/goose/docs/guides/acp-clients>, google-gemini/gemini-cli,
@@ -43,15 +45,23 @@ static PROGRAMS: &[Program] = &[
     Program {
         adapter: Some("npm install -g @agentclientprotocol/codex-acp"),
         key: Some("OPENAI_API_KEY"),
+        mode: Some("read-only"),
         ..Program::new("Codex", "codex", &["codex-acp"])
     },
     Program {
         key: Some("GEMINI_API_KEY"),
         ..Program::new("Gemini CLI", "gemini", &["gemini", "--acp", "-m", "gemini-2.5-flash"])
     },
-    Program { key: Some("OPENAI_API_KEY"), ..Program::new("Qwen Code", "qwen", &["qwen", "--acp"]) },
-    Program::new("OpenCode", "opencode", &["opencode", "acp"]),
-    Program::new("goose", "goose", &["goose", "acp"]),
+    Program {
+        key: Some("OPENAI_API_KEY"),
+        mode: Some("default"),
+        ..Program::new("Qwen Code", "qwen", &["qwen", "--acp"])
+    },
+    Program {
+        asks: Some(("OPENCODE_PERMISSION", r#"{"bash":"ask","edit":"ask"}"#)),
+        ..Program::new("OpenCode", "opencode", &["opencode", "acp"])
+    },
+    Program { mode: Some("approve"), ..Program::new("goose", "goose", &["goose", "acp"]) },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +85,7 @@ impl FoundProgram {
 
 impl Program {
     const fn new(name: &'static str, file: &'static str, command: &'static [&'static str]) -> Self {
-        Self { name, file, command, adapter: None, key: None, mode: None }
+        Self { name, file, command, adapter: None, key: None, mode: None, asks: None }
     }
 
     /// The section of the agent, as TOML.
@@ -86,6 +96,9 @@ impl Program {
         }
         if let Some(mode) = self.mode {
             let _ = writeln!(text, "mode = {}", toml_text(mode)?);
+        }
+        if let Some((name, value)) = self.asks {
+            let _ = writeln!(text, "env = {{ {name} = {} }}", toml_text(value)?);
         }
         Ok(text)
     }
@@ -162,6 +175,15 @@ mod tests {
         assert!(!is_in(&path, "goose") && !is_in(&path, "codex"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(is_in(&path, "goose") && !is_in(OsStr::new("."), "goose"));
+    }
+
+    /// Gemini CLI does so without being told.
+    #[test]
+    fn each_program_asks_for_permissions() {
+        for program in PROGRAMS.iter().filter(|program| program.file != "gemini") {
+            let section = program.section().unwrap();
+            assert!(section.contains("mode = ") || section.contains("PERMISSION = "), "{section}");
+        }
     }
 
     #[test]
