@@ -1,6 +1,6 @@
 """Prints what the scripted model says to the agents that `.ci/acp` installs, for `tests/tests/telegram/real_acp.rs`.
 
-Asked for a file, it calls the agent's tool for commands, whose name is different in each.
+Asked for a file, it calls the agent's tool for commands, whose name is different in each. Asked for a horse, it answers slowly.
 """
 
 import json
@@ -35,5 +35,7 @@ fixtures = [says(COMMANDS["the second file"][1], userMessage=NOT_ALLOWED)]
 for file, (command, end) in COMMANDS.items():
     fixtures += [calls(tool, command, userMessage=file, hasToolResult=False) for tool in TOOLS]
     fixtures.append(says(end, userMessage=file, hasToolResult=True))
+slow = says("A horse has four legs, a mane and a tail, and it can sleep while it stands.", userMessage="a horse")
+fixtures.append({**slow, "latency": 1000, "chunkSize": 20})
 fixtures.append(says("The zebra is made of quartz."))
 print(json.dumps({"fixtures": fixtures}, indent=2))

@@ -15,6 +15,9 @@ const DECLINE: usize = 1;
 /// What the model answers to anything else.
 const ANSWER: &str = "The zebra is made of quartz.";
 
+/// What it answers slowly about a horse.
+const HORSE: &str = "A horse has four legs, a mane and a tail, and it can sleep while it stands.";
+
 /// Grace decides for Ada.
 struct Chat {
     double: TelegramDouble,
@@ -86,10 +89,26 @@ async fn a_real_agent_does_what_is_approved_and_nothing_else() {
     assert!(chat.has("first") && !chat.has("second"));
 }
 
-/// It gets what comes while its command runs as another prompt of the same run.
+/// It gets what comes while it answers as another prompt of the same run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[ignore = "needs a real agent: run .ci/acp"]
 async fn a_newer_message_steers_a_real_agent() {
+    let chat = Chat::start("queue = \"steer\"").await;
+    chat.ada.says("tell me about a horse");
+    eventually("it runs", async || chat.gateway.log().matches("an ACP agent has begun a session").nth(1).map(|_| ()))
+        .await;
+
+    chat.ada.says("zebra-quartz please");
+    let both = format!("{HORSE}\n\n{ANSWER}");
+    chat.ada.hears(&both).await;
+
+    assert_eq!(chat.seen().await, [both]);
+}
+
+/// What comes after it has asked for an approval does not steer it, and is answered when it has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[ignore = "needs a real agent: run .ci/acp"]
+async fn a_message_while_an_approved_command_runs_is_answered_after_it() {
     let chat = Chat::start("queue = \"steer\"").await;
     chat.ada.says("write the third file");
     chat.decides("touch third", APPROVE).await;
@@ -98,10 +117,9 @@ async fn a_newer_message_steers_a_real_agent() {
     chat.ada.says("zebra-quartz please");
     eventually("it waits", async || (chat.gateway.open_turns().len() == 2).then_some(())).await;
     std::fs::write(chat.folder.path().join("go"), "").expect("the folder is there");
-    let both = format!("The third file is there.\n\n{ANSWER}");
-    chat.ada.hears(&both).await;
+    chat.ada.hears(ANSWER).await;
 
-    assert_eq!(chat.seen().await, [both]);
+    assert_eq!(chat.seen().await, ["The third file is there.", ANSWER]);
     assert!(chat.has("third"));
 }
 
