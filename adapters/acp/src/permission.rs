@@ -129,9 +129,11 @@ fn is_title(input: &Value, title: &str) -> bool {
     }
 }
 
-/// What the agent says of a call beside its input, such as the change of a file.
+/// What the agent says of a call beside its input, such as the change of a file. Of a terminal it says only an id, which is another one in
+/// each run (Codex): a decision would not be found again.
 fn content(call: &ToolCall) -> Option<Value> {
-    call.content.as_ref().filter(|content| !content.is_empty()).map(|content| json!(content))
+    let parts: Vec<_> = call.content.iter().flatten().filter(|part| part["type"] != "terminal").collect();
+    (!parts.is_empty()).then(|| json!(parts))
 }
 
 /// What approvers read. What the gateway says of the options comes before what the agent says of the call: lines of the agent that look
@@ -328,6 +330,19 @@ mod tests {
         assert!(matches!(permissions.decide(&edit("two"), &options(&ALL)), Decision::Ask(_)));
         let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
         assert_eq!(permissions.decide(&edit("one"), &options(&ALL)), allowed);
+    }
+
+    #[test]
+    fn a_decision_holds_for_the_same_call_in_another_terminal() {
+        let [first, second] = ["1", "2"].map(|id| {
+            let content = json!([{ "type": "terminal", "terminalId": id }]);
+            let call = json!({ "toolCallId": id, "title": "rm a", "kind": "execute", "content": content });
+            serde_json::from_value::<ToolCall>(call).expect("a tool call")
+        });
+        let mut permissions = Permissions::new(&[approval(&first, ApprovalState::Approved)], true);
+
+        let allowed = Decision::Choose(Some("id-allow_once".to_owned()));
+        assert_eq!(permissions.decide(&second, &options(&ALL)), allowed);
     }
 
     #[test]
