@@ -31,11 +31,13 @@ def calls(tool, command, **match):
     return {"match": {"toolName": tool, **match}, "response": {"toolCalls": [{"name": tool, "arguments": arguments}]}}
 
 
-fixtures = [says(COMMANDS["the second file"][1], userMessage=NOT_ALLOWED)]
+ZEBRA = "The zebra is made of quartz."
+# First: Goose adds a message to one before it that was not answered.
+fixtures = [says(ZEBRA, userMessage="zebra-quartz"), says(COMMANDS["the second file"][1], userMessage=NOT_ALLOWED)]
 for file, (command, end) in COMMANDS.items():
     fixtures += [calls(tool, command, userMessage=file, hasToolResult=False) for tool in TOOLS]
     fixtures.append(says(end, userMessage=file, hasToolResult=True))
 slow = says("A horse has four legs, a mane and a tail, and it can sleep while it stands.", userMessage="a horse")
 fixtures.append({**slow, "latency": 1000, "chunkSize": 20})
-fixtures.append(says("The zebra is made of quartz."))
+fixtures.append(says(ZEBRA))
 print(json.dumps({"fixtures": fixtures}, indent=2))
