@@ -57,7 +57,8 @@ export async function visit(visit) {
  * `tolerates`: what the browser may complain about; `scripts`: what is run in each page before its own scripts.
  */
 export async function visitor(browser, { tolerates, path = "/chat", scripts = [], ...options } = {}) {
-  const context = await browser.newContext({ locale: "en-GB", ...options });
+  // An animation that never ends keeps a core busy, as nothing but the processor draws.
+  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(PATIENCE);
   for (const content of scripts) await context.addInitScript(content);
   const complaints = [];

@@ -61,11 +61,10 @@ impl AgentFactory for Http {
             Ok(_) => {
                 let took = asked.elapsed().as_secs_f64();
                 let found = Finding::ok(about.as_str(), format!("{who} can be reached: it responds after {took:.1} s"));
-                match service.secret {
-                    Some(_) => found,
-                    None => {
-                        found.with_advice(format!("Set {about}.secret, so that the service knows who sends the turns."))
-                    }
+                if service.secret.is_some() {
+                    found
+                } else {
+                    found.with_advice(format!("Set {about}.secret, so that the service knows who sends the turns."))
                 }
             }
         };
