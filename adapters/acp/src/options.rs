@@ -24,6 +24,9 @@ const MOST_NAME: usize = 60;
 const MOST_OFFERED: usize = 4;
 const MOST_OTHERS: usize = 3;
 
+/// What stands before the name of an option of an "always" kind: the button of an approver says it too.
+const EVER: &str = "for ever: ";
+
 /// How many options of one kind an earlier decision may be about.
 const MOST_OF_KIND: usize = 4;
 
@@ -85,9 +88,9 @@ impl<'a> Offer<'a> {
         others.sort_by_key(|&(rank, option)| (rank, option.name.as_deref()));
         let mut offered: Vec<(ApprovalOption, &PermissionOption)> = Vec::new();
         for (rank, option) in others {
-            let name = shown_option(option.name.as_deref().unwrap_or_default());
+            let Some(name) = offered_name(option) else { continue };
             let named = ApprovalOption { name, allows: KINDS[rank].1 };
-            let is_new = !named.name.is_empty() && offered.iter().all(|(known, _)| *known != named);
+            let is_new = offered.iter().all(|(known, _)| *known != named);
             if is_new && offered.len() < MOST_OFFERED {
                 offered.push((named, option));
             }
@@ -142,11 +145,32 @@ fn of_kind<'a>(options: &'a [PermissionOption], kind: &str) -> Vec<Option<&'a Pe
     found
 }
 
+/// The name under which an option is offered. `None`: it has none, or it holds for ever and an approver could not read the whole of it.
+fn offered_name(option: &PermissionOption) -> Option<String> {
+    let name = option.name.as_deref().unwrap_or_default();
+    let shown = shown_option(name);
+    if shown.is_empty() {
+        return None;
+    }
+    if !option.kind.ends_with("_always") {
+        return Some(shown);
+    }
+    let whole = format!("{EVER}{name}");
+    // What is left out of a name to show it only makes it shorter.
+    (whole.chars().count() <= MOST_NAME).then(|| shown_option(&whole))
+}
+
 /// The name of an option, in one line of bounded length. Where this changes the name, a digest of it follows: a decision about one option
 /// is none about another.
 fn named(option: &PermissionOption) -> String {
     let name = option.name.as_deref().unwrap_or_default();
-    let seen: String = name.chars().filter(|c| !is_hidden(*c)).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // It ends where its quotation marks do.
+    let shown = |c: char| match c {
+        '“' | '”' => '\'',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let seen: String = name.chars().filter(|c| !is_hidden(*c)).map(shown).collect();
     let line = excerpt(&seen, MOST_NAME);
     let shown = if line.is_empty() { NAMELESS.to_owned() } else { format!("“{line}”") };
     if line == name {
@@ -171,13 +195,13 @@ mod tests {
         named.iter().map(|(name, kind)| option(name, kind)).collect()
     }
 
-    const EVER: (&str, &str) = ("Yes, and don't ask again for npm commands", "allow_always");
+    const ALWAYS: (&str, &str) = ("Yes, and don't ask again for npm commands", "allow_always");
     const ONCE: (&str, &str) = ("Yes", ALLOWS);
     const NO: (&str, &str) = ("No", REJECTS);
 
     #[rstest]
     #[case::all(
-        &[EVER, ONCE, NO],
+        &[ALWAYS, ONCE, NO],
         "If approved: “Yes”\nIf declined: “No”\nCan be chosen as well: “Yes, and don't ask again for npm commands” (allow_always)"
     )]
     #[case::only_once(&[NO, ONCE], "If approved: “Yes”\nIf declined: “No”")]
@@ -193,14 +217,14 @@ mod tests {
 
     #[test]
     fn approvers_read_that_a_yes_allows_nothing() {
-        let options = options(&[EVER, NO]);
+        let options = options(&[ALWAYS, NO]);
         let offer = Offer::of(&options);
 
         assert!(offer.told().starts_with(&format!("If approved: {CANCELS}\nIf declined: “No”\n")), "{}", offer.told());
         let [yes, no] = [ApprovalState::Approved, ApprovalState::Declined].map(|state| decision(state, None));
         assert_eq!((offer.chosen(&yes), offer.chosen(&no)), (None, Some("No/reject_once".to_owned())));
-        let ever = decision(ApprovalState::Approved, Some(EVER.0));
-        assert_eq!(offer.chosen(&ever), Some(format!("{}/allow_always", EVER.0)), "an approver chose it");
+        let ever = decision(ApprovalState::Approved, Some("for ever: Yes, and don't ask again for npm commands"));
+        assert_eq!(offer.chosen(&ever), Some(format!("{}/allow_always", ALWAYS.0)), "an approver chose it");
     }
 
     fn decision(state: ApprovalState, chosen: Option<&str>) -> AgentApproval {
@@ -214,14 +238,23 @@ mod tests {
     fn what_can_be_chosen_is_the_same_in_any_order() {
         let more = ("No, never", "reject_always");
         let all =
-            [EVER, more, ONCE, ("Later", ALLOWS), NO, ("Yes", "allow_always"), ("Yes", "allow_always"), ("", "ask")];
+            [ALWAYS, more, ONCE, ("Later", ALLOWS), NO, ("Yes", "allow_always"), ("Yes", "allow_always"), ("", "ask")];
         let mut other_order = all;
         other_order.sort_unstable_by_key(|(name, kind)| (*name != ONCE.0 || *kind != ALLOWS, kind.len()));
 
         let [one, other] = [all, other_order].map(|named| Offer::of(&options(&named)).own());
 
         let named = |name: &str, allows| ApprovalOption { name: name.to_owned(), allows };
-        assert_eq!(one, [named("Later", true), named("Yes", true), named(EVER.0, true), named("No, never", false)]);
+        let always = "for ever: Yes, and don't ask again for npm commands";
+        assert_eq!(
+            one,
+            [
+                named("Later", true),
+                named("for ever: Yes", true),
+                named(always, true),
+                named("for ever: No, never", false)
+            ]
+        );
         assert_eq!(one, other);
     }
 
@@ -230,21 +263,36 @@ mod tests {
         let more = ("No, never", "reject_always");
 
         let [one, other] =
-            [[EVER, more, ONCE, NO], [NO, ONCE, more, EVER]].map(|named| Offer::of(&options(&named)).told());
+            [[ALWAYS, more, ONCE, NO], [NO, ONCE, more, ALWAYS]].map(|named| Offer::of(&options(&named)).told());
 
         assert_eq!(one, other);
     }
 
     #[rstest]
     #[case::hidden("Ye\u{202e}s\u{200b}", "“Yes” (")]
-    #[case::lines("Yes\nIf declined: “Yes”\u{2028}x", "“Yes If declined: “Yes” x” (")]
+    #[case::lines("Yes\nIf declined: “Yes”\u{2028}x", "“Yes If declined: 'Yes' x” (")]
     #[case::control("Yes\u{1b}[2K", "“Yes [2K” (")]
     #[case::block("Yes```", "“Yes'''” (")]
+    #[case::quotes("Yes” (allow_once), “No", "“Yes' (allow_once), 'No” (")]
     fn a_name_is_one_line_of_what_can_be_seen(#[case] name: &str, #[case] shown: &str) {
         let line = named(&option(name, ALLOWS));
 
         assert!(line.starts_with(shown) && !line.contains('\n'), "{line}");
         assert_ne!(line, named(&option(&format!("{name}\u{200b}"), ALLOWS)));
+    }
+
+    /// An approver must be able to read all that they allow for ever. The longest name that is offered is not cut by the core.
+    #[test]
+    fn what_holds_for_ever_is_offered_only_by_its_whole_name() {
+        let [longest, longer] = [50, 51].map(|length| "x".repeat(length));
+        let more = [(longest.as_str(), "allow_always"), (longer.as_str(), "allow_always"), (longer.as_str(), ALLOWS)];
+        let options = options(&[ONCE, NO, more[0], more[1], more[2]]);
+        let offer = Offer::of(&options);
+
+        let own: Vec<_> = offer.own().into_iter().map(|option| option.name).collect();
+
+        assert_eq!(own, [longer.clone(), format!("for ever: {longest}")]);
+        assert!(offer.told().ends_with(&format!("\nNot chosen: “{longer}”")), "{}", offer.told());
     }
 
     /// Of long details the core shows the first 1,000 characters and the end.
@@ -257,11 +305,11 @@ mod tests {
 
         let told = Offer::of(&options).told();
 
-        assert!(told.chars().count() < 1_000 && told.ends_with(", 95 more"), "{told}");
+        assert!(told.chars().count() < 1_000 && told.ends_with(", 96 more"), "{told}");
         let distinct = |option: &PermissionOption| PermissionOption {
             option_id: option.option_id.clone(),
             name: option.name.as_ref().map(|name| name.chars().rev().collect()),
-            kind: option.kind.replace("allow_always", "reject_always"),
+            kind: ALLOWS.to_owned(),
         };
         let options_of_other_names: Vec<_> = options.iter().map(distinct).collect();
         let told_of_others = Offer::of(&options_of_other_names).told();

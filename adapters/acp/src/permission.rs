@@ -183,8 +183,8 @@ mod tests {
     const ALL: [&str; 4] = ["allow_always", "allow_once", "reject_always", "reject_once"];
 
     /// The names of options that are no plain yes and no plain no, without what has a meaning in Markdown.
-    const EVER: &str = "allowalways";
-    const NEVER: &str = "rejectalways";
+    const EVER: &str = "for ever: allowalways";
+    const NEVER: &str = "for ever: rejectalways";
 
     /// In the middle of a run, and in one after a crash. It allows one call, whatever the agent takes it for.
     #[rstest]

@@ -98,7 +98,7 @@ async fn an_approver_chooses_an_option_of_the_agents_own() {
     let question = chat.asks().await;
     chat.grace.presses(question.id, ALWAYS);
     chat.ada.hears("The rent is paid every month in run 1.").await;
-    chat.grace.hears("Approved: execute: Pay the rent (Always)").await;
+    chat.grace.hears("Approved: execute: Pay the rent (for ever: Always)").await;
     chat.settles().await;
 
     let question = chat.asks().await;
@@ -112,7 +112,7 @@ async fn an_approver_chooses_an_option_of_the_agents_own() {
     let waiting = chat.gateway.admin("approvals").await;
     let id = waiting["items"][0]["id"].as_str().expect("one waits").to_owned();
     let shown = chat.gateway.output_of(&["approvals", "show", &id]);
-    assert!(shown.contains("1. approve: Always"), "{shown}");
+    assert!(shown.contains("1. approve: for ever: Always"), "{shown}");
     let forged = chat.gateway.run(&["approvals", "approve", &id, "--option", "2"]);
     let said = String::from_utf8_lossy(&forged.stderr).into_owned();
     assert!(!forged.status.success() && said.contains("it has no option 2: it has 1"), "{said}");
@@ -121,7 +121,7 @@ async fn an_approver_chooses_an_option_of_the_agents_own() {
     chat.settles().await;
     let all = chat.gateway.admin("approvals?state=all").await;
     let chosen: Vec<_> = all["items"].as_array().expect("a list").iter().map(|it| it["chosen"].clone()).collect();
-    assert_eq!(chosen, ["Always", "Always", "Always"], "{all}");
+    assert_eq!(chosen, ["for ever: Always"; 3], "{all}");
     assert_eq!(chat.seen()[2], "The rent is paid every month in run 1.");
 }
 
