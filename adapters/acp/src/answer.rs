@@ -35,6 +35,8 @@ pub(crate) struct Answer {
     breaks: bool,
     has_ids: bool,
     size: usize,
+    /// How many messages there were at the last [mark](Self::mark), and how long the last of them was.
+    marked: (usize, usize),
     /// Whether the end of it is left out.
     pub(crate) is_cut: bool,
     /// The beginning of what was a notice.
@@ -45,6 +47,29 @@ impl Answer {
     /// Whether a person could see something of it.
     pub(crate) fn has_shown(&self) -> bool {
         self.messages.iter().any(|text| !text.trim().is_empty())
+    }
+
+    /// Whether a person sees anything of it, once its thoughts and markers are left out.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.messages.iter().any(|text| !Shim::whole(text).is_empty())
+    }
+
+    /// From here on it is asked whether the agent [says](Self::says_since_mark) anything.
+    pub(crate) fn mark(&mut self) {
+        self.marked = (self.messages.len(), self.messages.last().map_or(0, String::len));
+    }
+
+    /// Whether the agent said anything since the last mark, if only that it is silent on purpose. A thought says nothing.
+    pub(crate) fn says_since_mark(&self) -> bool {
+        let (count, length) = self.marked;
+        let rest = count.checked_sub(1).and_then(|last| self.messages.get(last)?.get(length..));
+        let later = self.messages.iter().skip(count).map(String::as_str);
+        rest.into_iter().chain(later).any(|text| {
+            let mut shim = Shim::default();
+            let begins = shim.push(text);
+            let (ends, silence) = shim.finish();
+            silence.is_some() || [begins, ends].iter().any(|text| !text.trim().is_empty())
+        })
     }
 
     /// Whether chunks of the answer have ids.
@@ -73,7 +98,7 @@ impl Answer {
                     self.note("\n");
                 }
                 self.visible = VisibleText::default();
-                (self.size, self.is_cut) = (0, false);
+                (self.size, self.is_cut, self.marked) = (0, false, (0, 0));
             }
             _ => {}
         }
@@ -193,6 +218,39 @@ mod tests {
         assert!(notices.starts_with("Warning: old. ää"), "{notices}");
         assert!((400..=MOST_NOTICES).contains(&notices.len()), "{}", notices.len());
         assert_eq!(answer.take_notices(), None);
+    }
+
+    #[rstest]
+    #[case::nothing(&[], false)]
+    #[case::blank(&[(Some("a"), " \n")], false)]
+    #[case::thought(&[(Some("a"), "<think>hm"), (Some("a"), "</think>")], false)]
+    #[case::thought_of_another(&[(Some("b"), "<think>hm</think>")], false)]
+    #[case::word(&[(Some("a"), "No")], true)]
+    #[case::word_of_another(&[(Some("b"), "<think>hm</think>No.")], true)]
+    #[case::silence(&[(Some("b"), "NO_REPLY")], true)]
+    #[case::notice(&[(None, "Warning")], false)]
+    fn a_thought_says_nothing(#[case] chunks: &[(Option<&str>, &str)], #[case] says: bool) {
+        let mut answer = Answer::default();
+        answer.push(Some("a"), "I do it now.");
+        answer.mark();
+
+        for (id, text) in chunks {
+            answer.push(*id, text);
+        }
+
+        assert_eq!(answer.says_since_mark(), says);
+    }
+
+    #[test]
+    fn what_comes_after_a_notice_that_was_marked_is_said() {
+        let mut answer = Answer::default();
+        answer.push(None, "Warning: old.");
+        answer.mark();
+        assert!(!answer.says_since_mark());
+
+        answer.push(Some("a"), "No.");
+
+        assert!(answer.says_since_mark());
     }
 
     #[test]

@@ -19,10 +19,10 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Adds what is a file. A text is none. `has_id`: whether its chunk has an id.
-    pub(crate) fn add(&mut self, content: Content, has_id: bool) {
+    /// Adds what is a file, and returns whether it did. A text is none. `has_id`: whether its chunk has an id.
+    pub(crate) fn add(&mut self, content: Content, has_id: bool) -> bool {
         let file = match read(content) {
-            None => return,
+            None => return false,
             Some(file) => file.and_then(|file| self.fits(file)),
         };
         match file {
@@ -30,8 +30,16 @@ impl Files {
                 self.size += file.url.len();
                 self.sent.push((file, has_id));
             }
-            Err(why) => self.leave_out(&why),
+            Err(why) => {
+                self.leave_out(&why);
+                return false;
+            }
         }
+        true
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.sent.is_empty()
     }
 
     fn fits(&self, file: Attachment) -> Result<Attachment, String> {

@@ -240,6 +240,7 @@ impl<'a> Run<'a> {
     /// Answers a request of the agent for permission, or has the approvers asked.
     fn decide(&mut self, prompt: &mut Prompt, id: Value, request: PermissionRequest) -> Option<Question<'a>> {
         let PermissionRequest { tool_call, options, .. } = request;
+        self.note_said();
         match self.permissions.decide(&self.tools.known(&tool_call), &options) {
             Decision::Choose(option) => {
                 prompt.permit(&id, option.as_deref());
@@ -319,6 +320,7 @@ impl<'a> Run<'a> {
         options: &[PermissionOption],
     ) -> Option<String> {
         let (agent, turn_id) = (self.agent, self.turn.turn);
+        self.note_said();
         match decision {
             Ok(approval) if approval.request == as_stored(request) => self.permissions.decided(approval, options),
             Ok(_) => {
@@ -341,12 +343,14 @@ impl<'a> Run<'a> {
             _ if message_id.is_none() && had_ids => {
                 return self.files.leave_out("one has no id, as words that are no answer");
             }
-            content => return self.files.add(content, message_id.is_some()),
+            content => {
+                if self.files.add(content, message_id.is_some()) {
+                    self.permissions.take_refused();
+                }
+                return;
+            }
         };
         let Some(step) = self.answer.push(message_id.as_deref(), &text) else { return };
-        if !text.trim().is_empty() {
-            self.permissions.take_refused();
-        }
         if self.answer.has_ids() != had_ids {
             self.files.keep_with_ids();
         }
@@ -380,6 +384,7 @@ impl<'a> Run<'a> {
             let usage = Usage { input_tokens, output_tokens };
             self.report.update(AnswerUpdate { usage: Some(usage), ..AnswerUpdate::default() }).await;
         }
+        self.note_said();
         match end.stop_reason.as_str() {
             "end_turn" => Ok(()),
             // At a no, as Codex does.
@@ -399,7 +404,21 @@ impl<'a> Run<'a> {
 
     /// The action at whose refusal the agent has stopped without a word.
     pub(crate) fn take_refused(&mut self) -> Option<String> {
+        self.note_said();
         self.permissions.take_refused()
+    }
+
+    /// Notes whether the agent has said anything since this was called before: then it has not stopped at a no of before.
+    fn note_said(&mut self) {
+        if self.answer.says_since_mark() {
+            self.permissions.take_refused();
+        }
+        self.answer.mark();
+    }
+
+    /// Whether a person gets anything of the answer so far.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answer.is_visible() || !self.files.is_empty()
     }
 
     /// The error that ends the run.

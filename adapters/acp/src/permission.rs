@@ -27,7 +27,7 @@ pub(crate) enum Decision {
 pub(crate) struct Permissions {
     decisions: Decisions,
     may_ask: bool,
-    /// The action that was refused last, unless the agent has said something since.
+    /// The action that was refused last, unless it is known that the agent has said something since.
     refused: Option<String>,
 }
 
@@ -78,12 +78,12 @@ impl Permissions {
         offer.rejected()
     }
 
-    /// Whether the agent has said nothing since a no.
+    /// Whether it is not known that the agent has said anything since a no.
     pub(crate) fn has_refused(&self) -> bool {
         self.refused.is_some()
     }
 
-    /// The action that was refused last, if the agent has said nothing since, and this was not called since.
+    /// The action that was refused last, if this was not called since: it is when the agent has said something.
     pub(crate) fn take_refused(&mut self) -> Option<String> {
         self.refused.take()
     }

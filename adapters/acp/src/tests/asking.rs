@@ -164,6 +164,33 @@ async fn an_agent_that_stops_at_a_no_is_told_once() {
     assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt", "session/prompt"]);
 }
 
+/// An agent that asks, and then does this.
+fn asks_and(acts: Vec<Act>) -> Double {
+    let acts: Vec<_> = [vec![says("I tidy up."), Act::AsksQuietly("rm -r build")], acts].concat();
+    Double::new(move |_| acts.clone())
+}
+
+fn picture() -> Act {
+    let image = json!({ "type": "image", "data": "aGk=", "mimeType": "image/png" });
+    Act::Updates(json!({ "sessionUpdate": "agent_message_chunk", "messageId": "m1", "content": image }))
+}
+
+/// A thought is no answer, and a picture is one.
+#[rstest]
+#[case::words(says("No"), 1)]
+#[case::thought(says("<think>They said no.</think>"), 2)]
+#[case::picture(picture(), 1)]
+#[tokio::test]
+async fn an_agent_that_answers_after_a_no_is_not_told(#[case] act: Act, #[case] prompts: usize) {
+    let double = asks_and(vec![act]);
+
+    let (outcome, _) = run_deciding(&double.runtime(), turn("Tidy up"), declines, CancellationToken::new()).await;
+
+    assert!(outcome.is_ok(), "{outcome:?}");
+    let methods = double.methods();
+    assert_eq!(methods.iter().filter(|method| *method == "session/prompt").count(), prompts);
+}
+
 #[tokio::test]
 async fn an_agent_that_stops_after_a_yes_has_ended() {
     let double = Double::new(|_| vec![says("I tidy up."), Act::AsksQuietly("rm -r build")]);
