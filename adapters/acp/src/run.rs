@@ -135,14 +135,12 @@ impl Acp {
             let listens = round < MAX_ROUNDS && slot.known(&owner).is_some();
             let came = if listens { events.listen().await } else { Vec::new() };
             let refused = run.take_refused().filter(|_| listens && !is_told_of_no);
-            prompt = match refused {
-                _ if !came.is_empty() => blocks::of_messages(&came, turn.place.chat, takes_pictures),
-                Some(action) => {
-                    is_told_of_no = true;
-                    vec![after_no(&action)]
-                }
-                None => break,
-            };
+            if came.is_empty() && refused.is_none() {
+                break;
+            }
+            is_told_of_no |= refused.is_some();
+            prompt = blocks::of_messages(&came, turn.place.chat, takes_pictures);
+            prompt.extend(refused.as_deref().map(after_no));
             run.answer.interrupt();
             run.report.next_usage();
             let permit = owner.acquire().await;

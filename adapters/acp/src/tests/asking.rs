@@ -4,15 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use rejoinder_core::{
-    AgentApproval, AgentError, AgentRuntime as _, ApprovalRequest, ApprovalState, RunEvent, RunEvents, SessionNotice,
-    SessionNoticeChange, conformance::runtime::turn,
+    AgentApproval, AgentError, AgentMessage, AgentRuntime as _, ApprovalRequest, ApprovalState, RunEvent, RunEvents,
+    SessionNotice, SessionNoticeChange, conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    double::{Act, Double, OPTIONS, run, says},
+    double::{Act, Double, OPTIONS, run, run_listening, says},
     people::{Decided, asked_for, decision, run_deciding, run_stopped, run_undecided},
     talking::{again, text},
 };
@@ -162,6 +162,31 @@ async fn an_agent_that_stops_at_a_no_is_told_once() {
     text(outcome);
     assert_eq!((asked.len(), double.answered()), (1, vec!["o-reject_once".to_owned(); 2]));
     assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt", "session/prompt"]);
+}
+
+/// A message that comes meanwhile does not take the place of it.
+#[tokio::test]
+async fn an_agent_that_is_steered_is_told_of_its_no_as_well() {
+    let double = Double::new(|prompt| {
+        let is_first = prompt["params"]["prompt"].to_string().contains("Tidy up");
+        if is_first { vec![Act::AsksQuietly("rm -r build")] } else { vec![Act::AsksQuietly("rm -r target")] }
+    });
+    let first = turn("Tidy up");
+    let sender = first.message.sender.clone();
+    let came = AgentMessage {
+        sender,
+        text: "Be quick".to_owned(),
+        forwarded: None,
+        attachments: Vec::new(),
+        quoted: None,
+        reaction: None,
+    };
+
+    run_listening(&double.runtime(), first, vec![came]).await.0.expect("it has ended");
+
+    let told = double.prompt(1);
+    assert!(told.len() == 2 && told[0].contains("Be quick") && told[1].contains("execute: rm -r build"), "{told:?}");
+    assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt", "session/prompt"], "it is told once");
 }
 
 /// An agent that asks, and then does this.
