@@ -102,7 +102,8 @@ impl Acp {
         let settings = json!({ "agent": &*self.name, "mode": mode });
         let cost = RunCost::of(&ready.connection, &place.session.id);
         let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), cost, &turn, events);
-        let mut is_told_of_no = false;
+        // Whether it is, and whether the prompt says nothing else.
+        let (mut is_told_of_no, mut is_extra) = (false, false);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(blocks::shown(&settings, &prompt)).await;
             let Opened { slot, owner, session, permit, is_new } = place;
@@ -113,20 +114,31 @@ impl Acp {
             if let (Some(token), Some(access)) = (&session.tools, &access) {
                 token.lend(access);
             }
-            let sent = Prompt::send(Arc::clone(&ready.connection), Arc::clone(&id), params, permit)
-                .map_err(|error| run.failed(&id, error))?;
-            // It was told what a new session must know.
-            slot.keep(&owner, session.clone());
-            if is_new {
-                self.remember(&id, events, &slot, &owner).await;
-            }
-            match run.follow(sent, &id, &owner).await? {
-                Followed::Ended => {}
-                Followed::Full => {
+            let followed = match Prompt::send(Arc::clone(&ready.connection), Arc::clone(&id), params, permit) {
+                Ok(sent) => {
+                    // It was told what a new session must know.
+                    slot.keep(&owner, session.clone());
+                    if is_new {
+                        self.remember(&id, events, &slot, &owner).await;
+                    }
+                    run.follow(sent, &id, &owner).await
+                }
+                Err(error) => Err(run.failed(&id, error)),
+            };
+            match followed {
+                Ok(Followed::Ended) => {}
+                Ok(Followed::Full) => {
                     wait_for_end(&owner).await;
                     break;
                 }
-                Followed::NeedsApproval(request) => {
+                // It was a favour: what stands is the answer.
+                Err(error) if is_extra && run.has_answered() => {
+                    let (agent, why) = (&*self.name, error.summary());
+                    warn!(agent, turn_id = %turn.turn, why, "an ACP agent that was told of a no has failed after its answer");
+                    break;
+                }
+                Err(error) => return Err(error),
+                Ok(Followed::NeedsApproval(request)) => {
                     wait_for_end(&owner).await;
                     return Ok(Outcome::Approval(request));
                 }
@@ -139,6 +151,7 @@ impl Acp {
                 break;
             }
             is_told_of_no |= refused.is_some();
+            is_extra = came.is_empty();
             prompt = blocks::of_messages(&came, turn.place.chat, takes_pictures);
             prompt.extend(refused.as_deref().map(after_no));
             run.answer.interrupt();

@@ -164,6 +164,32 @@ async fn an_agent_that_stops_at_a_no_is_told_once() {
     assert_eq!(double.methods(), ["initialize", "session/new", "session/prompt", "session/prompt"]);
 }
 
+/// What the agent has said before is an answer, and the error is none.
+#[rstest]
+#[case::answered("I tidy up.", Act::Refuses(-32_000, "overloaded"), Some("I tidy up."))]
+#[case::dead("I tidy up.", Act::Dies, Some("I tidy up."))]
+#[case::nothing("", Act::Refuses(-32_000, "overloaded"), None)]
+#[case::thought("<think>I tidy up.</think>", Act::Refuses(-32_000, "overloaded"), None)]
+#[tokio::test]
+async fn an_agent_that_fails_once_it_is_told_of_a_no_has_answered(
+    #[case] said: &'static str,
+    #[case] fails: Act,
+    #[case] answer: Option<&str>,
+) {
+    let double = Double::new(move |prompt| {
+        let is_told = prompt["params"]["prompt"].to_string().contains("was not allowed");
+        if is_told { vec![fails.clone()] } else { vec![says(said), Act::AsksQuietly("rm -r build")] }
+    });
+
+    let (outcome, _) = run_deciding(&double.runtime(), turn("Tidy up"), declines, CancellationToken::new()).await;
+
+    assert_eq!(double.methods().iter().filter(|method| *method == "session/prompt").count(), 2);
+    match answer {
+        Some(answer) => assert_eq!(text(outcome), answer),
+        None => assert!(outcome.is_err(), "{outcome:?}"),
+    }
+}
+
 /// A message that comes meanwhile does not take the place of it.
 #[tokio::test]
 async fn an_agent_that_is_steered_is_told_of_its_no_as_well() {
