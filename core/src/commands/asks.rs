@@ -74,8 +74,17 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
         let template = if *allows { "approval_approve_as" } else { "approval_decline_as" };
         filled(call.say(template), &[("option", name.clone())])
     });
-    let options = plain.into_iter().chain(own).collect();
+    let options = told_apart(plain.into_iter().chain(own));
     Ok(Reply::question(told, Choices { options, free_text: false, expires: approval.expires_at }))
+}
+
+/// The labels of choices. What is picked is known by its label, so one that another one has already gets its number.
+fn told_apart(labels: impl Iterator<Item = String>) -> Vec<String> {
+    labels.fold(Vec::new(), |mut labels, label| {
+        let number = labels.len() + 1;
+        labels.push(if labels.contains(&label) { format!("{label} ({number})") } else { label });
+        labels
+    })
 }
 
 /// An agent's request, its person, and the message that it answers.
@@ -287,5 +296,18 @@ fn told_action(approval: &Approval, chosen: Option<&str>) -> String {
     match chosen {
         Some(option) => format!("{action} ({})", verbatim(option)),
         None => action,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An operator's own words may leave out the name of an option.
+    #[test]
+    fn choices_with_the_same_words_are_told_apart() {
+        let labels = ["Yes", "No", "Yes", "No: never", "Yes"].map(str::to_owned);
+
+        assert_eq!(told_apart(labels.into_iter()), ["Yes", "No", "Yes (3)", "No: never", "Yes (5)"]);
     }
 }
