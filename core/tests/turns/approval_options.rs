@@ -118,7 +118,9 @@ async fn what_is_no_choice_decides_nothing() {
     let gateway = waiting().await;
     let question = question(&gateway).await;
 
-    for forged in [pressed(question, "5"), pressed(question, "Do it: Everything"), reply(&gateway, "5")] {
+    let replies = ["5", "#9", "option 9", "ninth"].map(|text| reply(&gateway, text));
+    let presses = ["5", "Do it: Everything"].map(|text| pressed(question, text));
+    for forged in presses.into_iter().chain(replies) {
         comes_in(&gateway, forged).await;
         assert_eq!(gateway.visible(&chat("grace")).pop().as_deref(), Some("No choice."));
     }

@@ -23,7 +23,7 @@ const CLOCKS: Duration = Duration::from_mins(1);
 const LONGEST: usize = 400;
 
 /// Words for the first choice, the second and so on, by language.
-const PLACES: [&[&str]; 8] = [
+const PLACES: [&[&str]; 10] = [
     &["first", "1st", "erste", "erster", "erstes", "ersten", "primero", "primera", "primer"],
     &["second", "2nd", "zweite", "zweiter", "zweites", "zweiten", "segundo", "segunda"],
     &["third", "3rd", "dritte", "dritter", "drittes", "dritten", "tercero", "tercera", "tercer"],
@@ -32,6 +32,8 @@ const PLACES: [&[&str]; 8] = [
     &["sixth", "6th", "sechste", "sechster", "sechstes", "sechsten", "sexto", "sexta"],
     &["seventh", "7th", "siebte", "siebter", "siebtes", "siebten", "séptimo", "séptima"],
     &["eighth", "8th", "achte", "achter", "achtes", "achten", "octavo", "octava"],
+    &["ninth", "9th", "neunte", "neunter", "neuntes", "neunten", "noveno", "novena"],
+    &["tenth", "10th", "zehnte", "zehnter", "zehntes", "zehnten", "décimo", "décima"],
 ];
 
 /// Words that may stand before or after such a word.
@@ -198,12 +200,11 @@ fn picked_from(open: &[Open], event: &InboundEvent) -> Option<(InboundEvent, Opt
     Some((answer(question, choice.clone(), event), *asks))
 }
 
-/// The request that a message replies to with a number which is none of its choices: it is no message for the agent.
+/// The request that a message replies to with the place of none of its choices: it is no message for the agent.
 fn names_no_choice(open: &[Open], event: &InboundEvent) -> Option<Asks> {
-    let text = plain(&event.text);
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let names_place = names_place(&plain(&event.text));
     let (_, asks) = open.iter().find(|(record, _)| is_asked(record, event))?;
-    asks.filter(|asks| is_number && replied_to(event).is_some() && matches!(asks, Asks::Approve(..)))
+    asks.filter(|asks| names_place && replied_to(event).is_some() && matches!(asks, Asks::Approve(..)))
 }
 
 /// Whether a question was asked of the sender of a message, and before it.
@@ -267,19 +268,31 @@ fn plain(text: &str) -> String {
     text.to_lowercase()
 }
 
+/// Whether a text is a number or a position, of any choice or of none.
+fn names_place(text: &str) -> bool {
+    digits(text).is_some() || ordinal(text).is_some() || only_word(text).is_some_and(|word| digits(word).is_some())
+}
+
+fn digits(text: &str) -> Option<String> {
+    let digits = text.strip_prefix('#').unwrap_or(text).replace('\u{fe0f}', "");
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(digits)
+}
+
 fn number(text: &str) -> Option<usize> {
-    let number = text.strip_prefix('#').unwrap_or(text).replace('\u{fe0f}', "");
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { number.parse::<usize>().ok()?.checked_sub(1) } else { None }
+    digits(text)?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 fn ordinal(text: &str) -> Option<usize> {
+    let word = only_word(text)?;
+    PLACES.iter().position(|names| names.contains(&word)).or_else(|| number(word))
+}
+
+/// The word of a text that has no other one but [those around it](AROUND).
+fn only_word(text: &str) -> Option<&str> {
     let mut words = text.split_whitespace().filter(|word| !AROUND.contains(word));
     let (word, rest) = (words.next()?, words.next());
-    if rest.is_some() {
-        return None;
-    }
-    PLACES.iter().position(|names| names.contains(&word)).or_else(|| number(word))
+    rest.is_none().then_some(word)
 }
 
 #[cfg(test)]
@@ -328,6 +341,23 @@ mod tests {
     #[case("99999999999999999999999")]
     fn what_is_no_choice_picks_nothing(#[case] text: &str) {
         assert_eq!(picked(text, &choices(&["Tell me more", "Never mind", "Go on"])), None);
+    }
+
+    #[rstest]
+    #[case("9", true)]
+    #[case("0", true)]
+    #[case("99999999999999999999999", true)]
+    #[case("#9", true)]
+    #[case("9\u{fe0f}\u{20e3}", true)]
+    #[case("Option 9", true)]
+    #[case("option 0", true)]
+    #[case("The ninth one!", true)]
+    #[case("", false)]
+    #[case("option", false)]
+    #[case("9 more", false)]
+    #[case("not yet", false)]
+    fn a_place_is_known_also_where_nothing_is(#[case] text: &str, #[case] is_place: bool) {
+        assert_eq!(names_place(&plain(text)), is_place);
     }
 
     /// Pieces of choices, and of what people write.
