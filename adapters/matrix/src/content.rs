@@ -96,4 +96,15 @@ mod tests {
         assert_eq!(buttons(&choices), ["1\u{fe0f}\u{20e3}", "2\u{fe0f}\u{20e3}"]);
         assert_eq!(buttons(&vec![String::new(); 12]).len(), 10);
     }
+
+    /// An agent may name what an approver chooses.
+    #[test]
+    fn an_address_in_a_choice_is_no_link() {
+        let choices = ["Yes".to_owned(), "Approve: see https://evil.example/a www.evil.example".to_owned()];
+
+        let content = text(&question("Really?", &choices), &Value::Null);
+
+        let html = content["formatted_body"].as_str().expect("a list");
+        assert!(html.contains("https://evil.example/a") && !html.contains("<a "), "{html}");
+    }
 }
