@@ -33,15 +33,15 @@ mod tests {
 
     use super::*;
 
-    fn usd(micros: u64) -> Option<Cost> {
-        Some(Cost { micros, currency: Currency::USD })
+    const fn usd(micros: u64) -> Cost {
+        Cost { micros, currency: Currency::USD }
     }
 
     #[rstest]
     #[case::tokens(Some(480_123), None, " Left of your budget for today: about 400000 tokens.")]
-    #[case::money(None, usd(428_000), " Left of your budget for today: about 0.4 USD.")]
-    #[case::both(Some(7), usd(19_000_000), " Left of your budget for today: about 7 tokens and 10 USD.")]
-    #[case::nearly_nothing(Some(0), usd(3), " Left of your budget for today: about 0 tokens and 0.000003 USD.")]
+    #[case::money(None, Some(usd(428_000)), " Left of your budget for today: about 0.4 USD.")]
+    #[case::both(Some(7), Some(usd(19_000_000)), " Left of your budget for today: about 7 tokens and 10 USD.")]
+    #[case::nearly_nothing(Some(0), Some(usd(3)), " Left of your budget for today: about 0 tokens and 0.000003 USD.")]
     #[case::the_most(Some(u64::MAX), None, " Left of your budget for today: about 10000000000000000000 tokens.")]
     #[case::money_without_a_currency(None, None, "")]
     fn what_is_left_is_told_with_one_digit(
