@@ -48,7 +48,7 @@ pub struct CallerTools {
     calls: u32,
 }
 
-const USED: &str = "error: this was approved for another call of yours: ask again";
+const REPLACED: &str = "error: a later call of yours waits for it";
 
 /// How many calls an agent has in one run.
 const MOST_CALLS: u32 = 1_000;
@@ -58,8 +58,8 @@ struct Asking {
     request: ApprovalRequest,
     arguments: String,
     decision: BoxFuture<'static, Decision>,
-    /// The calls that wait for it: the agent may have given up on one, and called again.
-    waiting: Vec<oneshot::Sender<ToolAnswer>>,
+    /// The latest call that waits for it: the agent may have given up on those before.
+    waiting: Option<oneshot::Sender<ToolAnswer>>,
     /// Whether the worker that asked has lost the run, and no other one has asked for the same.
     is_left: bool,
 }
@@ -122,46 +122,22 @@ impl CallerTools {
         }
     }
 
-    /// Answers the calls that wait for this decision.
+    /// Answers the call that waits for this decision.
     pub async fn decided(&mut self, decision: Decision) {
         let Some(Asking { request, arguments, waiting, .. }) = self.asking.take() else { return };
-        if request.choices.is_some() {
-            return self.answered(decision, arguments, waiting).await;
-        }
+        let tool = tool_of(&request);
         let answer = ToolAnswer::from(match &decision {
+            Ok(approval) if tool == ASK => Answer::from(&said(approval.clone())).json(),
             Ok(approval) => Approval::from(approval).json(),
             Err(why) => not_asked(why),
         });
-        let is_yes = decision.as_ref().is_ok_and(allows);
-        let mut is_told = false;
-        for waiting in waiting {
-            let answer = if is_yes && is_told { ToolAnswer::from(USED.to_owned()) } else { answer.clone() };
-            // The caller may have gone.
-            is_told |= waiting.send(answer).is_ok();
-        }
-        report(&self.events, REQUEST_APPROVAL, arguments, &answer).await;
-        if let Ok(decision) = decision
-            && !(is_told && is_yes)
-        {
-            self.decided.add(decision);
-        }
-    }
-
-    /// Answers the calls that wait for this answer of the person.
-    async fn answered(&mut self, decision: Decision, arguments: String, waiting: Vec<oneshot::Sender<ToolAnswer>>) {
-        let said = decision.map(said);
-        let answer = ToolAnswer::from(match &said {
-            Ok(said) => Answer::from(said).json(),
-            Err(why) => not_asked(why),
-        });
-        let mut is_told = false;
-        for waiting in waiting {
-            // The caller may have gone.
-            is_told |= waiting.send(answer.clone()).is_ok();
-        }
-        report(&self.events, ASK, arguments, &answer).await;
-        if let Ok(said) = said {
-            self.answers.add(said, is_told);
+        // The caller may have gone.
+        let is_told = waiting.is_some_and(|waiting| waiting.send(answer.clone()).is_ok());
+        report(&self.events, tool, arguments, &answer).await;
+        match decision {
+            Ok(approval) if tool == ASK => self.answers.add(said(approval), is_told),
+            Ok(approval) if !(is_told && allows(&approval)) => self.decided.add(approval),
+            Ok(_) | Err(_) => {}
         }
     }
 
@@ -174,7 +150,7 @@ impl CallerTools {
         self.decided.drop_read(&self.turn.past.approvals);
         self.answers.begin_again();
         if let Some(asking) = &mut self.asking {
-            asking.waiting.clear();
+            asking.waiting = None;
             asking.is_left = true;
         }
     }
@@ -244,7 +220,7 @@ impl CallerTools {
 
     /// Asks for an approval, or the person, or waits for what was asked for with the same request.
     async fn ask(&mut self, request: ApprovalRequest, arguments: String, answer: oneshot::Sender<ToolAnswer>) {
-        let tool = if request.choices.is_some() { ASK } else { REQUEST_APPROVAL };
+        let tool = tool_of(&request);
         if let Some(known) = self.answers.take(&request) {
             let told = ToolAnswer::from(Answer::from(&known).json());
             report(&self.events, tool, arguments, &told).await;
@@ -262,8 +238,10 @@ impl CallerTools {
         }
         match &mut self.asking {
             Some(asking) if asking.request == request => {
-                asking.waiting.retain(|waiting| !waiting.is_closed());
-                asking.waiting.push(answer);
+                if let Some(before) = asking.waiting.replace(answer) {
+                    // A client may have given up without a word: its connection is free again.
+                    let _ = before.send(ToolAnswer::from(REPLACED.to_owned()));
+                }
                 asking.is_left = false;
             }
             Some(asking) => {
@@ -273,7 +251,7 @@ impl CallerTools {
             None => {
                 let (events, asked) = (self.events.clone(), request.clone());
                 let decision = async move { events.ask_approval(asked).await }.boxed();
-                self.asking = Some(Asking { request, arguments, decision, waiting: vec![answer], is_left: false });
+                self.asking = Some(Asking { request, arguments, decision, waiting: Some(answer), is_left: false });
             }
         }
     }
@@ -292,6 +270,11 @@ impl Asking {
         };
         format!("error: {what}: wait for it, or end your turn")
     }
+}
+
+/// The tool that asks for this.
+const fn tool_of(request: &ApprovalRequest) -> &'static str {
+    if request.choices.is_some() { ASK } else { REQUEST_APPROVAL }
 }
 
 /// What the person has answered.

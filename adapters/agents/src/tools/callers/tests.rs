@@ -334,6 +334,23 @@ async fn an_answer_is_waited_for_and_the_run_goes_on(#[case] words: Option<&str>
     assert_eq!(run.tools.outcome(said("Done.")), said("Done."));
 }
 
+/// A client may give up without closing its request.
+#[rstest]
+#[case(APPROVAL, approved())]
+#[case(WAITING_QUESTION, answered(Some("b")))]
+#[tokio::test]
+async fn only_the_latest_call_waits(#[case] call: (&str, &str), #[case] decision: Decision) {
+    let mut run = Run::new();
+    let before = run.begin(call).await;
+    let latest = run.begin(call).await;
+
+    let told = before.await.unwrap();
+    assert!(told.is_error && told.text.contains("a later call of yours"), "{told:?}");
+
+    run.decide(decision).await;
+    assert!(!latest.await.unwrap().is_error);
+}
+
 #[tokio::test]
 async fn a_question_waits_for_the_approval_that_was_asked_for_before() {
     let mut run = Run::new();
