@@ -218,14 +218,15 @@ impl RunEvents {
         taken_back: CancellationToken,
     ) -> Result<AgentApproval, String> {
         let told = self.ask_approval_for_member(request, taken_back).await;
-        self.told.fetch_add(1, Ordering::SeqCst);
+        self.note_told();
         told
     }
 
-    /// The same for a [member](Self::of_member) that asks: it counts as told when it has received the decision itself.
+    /// The same for somebody else who asks: it counts as told when a [member](Self::of_member) has received the decision itself, or with
+    /// [`note_told`](Self::note_told).
     ///
     /// # Errors
-    /// Says why nobody was asked, for the member.
+    /// Says why nobody was asked, for who asks.
     pub async fn ask_approval_for_member(
         &self,
         request: ApprovalRequest,
@@ -257,6 +258,12 @@ impl RunEvents {
         taken_back: CancellationToken,
     ) -> Result<PersonAnswer, String> {
         self.ask_approval_unless(ApprovalRequest::question(text, choices), taken_back).await.map(PersonAnswer::of)
+    }
+
+    /// Counts as told what became of the latest [request of somebody else](Self::ask_approval_for_member). If it does not count when the run
+    /// ends with that request as its [outcome](Outcome::Approval), the turn runs again with the decision, and nobody is asked again.
+    pub fn note_told(&self) {
+        self.told.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Counts how often the runtime was told what became of what it asked for: what is sent while it stops to wait does not count.

@@ -2,7 +2,7 @@
 //!
 //! One call decides how the run ends: the first of `react`, `ask`, `defer`, `stay_silent`, `request_approval` and `send`. Another one gets
 //! an error. `request_approval` waits for the decision, and `ask` with `wait` for the answer, after which the run goes on; if the run ends
-//! before, the request is its outcome.
+//! before, or no call has heard the decision, the request is its outcome.
 
 mod answers;
 #[cfg(test)]
@@ -16,6 +16,7 @@ use rejoinder_core::{
     ToolUse, is_blank,
 };
 use tokio::{sync::oneshot, time::Instant};
+use tokio_util::sync::CancellationToken;
 
 use self::answers::Answers;
 use super::{
@@ -43,6 +44,8 @@ pub struct CallerTools {
     /// The tool that decided how the run ends.
     first: Option<&'static str>,
     asking: Option<Asking>,
+    /// What the agent asked for last, if that is decided and no call of its has heard so.
+    unheard: Option<ApprovalRequest>,
     decided: Decisions,
     answers: Answers,
     calls: u32,
@@ -81,6 +84,7 @@ impl CallerTools {
             state: RunState::default(),
             first: None,
             asking: None,
+            unheard: None,
         }
     }
 
@@ -124,7 +128,7 @@ impl CallerTools {
 
     /// Answers the call that waits for this decision.
     pub async fn decided(&mut self, decision: Decision) {
-        let Some(Asking { request, arguments, waiting, .. }) = self.asking.take() else { return };
+        let Some(Asking { request, arguments, waiting, is_left, .. }) = self.asking.take() else { return };
         let tool = tool_of(&request);
         let answer = ToolAnswer::from(match &decision {
             Ok(approval) if tool == ASK => Answer::from(&said(approval.clone())).json(),
@@ -133,6 +137,11 @@ impl CallerTools {
         });
         // The caller may have gone.
         let is_told = waiting.is_some_and(|waiting| waiting.send(answer.clone()).is_ok());
+        if is_told || is_left || decision.is_err() {
+            self.events.note_told();
+        } else {
+            self.unheard = Some(request);
+        }
         report(&self.events, tool, arguments, &answer).await;
         match decision {
             Ok(approval) if tool == ASK => self.answers.add(said(approval), is_told),
@@ -149,6 +158,7 @@ impl CallerTools {
         // The worker before has read these in its turn.
         self.decided.drop_read(&self.turn.past.approvals);
         self.answers.begin_again();
+        self.forget_unheard();
         if let Some(asking) = &mut self.asking {
             asking.waiting = None;
             asking.is_left = true;
@@ -156,14 +166,20 @@ impl CallerTools {
     }
 
     /// The outcome of a run that has `ended` like this. What was called for stands in place of what the agent said at the end, also if it
-    /// failed; but its text comes before a question, and is the note of a deferral without one.
+    /// failed; but its text comes before a question, and is the note of a deferral without one. An agent that has not heard the decision it
+    /// waited for runs again with it.
     ///
     /// # Errors
     /// When the run failed, and no call has decided how it ends.
-    pub fn outcome(self, ended: Result<Outcome, AgentError>) -> Result<Outcome, AgentError> {
-        if let Some(Asking { request, is_left: false, .. }) = self.asking {
+    pub fn outcome(mut self, ended: Result<Outcome, AgentError>) -> Result<Outcome, AgentError> {
+        if let Some(Asking { request, is_left: false, .. }) = self.asking.take() {
             return Ok(Outcome::Approval(request));
         }
+        let is_undecided = self.first.is_none() && !self.state.sent && matches!(&ended, Ok(Outcome::Reply(_)) | Err(_));
+        if is_undecided && let Some(request) = self.unheard.take() {
+            return Ok(Outcome::Approval(request));
+        }
+        self.forget_unheard();
         let said = match &ended {
             Ok(Outcome::Reply(reply)) if !is_blank(&reply.text) => Some(&*reply.text),
             _ => None,
@@ -226,13 +242,18 @@ impl CallerTools {
             report(&self.events, tool, arguments, &told).await;
             let is_told = answer.send(told).is_ok();
             self.answers.add(known, is_told);
+            if is_told {
+                self.note_heard(&request);
+            }
             return;
         }
         if let Some(decided) = self.decided.take(&request) {
             let told = ToolAnswer::from(Approval::from(&decided).json());
             report(&self.events, REQUEST_APPROVAL, arguments, &told).await;
-            if answer.send(told).is_err() && allows(&decided) {
-                self.decided.add(decided);
+            match answer.send(told) {
+                Ok(()) => self.note_heard(&request),
+                Err(_) if allows(&decided) => self.decided.add(decided),
+                Err(_) => {}
             }
             return;
         }
@@ -249,10 +270,27 @@ impl CallerTools {
                 let _ = answer.send(refuse(&self.events, tool, arguments, why).await);
             }
             None => {
+                self.forget_unheard();
                 let (events, asked) = (self.events.clone(), request.clone());
-                let decision = async move { events.ask_approval(asked).await }.boxed();
+                // It is told when a call hears it.
+                let decision =
+                    async move { events.ask_approval_for_member(asked, CancellationToken::new()).await }.boxed();
                 self.asking = Some(Asking { request, arguments, decision, waiting: Some(answer), is_left: false });
             }
+        }
+    }
+
+    /// Notes that a call has heard what became of this.
+    fn note_heard(&mut self, request: &ApprovalRequest) {
+        if self.unheard.as_ref() == Some(request) {
+            self.forget_unheard();
+        }
+    }
+
+    /// Nobody needs to hear any more what the agent asked for last.
+    fn forget_unheard(&mut self) {
+        if self.unheard.take().is_some() {
+            self.events.note_told();
         }
     }
 

@@ -16,6 +16,8 @@ const DEFERRAL: (&str, &str) = ("defer", r#"{"minutes":5}"#);
 const MESSAGE: (&str, &str) = ("send", r#"{"text":"Done."}"#);
 const APPROVAL: (&str, &str) = ("request_approval", r#"{"action":"pay the rent"}"#);
 
+type Ended = Result<Outcome, AgentError>;
+
 /// A run, and what the core hears of it.
 struct Run {
     tools: CallerTools,
@@ -225,6 +227,53 @@ async fn a_decision_that_nobody_waited_for_is_told_once() {
 
     let _waiting = run.begin(APPROVAL).await;
     assert!(run.tools.asking.is_some(), "it is asked for again");
+}
+
+/// It gave up on its call, and says that it waits.
+#[rstest]
+#[case(APPROVAL, approved())]
+#[case(WAITING_QUESTION, answered(Some("b")))]
+#[case::nothing_in_time(WAITING_QUESTION, answered(None))]
+#[tokio::test]
+async fn a_run_that_has_not_heard_its_latest_decision_leaves_the_request(
+    #[case] call: (&str, &str),
+    #[case] decision: Decision,
+    #[values(said("I wait for you."), Err(AgentError::Failed("a crash".to_owned())))] ended: Ended,
+) {
+    let mut run = Run::new();
+    drop(run.begin(call).await);
+    run.decide(decision.clone()).await;
+
+    assert_eq!(run.tools.outcome(ended), Ok(Outcome::Approval(decision.unwrap().request)));
+}
+
+/// A later call of the agent, or a worker that has not asked.
+#[rstest]
+#[case(APPROVAL, approved())]
+#[case(WAITING_QUESTION, answered(Some("b")))]
+#[tokio::test]
+async fn a_decision_that_is_heard_or_not_needed_leaves_nothing(
+    #[case] call: (&str, &str),
+    #[case] decision: Decision,
+    #[values("heard", "chosen", "another worker", "left to another worker")] how: &str,
+) {
+    let mut run = Run::new();
+    drop(run.begin(call).await);
+    if how == "left to another worker" {
+        run.tools.begin_again();
+    }
+    run.decide(decision).await;
+    match how {
+        "heard" => drop(run.call(call).await),
+        "chosen" => drop(run.call(REACTION).await),
+        "another worker" => run.tools.begin_again(),
+        _ => {}
+    }
+
+    let outcome = run.tools.outcome(said("Done."));
+
+    let expected = if how == "chosen" { Ok(Outcome::React("👍".to_owned())) } else { said("Done.") };
+    assert_eq!(outcome, expected);
 }
 
 #[tokio::test]
