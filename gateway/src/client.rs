@@ -19,10 +19,11 @@ pub(crate) fn is_readable_on_the_way(url: &Url) -> bool {
 /// The variables that name a proxy. They may also be in capital letters.
 const PROXIES: [&str; 3] = ["http_proxy", "https_proxy", "all_proxy"];
 
-/// Whether requests may go through a proxy. Then the gateway may be unable to connect to their servers itself.
-pub(crate) fn has_proxy() -> bool {
+/// Whether requests may go through a proxy. Then the gateway may be unable to connect to their servers itself. Systems other than Linux
+/// may have proxies that no variable names.
+pub(crate) fn may_have_proxy() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    PROXIES.iter().any(|name| is_set(name) || is_set(&name.to_ascii_uppercase()))
+    !cfg!(target_os = "linux") || PROXIES.iter().any(|name| is_set(name) || is_set(&name.to_ascii_uppercase()))
 }
 
 /// How long connecting to an agent or a callback may take.

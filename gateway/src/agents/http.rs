@@ -12,7 +12,7 @@ use utoipa::openapi::OpenApi;
 use super::factory::{AgentFactory, role, section};
 use crate::{
     built_agent::BuiltAgent,
-    client::{CHECK_TIMEOUT, has_proxy, is_readable_on_the_way},
+    client::{CHECK_TIMEOUT, is_readable_on_the_way, may_have_proxy},
     console::finding::Finding,
     materials::{Materials, WiringError},
     own_tools::Caller,
@@ -29,7 +29,7 @@ impl AgentFactory for Http {
     fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>) -> Result<BuiltAgent, WiringError> {
         let section = section::<HttpSection>(agent);
         let http = rejoinder_agents::Http::new(Arc::clone(name), section.clone(), materials.http.clone());
-        let http = if has_proxy() { http } else { http.with_probe() };
+        let http = if may_have_proxy() { http } else { http.with_probe() };
         Ok(materials.with_tools(name, Arc::new(http), section.mcp, Caller::At(&section.url))?.into())
     }
 
