@@ -12,7 +12,9 @@ pub(super) struct Answers {
 impl Answers {
     /// Those that an agent has when its run begins.
     pub(super) fn of(answers: &[PersonAnswer]) -> Self {
-        Self { untold: answers.to_vec(), told: Vec::new() }
+        let mut untold = answers.to_vec();
+        drop_superseded(&mut untold);
+        Self { untold, told: Vec::new() }
     }
 
     /// Keeps an answer. `is_told`: whether a call has got it.
@@ -31,5 +33,20 @@ impl Answers {
     pub(super) fn begin_again(&mut self) {
         self.told.append(&mut self.untold);
         std::mem::swap(&mut self.told, &mut self.untold);
+        drop_superseded(&mut self.untold);
     }
+}
+
+/// Drops each question that was not answered in time, if it was asked again: what became of that one counts.
+fn drop_superseded(answers: &mut Vec<PersonAnswer>) {
+    let mut later: Vec<ApprovalRequest> = Vec::new();
+    let mut kept = Vec::with_capacity(answers.len());
+    for answer in answers.drain(..).rev() {
+        let is_superseded = answer.answer.is_none() && later.contains(&answer.question);
+        later.push(answer.question.clone());
+        if !is_superseded {
+            kept.push(answer);
+        }
+    }
+    answers.extend(kept.into_iter().rev());
 }

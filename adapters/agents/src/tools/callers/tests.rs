@@ -439,6 +439,31 @@ async fn the_answers_of_earlier_runs_are_told_in_their_order() {
     assert!(run.tools.asking.is_some(), "it is asked again");
 }
 
+/// It was asked again, and answered then.
+#[rstest]
+#[case::for_the_next_run(false)]
+#[case::for_another_worker(true)]
+#[tokio::test]
+async fn a_question_that_nobody_answered_in_time_hides_no_later_answer(#[case] is_heard: bool) {
+    let answers = [None, Some("b")].map(|words| super::said(answered(words).unwrap())).to_vec();
+    let mut run = Run::of(turn("Hi").with(|turn| {
+        turn.rights.may_ask_person = true;
+        turn.past.answers = if is_heard { Vec::new() } else { answers };
+    }));
+    if is_heard {
+        for words in [None, Some("b")] {
+            let waiting = run.begin(WAITING_QUESTION).await;
+            run.decide(answered(words)).await;
+            assert!(waiting.await.is_ok());
+        }
+        run.tools.begin_again();
+    }
+
+    assert!(run.call(WAITING_QUESTION).await.text.contains(r#""answer":"b""#));
+    let _waiting = run.begin(WAITING_QUESTION).await;
+    assert!(run.tools.asking.is_some(), "it is asked again");
+}
+
 #[tokio::test]
 async fn a_run_that_ends_before_the_answer_leaves_the_question() {
     let mut run = Run::new();
