@@ -220,7 +220,8 @@ impl CallerTools {
         if let Some(first) = self.first {
             return Some(format!("error: you have called `{first}` already, which decides how your turn ends: end it"));
         }
-        let asking = self.asking.as_ref().filter(|_| !waits)?;
+        // What a worker asked that has lost the run stands in nobody's way; only one thing waits at a time.
+        let asking = self.asking.as_ref().filter(|asking| !waits && !asking.is_left)?;
         Some(asking.why_wait("what you asked approval for"))
     }
 
@@ -302,6 +303,13 @@ impl CallerTools {
 impl Asking {
     /// Why another call has to wait. `approval`: what is asked for, if it is no question.
     fn why_wait(&self, approval: &str) -> String {
+        if self.is_left {
+            let (tool, arguments) = (tool_of(&self.request), &self.arguments);
+            return format!(
+                "error: what was asked before you had this turn is not decided yet: call `{tool}` with {arguments} to wait for it, or end \
+                 your turn"
+            );
+        }
         let what = match self.request.choices {
             Some(_) => "your question is not answered yet".to_owned(),
             None => format!("{approval} is not decided yet"),

@@ -330,6 +330,25 @@ async fn what_another_worker_had_chosen_is_dropped_and_what_it_sent_stays() {
     assert!(run.call(MESSAGE).await.text.contains("your answer already"));
 }
 
+/// It is told what it can wait for.
+#[tokio::test]
+async fn what_another_worker_had_asked_locks_nobody_out() {
+    let mut run = Run::new();
+    drop(run.begin(WAITING_QUESTION).await);
+    run.tools.begin_again();
+
+    let other = run.call(APPROVAL).await;
+    assert!(other.is_error && other.text.contains(WAITING_QUESTION.1), "{other:?}");
+    let waiting = run.begin(WAITING_QUESTION).await;
+    run.decide(answered(Some("b"))).await;
+    assert!(waiting.await.unwrap().text.contains(r#""answer":"b""#));
+
+    let _waiting = run.begin(WAITING_QUESTION).await;
+    run.tools.begin_again();
+    assert!(!run.call(REACTION).await.is_error);
+    assert_eq!(run.tools.outcome(said("Hello.")), Ok(Outcome::React("👍".to_owned())));
+}
+
 #[tokio::test]
 async fn a_run_has_so_many_calls() {
     let mut run = Run::new();
