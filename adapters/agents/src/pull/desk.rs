@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -22,6 +23,12 @@ use super::{
     leases::{Expiry, KeptLease, Leases, NotHeld, RunNumber, Worker},
     section::PullSection,
 };
+
+/// The end of what an agent says it is while turns wait, and nobody is there to take them.
+pub const NO_WORKER_ASKS: &str = "no worker asks";
+
+/// How long a worker is taken to be there after it has asked.
+const LATELY: Duration = Duration::from_mins(1);
 
 /// What workers need of a run.
 pub(super) struct Work {
@@ -249,18 +256,20 @@ impl fmt::Display for Desk {
         let count = working + waiting;
         let s = if count == 1 { "" } else { "s" };
         match asked {
-            None if count == 0 => return f.write_str("pull, no worker has asked for a turn yet"),
+            None if count == 0 => f.write_str("pull, no worker has asked for a turn yet")?,
             None => write!(f, "pull, {count} worker{s} ({working} at work), none has asked since the start")?,
             Some(asked) => {
                 let seconds = asked.elapsed().as_secs();
                 write!(f, "pull, {count} worker{s} ({working} at work), last asked {seconds}s ago")?;
             }
         }
-        match leases.waiting() {
-            0 => Ok(()),
-            1 => f.write_str(", 1 turn waits for one"),
-            turns => write!(f, ", {turns} turns wait for one"),
-        }
+        let turns = match leases.waiting() {
+            0 => return Ok(()),
+            1 => "1 turn waits".to_owned(),
+            turns => format!("{turns} turns wait"),
+        };
+        let is_deserted = count == 0 && asked.is_none_or(|asked| asked.elapsed() > LATELY);
+        if is_deserted { write!(f, ", {turns} and {NO_WORKER_ASKS}") } else { write!(f, ", {turns} for one") }
     }
 }
 

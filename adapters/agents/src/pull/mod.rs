@@ -46,6 +46,7 @@ mod sessions;
 
 pub use self::{
     agent::{Pull, PullSettings},
+    desk::NO_WORKER_ASKS,
     openapi::openapi,
     section::{PullSection, WorkerSection},
 };

@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
+use rejoinder_agents::NO_WORKER_ASKS;
 use reqwest::{Client, RequestBuilder, StatusCode, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpSocket;
@@ -142,8 +143,14 @@ fn of_agent(readiness: AgentReadiness, fetched: &[&str]) -> Vec<Finding> {
         };
         findings.push(Finding::warning(about.as_str(), what).with_advice(advice));
     }
-    if is_fetched {
-        findings.push(Finding::ok(about, format!("in the running gateway: {description}")));
+    // An older gateway does not say what it is.
+    if is_fetched && !description.is_empty() {
+        let what = format!("in the running gateway: {description}");
+        findings.push(if description.ends_with(NO_WORKER_ASKS) {
+            Finding::warning(about, what).with_advice("Start a worker, or see the log of those that run.")
+        } else {
+            Finding::ok(about, what)
+        });
     }
     findings
 }
@@ -271,15 +278,18 @@ mod tests {
                 { "agent": "main", "description": "openai m at http://x", "up": true },
                 { "agent": "coder", "description": "acp coder", "up": false, "problem": "it has no key" },
                 { "agent": "fleet", "description": "pull, 2 workers (0 at work), last asked 3s ago", "up": true },
+                { "agent": "crew", "description": format!("pull, 1 turn waits and {NO_WORKER_ASKS}"), "up": true },
+                { "agent": "older", "up": true },
             ],
         }));
 
-        let findings = findings("http://x", readiness.unwrap(), &["fleet"]);
+        let findings = findings("http://x", readiness.unwrap(), &["fleet", "crew", "older"]);
 
-        let [_, coder, fleet] = &findings[..] else { panic!("{findings:?}") };
+        let [_, coder, fleet, crew] = &findings[..] else { panic!("{findings:?}") };
         assert_eq!((coder.verdict, &*coder.about), (Verdict::Warning, "agents.coder"));
         assert!(coder.what.ends_with("it has no key") && coder.advice.as_ref().unwrap().contains("test coder"));
         assert_eq!((fleet.verdict, &*fleet.about), (Verdict::Ok, "agents.fleet"));
         assert!(fleet.what.contains("2 workers"), "{fleet:?}");
+        assert_eq!((crew.verdict, &*crew.about), (Verdict::Warning, "agents.crew"));
     }
 }

@@ -86,6 +86,23 @@ async fn a_worker_that_waits_is_woken_by_a_turn() {
 }
 
 #[tokio::test]
+async fn a_turn_that_waits_while_no_worker_asks_is_told_to_operators() {
+    let served = Served::with(lasting(LONG)).await;
+    let described = || served.agent.describe();
+    assert_eq!(described(), "pull, no worker has asked for a turn yet");
+
+    let (finished, ()) = during(&served, turn("Hi"), async {
+        until("a turn waits", || described().ends_with("yet, 1 turn waits and no worker asks")).await;
+        let held = served.worker().next().await;
+        assert_eq!(held.answer(json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
+    })
+    .await;
+
+    assert_eq!(finished.reply(), "here");
+    assert!(!described().contains("wait"), "{}", described());
+}
+
+#[tokio::test]
 async fn without_a_turn_a_worker_hears_so_at_the_end_of_its_wait() {
     let served = Served::with(lasting(LONG)).await;
 
