@@ -402,6 +402,37 @@ async fn a_decision_in_the_moment_of_the_end_is_left_to_the_next_run() {
     waiting.abort();
 }
 
+/// Its client gave up before the decision came, and it ended later.
+#[tokio::test]
+async fn a_decision_that_no_call_has_heard_is_left_to_the_next_run() {
+    let run = Run::begin().await;
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "request_approval", "arguments": {"action": "pay the rent"}}});
+    let request = run.request().body(Body::from(body.to_string())).unwrap();
+    let given_up = tokio::spawn(run.router.clone().oneshot(request));
+    run.asked.notified().await;
+    given_up.abort();
+    assert!(given_up.await.is_err(), "it is gone");
+    let request = ApprovalRequest {
+        action: "pay the rent".to_owned(),
+        details: None,
+        kind: None,
+        choices: None,
+        options: Vec::new(),
+    };
+    let (asked, state, by, note) = (request.clone(), ApprovalState::Approved, None, None);
+    let decided = AgentApproval { request, state, by, note, chosen: None, is_used: false };
+
+    let answer = run.decision.lock().take().expect("it is asked");
+    answer.send(Ok(decided)).expect("it waits");
+    while run.tools.lock().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let ended = run.end(said("I wait for your decision.")).await;
+
+    assert_eq!(ended, Ok(Outcome::Approval(asked)));
+}
+
 #[tokio::test]
 async fn a_call_that_waits_when_the_gateway_stops_is_told_so() {
     let run = Run::begin().await;
