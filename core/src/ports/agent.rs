@@ -260,8 +260,9 @@ impl RunEvents {
         self.ask_approval_unless(ApprovalRequest::question(text, choices), taken_back).await.map(PersonAnswer::of)
     }
 
-    /// Counts as told what became of the latest [request of somebody else](Self::ask_approval_for_member). If it does not count when the run
-    /// ends with that request as its [outcome](Outcome::Approval), the turn runs again with the decision, and nobody is asked again.
+    /// Counts as told what became of the latest [request of somebody else](Self::ask_approval_for_member). If it does not count
+    /// when the run ends with that request as its [outcome](Outcome::Approval), the turn runs again with the decision, and nobody is asked
+    /// again.
     pub fn note_told(&self) {
         self.told.fetch_add(1, Ordering::SeqCst);
     }
