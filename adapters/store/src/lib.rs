@@ -13,6 +13,6 @@
 mod sqlite;
 
 pub use sqlite::{
-    OpenError, OpenOptions, SqliteStore, beside, copy, end_sign_ins, faults, is_in_use, schema_version,
-    schema_version_of, vacuum,
+    ForeignError, ForeignRow, OpenError, OpenOptions, SqliteStore, beside, copy, end_sign_ins, faults, is_in_use,
+    read_foreign, schema_version, schema_version_of, vacuum,
 };

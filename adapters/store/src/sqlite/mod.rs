@@ -2,6 +2,7 @@
 
 mod connections;
 mod error;
+mod foreign;
 mod lock;
 mod open;
 mod read;
@@ -19,6 +20,7 @@ mod writer;
 
 pub use self::{
     error::OpenError,
+    foreign::{ForeignError, ForeignRow, read_foreign},
     lock::{beside, is_in_use},
     open::{OpenOptions, copy, end_sign_ins, faults, schema_version_of, vacuum},
     schema::schema_version,
