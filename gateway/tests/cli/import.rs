@@ -488,3 +488,23 @@ fn what_a_file_includes_belongs_to_it() {
 
     assert_has(section(&written, "[channels.telegram.main]"), &["allow_from = [\"5\", \"6\"]"]);
 }
+
+#[test]
+fn a_job_of_openclaw_keeps_its_topic_and_runs_no_program() {
+    let jobs = r#"{ "jobs": [
+      { "name": "Topic", "schedule": { "kind": "every", "everyMs": 60000 }, "payload": { "kind": "agentTurn", "message": "x" },
+        "delivery": { "mode": "announce", "channel": "telegram", "to": "-100", "threadId": 7 } },
+      { "name": "Watch", "schedule": { "kind": "every", "everyMs": 60000 }, "payload": { "kind": "agentTurn", "message": "x" },
+        "trigger": { "script": "y" }, "delivery": { "mode": "announce", "channel": "telegram", "to": "42" } },
+      { "name": "Disk", "schedule": { "kind": "every", "everyMs": 60000 }, "payload": { "kind": "command", "argv": ["df"] },
+        "delivery": { "mode": "announce", "channel": "telegram", "to": "42" } }
+    ] }"#;
+    let config = "{ channels: { telegram: { botToken: '1:a' } } }";
+    let home = home(&[(".openclaw/openclaw.json", config), (".openclaw/cron/jobs.json", jobs)]);
+
+    let (written, said) = imported(home.path(), "openclaw", &[]);
+
+    assert_has(section(&written, "[schedules.topic]"), &["to = \"telegram.main/-100/7\""]);
+    assert_has(&written, &["#[schedules.watch]", "#[schedules.disk]"]);
+    assert_has(&said, &["it runs only when a script there says so", "it runs a program, not an agent"]);
+}

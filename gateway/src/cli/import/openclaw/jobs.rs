@@ -72,8 +72,26 @@ fn job(table: &mut Table, draft: &Draft, notes: &mut Notes) -> Job {
     }
     let (when, time_zone) = when(table);
     let (to, is_mute) = target(table, payload.as_mut(), draft);
-    let off = (table.flag("enabled") == Some(false)).then(|| "it is switched off there".to_owned());
-    Job { key, name: table.text("name").unwrap_or(id), when, time_zone, to, is_mute, prompt, off }
+    let kind = payload.as_mut().and_then(|payload| payload.text("kind"));
+    let off = if table.flag("enabled") == Some(false) {
+        Some("it is switched off there")
+    } else if table.has("trigger") {
+        Some("it runs only when a script there says so")
+    } else if matches!(kind.as_deref(), Some("command" | "script")) {
+        Some("it runs a program, not an agent")
+    } else {
+        None
+    };
+    Job {
+        key,
+        name: table.text("name").unwrap_or(id),
+        when,
+        time_zone,
+        to,
+        is_mute,
+        prompt,
+        off: off.map(str::to_owned),
+    }
 }
 
 fn when(table: &mut Table) -> (Result<When, String>, Option<String>) {
@@ -100,6 +118,13 @@ fn target(table: &mut Table, payload: Option<&mut Table>, draft: &Draft) -> (Res
     let Some(delivery) = delivery else { return (Err("it does not say which chat it is for".to_owned()), false) };
     let mode = delivery.text("mode");
     let (channel, to, account) = (delivery.text("channel"), delivery.text("to"), delivery.text("accountId"));
+    // A topic on Telegram (`openclaw cron add --thread-id`).
+    let to = match (to, delivery.text("threadId")) {
+        (Some(to), Some(thread)) if channel.as_deref() == Some("telegram") && !to.contains(":topic:") => {
+            Some(format!("{to}:topic:{thread}"))
+        }
+        (to, _) => to,
+    };
     let is_mute = mode.as_deref() == Some("none");
     if mode.as_deref() == Some("webhook") {
         return (Err("its answer goes to a URL: name a place of [channels.words] in words_to".to_owned()), false);
