@@ -41,9 +41,10 @@ use crate::console::{command::command_line, failure::Failure, output, secret::Se
 
 pub(super) const HELP: &str = "\
 It reads OpenClaw's openclaw.json (or clawdbot.json, moltbot.json) with what it includes, or the config.yaml and .env of Hermes
-Agent, and cron/jobs.json beside them. Nothing there is changed or run. It writes ./rejoinder.toml, or the file that --output or
---config names: accounts, who may write, groups, the model and scheduled jobs. What it does not know stands there as a comment,
-and what has no counterpart is listed. A token that is written there goes into a file of its own in the data directory.
+Agent, and the jobs in cron/jobs.json or OpenClaw's database beside them. Nothing there is changed or run. It writes
+./rejoinder.toml, or the file that --output or --config names: accounts, who may write, groups, the model and scheduled jobs. What
+it does not know stands there as a comment, and what has no counterpart is listed. A token that is written there goes into a file
+of its own in the data directory.
 
 Exit code: 0 also if something has no counterpart, 1 if nothing could be written.
 

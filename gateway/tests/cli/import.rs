@@ -7,6 +7,10 @@ use std::{
 };
 
 use rstest::rstest;
+use sqlx::{
+    ConnectOptions, Connection, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode},
+};
 use tempfile::TempDir;
 
 use super::{folder, outcome, rejoinder};
@@ -382,7 +386,138 @@ fn jobs_from_before_openclaws_database_do_not_run() {
     let (written, said) = imported(home.path(), "openclaw", &[]);
 
     assert!(!written.contains("\n[schedules."), "{written}");
-    assert_has(&said, &["state/openclaw.sqlite keeps the jobs", "openclaw cron list"]);
+    assert_has(
+        &said,
+        &[
+            "state/openclaw.sqlite could not be read: its tables are not as expected",
+            "openclaw cron list",
+            "is left over",
+        ],
+    );
+}
+
+const WITH_TELEGRAM: &str = "{ channels: { telegram: { botToken: '1:a' } } }";
+
+const STATE: &str = ".openclaw/state";
+
+/// Makes OpenClaw's database, and keeps it open as OpenClaw does: what it wrote is in its log.
+async fn openclaws_database(home: &Path) -> SqliteConnection {
+    fs::create_dir_all(home.join(STATE)).unwrap();
+    let options = SqliteConnectOptions::new().filename(home.join(STATE).join("openclaw.sqlite"));
+    let options = options.create_if_missing(true).journal_mode(SqliteJournalMode::Wal);
+    let mut connection = options.connect().await.unwrap();
+    sqlx::raw_sql(include_str!("openclaw.sql")).execute(&mut connection).await.unwrap();
+    connection
+}
+
+/// The files of OpenClaw's state, and what they hold.
+fn state(home: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = fs::read_dir(home.join(STATE)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.map(|file| (file.clone(), fs::read(file).unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn jobs_in_openclaws_database_become_schedules() {
+    let left_over = r#"{ "version": 1, "jobs": [
+      { "id": "9677e10f-2578-45a1-b10d-5a808da91974", "name": "Morning brief" },
+      { "id": "a2", "name": "Build", "schedule": { "kind": "every", "everyMs": 3600000 }, "payload": { "message": "Look." },
+        "delivery": { "channel": "telegram", "to": "42" } }
+    ] }"#;
+    let home = home(&[(".openclaw/openclaw.json", WITH_TELEGRAM), (".openclaw/cron/jobs.json", left_over)]);
+    let running = openclaws_database(home.path()).await;
+    let before = state(home.path());
+
+    let (written, said) = imported(home.path(), "openclaw", &[]);
+
+    assert_eq!(before.len(), 3, "there is a log with its index");
+    assert!(state(home.path()) == before, "the files are not as they were");
+    running.close().await.unwrap();
+    let brief = section(&written, "[schedules.morning-brief]");
+    assert_has(
+        brief,
+        &[
+            "cron = \"0 7 * * 1-5\"",
+            "time_zone = \"Europe/Vienna\"",
+            "to = \"telegram.main/-1001234567890/7\"",
+            "prompt = \"Sum up the night.\"",
+        ],
+    );
+    let evening = section(&written, "[schedules.evening]");
+    assert_has(evening, &["every = \"6h\"", "to = \"telegram.main/-1001234567890/7\""]);
+    let off = ["later", "quiet", "watch", "disk", "build"].map(|name| format!("#[schedules.{name}]"));
+    assert_has(&written, &off.each_ref().map(String::as_str));
+    assert!(!written.contains("dream") && !written.contains("morning-brief-2"), "{written}");
+    assert_has(
+        &said,
+        &[
+            "cron has jobs of OpenClaw itself",
+            "state/openclaw.sqlite.cron_jobs[2] does not run: it does not say which chat it is for",
+            "state/openclaw.sqlite.cron_jobs[3] does not run: it is switched off there",
+            "state/openclaw.sqlite.cron_jobs[7] does not run: it runs a program, not an agent",
+            "cron/jobs.json is left over: since 2026.6.1 OpenClaw keeps its jobs in state/openclaw.sqlite",
+            "cron/jobs.json.jobs[1] does not run: it is from before OpenClaw kept jobs in a database",
+        ],
+    );
+}
+
+#[rstest]
+#[case::newer("pragma user_version = 99", "is from a newer OpenClaw", true)]
+#[case::unknown_schedule(
+    "update cron_jobs set job_json = json_set(job_json, '$.schedule.kind', 'moon')",
+    "its time cannot be read",
+    false
+)]
+#[case::no_json(
+    "update cron_jobs set job_json = 'x' where name = 'Evening'",
+    "cron_jobs[5] is no job that can be read",
+    true
+)]
+#[case::large(
+    "update cron_jobs set job_json = printf('%.*c', 300000, '[') where name = 'Evening'",
+    "cron_jobs[5] is no job",
+    true
+)]
+#[case::other_stores(
+    "update cron_jobs set store_key = '/x' where name = 'Evening'",
+    "has jobs of several stores",
+    true
+)]
+#[case::other_columns("alter table cron_jobs rename job_json to job", "its tables are not as expected", false)]
+#[case::endless(
+    "drop table cron_jobs; create view cron_jobs as with recursive n (i) as (select 1 union all select i + 1 from n)
+    select i as store_key, i as sort_order, i as job_json from n",
+    "it holds more than 4194304 bytes",
+    false
+)]
+#[tokio::test]
+async fn what_is_odd_in_openclaws_database_is_said(
+    #[case] change: &'static str,
+    #[case] why: &str,
+    #[case] is_brief_there: bool,
+) {
+    let home = home(&[(".openclaw/openclaw.json", WITH_TELEGRAM)]);
+    let mut connection = openclaws_database(home.path()).await;
+    sqlx::raw_sql(change).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let before = state(home.path());
+
+    let (written, said) = imported(home.path(), "openclaw", &[]);
+
+    assert_has(&said, &[why]);
+    assert_eq!(written.contains("\n[schedules.morning-brief]"), is_brief_there, "{written}");
+    assert!(state(home.path()) == before, "the files are not as they were");
+}
+
+#[test]
+fn a_damaged_database_of_openclaw_is_said() {
+    let files = [(".openclaw/openclaw.json", WITH_TELEGRAM), (".openclaw/state/openclaw.sqlite", "no database at all")];
+    let home = home(&files);
+
+    let (_, said) = imported(home.path(), "openclaw", &[]);
+
+    assert_has(&said, &["state/openclaw.sqlite could not be read: it is damaged, or no database"]);
 }
 
 /// Nothing lets in more people than the other gateway does.

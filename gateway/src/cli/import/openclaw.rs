@@ -5,6 +5,7 @@
 
 mod agents;
 mod channels;
+mod database;
 mod includes;
 mod jobs;
 mod secrets;

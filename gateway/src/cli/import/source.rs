@@ -59,6 +59,11 @@ pub(super) fn json5(path: &Path) -> anyhow::Result<Option<Value>> {
     Ok(Some(parsed.0))
 }
 
+/// A value in JSON5; `None` if it is none, or is nested too deep.
+pub(super) fn json5_value(text: &str) -> Option<Value> {
+    json5::from_str::<Limited>(text).ok().map(|Limited(value)| value)
+}
+
 /// The content of a YAML file; `None` if there is no such file. An empty file is an empty table.
 ///
 /// # Errors

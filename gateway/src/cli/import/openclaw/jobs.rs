@@ -1,24 +1,28 @@
 //! Cron jobs.
 //!
-//! Sources, in the repository openclaw/openclaw: `src/cron/types.ts`, `docs/automation/cron-jobs.md`; for the database
-//! `docs/refactor/database-first.md` and <https://github.com/openclaw/openclaw/issues/91435>.
+//! Sources, in the repository openclaw/openclaw: `src/cron/types.ts`, `docs/automation/cron-jobs.md`.
+
+use std::{collections::BTreeSet, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
 
-use super::secrets::Secrets;
+use super::{database, secrets::Secrets};
 use crate::cli::import::{
     draft::{Draft, Names},
     jobs::{Job, When, conversation, time},
-    notes::Notes,
+    notes::{Notes, SCHEDULES},
     source,
     table::{Table, as_table},
 };
 
-/// Where jobs are since OpenClaw 2026.6.1; its `cron/jobs.json` is left over from before.
-const DATABASE: &str = "state/openclaw.sqlite";
+/// Where jobs were before OpenClaw 2026.6.1.
+const FILE: &str = "cron/jobs.json";
 
-/// Adds a section for each job in `cron/jobs.json`.
+/// How the keys of the jobs begin that OpenClaw 2026.9.6 makes for itself.
+const OWN: &[&str] = &["heartbeat:", "memory-core:", "openclaw-backup-", "skill-collection-review:"];
+
+/// Adds a section for each job: in the database, and in `cron/jobs.json` if it is not in the database.
 pub(super) fn read(
     root: &mut Table,
     secrets: &Secrets<'_>,
@@ -31,27 +35,51 @@ pub(super) fn read(
         store = cron.text("store");
         is_enabled = cron.flag("enabled") != Some(false);
     }
-    let is_old = secrets.folder.join(DATABASE).is_file();
-    if is_old {
-        let why = "keeps the jobs since OpenClaw 2026.6.1, and is not read";
-        notes.add(DATABASE, why, "`openclaw cron list` shows them: write them into [schedules] (docs/schedules.md)");
+    let (file, database) = (secrets.path(store.as_deref().unwrap_or(FILE)), secrets.folder.join(database::FILE));
+    let has_database = database.is_file();
+    let mut tables =
+        if has_database { database::jobs(&database, &file, notes).unwrap_or_default() } else { Vec::new() };
+    let known: BTreeSet<_> = tables.iter().filter_map(id).collect();
+    let current = tables.len();
+    let left_over = in_file(&file)?;
+    if has_database && !left_over.is_empty() {
+        let why = format!("is left over: since 2026.6.1 OpenClaw keeps its jobs in {}", database::FILE);
+        notes.add(FILE, why, "nothing: jobs that are in it alone are comments in the file");
     }
-    let file = secrets.path(store.as_deref().unwrap_or("cron/jobs.json"));
-    let Some(value) = source::json5(&file)? else { return Ok(()) };
-    let Value::Object(content) = value else { anyhow::bail!("{}: the file is not a table", file.display()) };
-    let (mut content, mut names) = (Table::new("cron/jobs.json", content), Names::default());
-    for (_, mut job) in content.tables("jobs") {
-        let mut job = self::job(&mut job, draft, notes);
+    tables.extend(left_over.into_iter().filter(|job| id(job).is_none_or(|id| !known.contains(&id))));
+    let mut names = Names::default();
+    for (index, mut table) in tables.into_iter().enumerate() {
+        if is_own(&table) {
+            notes.add("cron", "has jobs of OpenClaw itself, such as its heartbeat", SCHEDULES);
+            continue;
+        }
+        let mut job = self::job(&mut table, draft, notes);
         if !is_enabled {
             job.off.get_or_insert_with(|| "jobs are switched off there".to_owned());
         }
-        if is_old {
+        if has_database && index >= current {
             job.off.get_or_insert_with(|| "it is from before OpenClaw kept jobs in a database".to_owned());
         }
         let block = job.block(&mut names, now, notes);
         draft.blocks.push(block);
     }
     Ok(())
+}
+
+/// The jobs in `cron/jobs.json`; none if there is no such file.
+fn in_file(file: &Path) -> anyhow::Result<Vec<Table>> {
+    let Some(value) = source::json5(file)? else { return Ok(Vec::new()) };
+    let Value::Object(content) = value else { anyhow::bail!("{}: the file is not a table", file.display()) };
+    Ok(Table::new(FILE, content).tables("jobs").into_iter().map(|(_, job)| job).collect())
+}
+
+fn id(table: &Table) -> Option<String> {
+    table.rest().get("id").and_then(Value::as_str).map(str::to_owned)
+}
+
+fn is_own(table: &Table) -> bool {
+    let key = table.rest().get("declarationKey").and_then(Value::as_str);
+    key.is_some_and(|key| OWN.iter().any(|own| key.starts_with(own)))
 }
 
 fn job(table: &mut Table, draft: &Draft, notes: &mut Notes) -> Job {
