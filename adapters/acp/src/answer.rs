@@ -54,6 +54,11 @@ impl Answer {
         self.messages.iter().any(|text| !Shim::whole(text).is_empty())
     }
 
+    /// How many bytes came so far.
+    pub(crate) const fn size(&self) -> usize {
+        self.size
+    }
+
     /// From here on it is asked whether the agent [says](Self::says_since_mark) anything.
     pub(crate) fn mark(&mut self) {
         self.marked = (self.messages.len(), self.messages.last().map_or(0, String::len));

@@ -38,8 +38,8 @@ impl Files {
         true
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.sent.is_empty()
+    pub(crate) const fn count(&self) -> usize {
+        self.sent.len()
     }
 
     fn fits(&self, file: Attachment) -> Result<Attachment, String> {

@@ -416,9 +416,10 @@ impl<'a> Run<'a> {
         self.answer.mark();
     }
 
-    /// Whether a person gets anything of the answer so far.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.answer.is_visible() || !self.files.is_empty()
+    /// How many bytes of text and how many files the answer has so far; `None` if a person gets nothing of it.
+    pub(crate) fn answered(&self) -> Option<(usize, usize)> {
+        let files = self.files.count();
+        (self.answer.is_visible() || files > 0).then(|| (self.answer.size(), files))
     }
 
     /// The error that ends the run.

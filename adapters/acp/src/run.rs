@@ -102,8 +102,8 @@ impl Acp {
         let settings = json!({ "agent": &*self.name, "mode": mode });
         let cost = RunCost::of(&ready.connection, &place.session.id);
         let mut run = Run::new(&self.name, &self.settings, Arc::clone(&place.slot), cost, &turn, events);
-        // Whether it is, and whether the prompt says nothing else.
-        let (mut is_told_of_no, mut is_extra) = (false, false);
+        // Whether it is; and the answer before a prompt that says nothing else.
+        let (mut is_told_of_no, mut stands) = (false, None);
         for round in 1..=MAX_ROUNDS {
             run.report.shown(blocks::shown(&settings, &prompt)).await;
             let Opened { slot, owner, session, permit, is_new } = place;
@@ -131,8 +131,8 @@ impl Acp {
                     wait_for_end(&owner).await;
                     break;
                 }
-                // It was a favour: what stands is the answer.
-                Err(error) if is_extra && run.has_answered() => {
+                // It was a favour: what stands is the answer, unless it was going on.
+                Err(error) if stands.is_some() && stands == run.answered() => {
                     let (agent, why) = (&*self.name, error.summary());
                     warn!(agent, turn_id = %turn.turn, why, "an ACP agent that was told of a no has failed after its answer");
                     break;
@@ -151,7 +151,7 @@ impl Acp {
                 break;
             }
             is_told_of_no |= refused.is_some();
-            is_extra = came.is_empty();
+            stands = if came.is_empty() { run.answered() } else { None };
             prompt = blocks::of_messages(&came, turn.place.chat, takes_pictures);
             prompt.extend(refused.as_deref().map(after_no));
             run.answer.interrupt();

@@ -267,6 +267,11 @@ impl RunEvents {
         self.told.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// How often the runtime was told what became of what it asked for.
+    pub fn told_count(&self) -> u64 {
+        self.told.load(Ordering::SeqCst)
+    }
+
     /// Counts how often the runtime was told what became of what it asked for: what is sent while it stops to wait does not count.
     pub(crate) fn told(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.told)

@@ -55,18 +55,15 @@ impl AgentFactory for Http {
         let who = format!("the service at {}{role}", url.as_str().trim_end_matches('/'));
         let asked = Instant::now();
         let reached = http.head(service.url.clone()).timeout(CHECK_TIMEOUT).send().await;
-        let found = match reached {
-            Err(error) => Finding::wrong(about.as_str(), format!("{who} cannot be reached: {}", chain(error)))
-                .with_advice(format!("Start the service, or correct its address in {about}.url.")),
-            Ok(_) => {
-                let took = asked.elapsed().as_secs_f64();
-                let found = Finding::ok(about.as_str(), format!("{who} can be reached: it responds after {took:.1} s"));
-                if service.secret.is_some() {
-                    found
-                } else {
-                    found.with_advice(format!("Set {about}.secret, so that the service knows who sends the turns."))
-                }
-            }
+        if let Err(error) = reached {
+            let found = Finding::wrong(about.as_str(), format!("{who} cannot be reached: {}", chain(error)));
+            return vec![found.with_advice(format!("Start the service, or correct its address in {about}.url."))];
+        }
+        let took = asked.elapsed().as_secs_f64();
+        let found = Finding::ok(about.as_str(), format!("{who} can be reached: it responds after {took:.1} s"));
+        let found = match service.secret {
+            Some(_) => found,
+            None => found.with_advice(format!("Set {about}.secret, so that the service knows who sends the turns.")),
         };
         vec![found]
     }

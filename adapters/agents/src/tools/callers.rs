@@ -13,7 +13,7 @@ use std::{borrow::Cow, future::pending, mem::take};
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_core::{
     AgentApproval, AgentError, AgentTurn, ApprovalRequest, ApprovalState, Outcome, PersonAnswer, RunEvents, Timestamp,
-    ToolUse, is_blank,
+    ToolUse, as_stored, is_blank,
 };
 use tokio::{sync::oneshot, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -45,7 +45,7 @@ pub struct CallerTools {
     first: Option<&'static str>,
     asking: Option<Asking>,
     /// What the agent asked for last, if that is decided and no call of its has heard so.
-    unheard: Option<ApprovalRequest>,
+    unheard: Option<Unheard>,
     decided: Decisions,
     answers: Answers,
     calls: u32,
@@ -65,6 +65,19 @@ struct Asking {
     waiting: Option<oneshot::Sender<ToolAnswer>>,
     /// Whether the worker that asked has lost the run, and no other one has asked for the same.
     is_left: bool,
+}
+
+/// A decision that no call has heard.
+struct Unheard {
+    request: ApprovalRequest,
+    /// How often the run had been told a decision when it came.
+    told: u64,
+}
+
+impl Unheard {
+    fn is_of(&self, request: &ApprovalRequest) -> bool {
+        as_stored(&self.request) == as_stored(request)
+    }
 }
 
 /// What became of a request, or why nobody was asked.
@@ -140,7 +153,7 @@ impl CallerTools {
         if is_told || is_left || decision.is_err() {
             self.events.note_told();
         } else {
-            self.unheard = Some(request);
+            self.unheard = Some(Unheard { request, told: self.events.told_count() });
         }
         report(&self.events, tool, arguments, &answer).await;
         match decision {
@@ -176,10 +189,14 @@ impl CallerTools {
             return Ok(Outcome::Approval(request));
         }
         let is_undecided = self.first.is_none() && !self.state.sent && matches!(&ended, Ok(Outcome::Reply(_)) | Err(_));
-        if is_undecided && let Some(request) = self.unheard.take() {
-            return Ok(Outcome::Approval(request));
+        // The agent itself may have asked for something else since.
+        if let Some(unheard) = self.unheard.take_if(|unheard| unheard.told == self.events.told_count()) {
+            match &ended {
+                Ok(Outcome::Approval(request)) if unheard.is_of(request) => return ended,
+                _ if is_undecided => return Ok(Outcome::Approval(unheard.request)),
+                _ => self.events.note_told(),
+            }
         }
-        self.forget_unheard();
         let said = match &ended {
             Ok(Outcome::Reply(reply)) if !is_blank(&reply.text) => Some(&*reply.text),
             _ => None,
@@ -283,7 +300,7 @@ impl CallerTools {
 
     /// Notes that a call has heard what became of this.
     fn note_heard(&mut self, request: &ApprovalRequest) {
-        if self.unheard.as_ref() == Some(request) {
+        if self.unheard.as_ref().is_some_and(|unheard| unheard.is_of(request)) {
             self.forget_unheard();
         }
     }

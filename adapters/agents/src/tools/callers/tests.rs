@@ -269,11 +269,34 @@ async fn a_decision_that_is_heard_or_not_needed_leaves_nothing(
         "another worker" => run.tools.begin_again(),
         _ => {}
     }
+    let events = run.tools.events.clone();
 
     let outcome = run.tools.outcome(said("Done."));
 
     let expected = if how == "chosen" { Ok(Outcome::React("👍".to_owned())) } else { said("Done.") };
-    assert_eq!(outcome, expected);
+    assert_eq!((outcome, events.told_count()), (expected, 1));
+}
+
+/// The agent asked for something else in its own way since, and was told of that.
+#[tokio::test]
+async fn a_decision_that_is_not_the_latest_is_left_to_no_run() {
+    let mut run = Run::new();
+    drop(run.begin(APPROVAL).await);
+    run.decide(approved()).await;
+    run.tools.events.note_told();
+
+    assert_eq!(run.tools.outcome(said("Done.")), said("Done."));
+}
+
+/// The core gives the decision to the next run, if the agent was not told of it.
+#[tokio::test]
+async fn a_run_that_ends_with_a_decision_that_it_has_not_heard_was_not_told_of_it() {
+    let mut run = Run::new();
+    drop(run.begin(APPROVAL).await);
+    run.decide(approved()).await;
+    let (events, ended) = (run.tools.events.clone(), Ok(Outcome::Approval(approved().unwrap().request)));
+
+    assert_eq!((run.tools.outcome(ended.clone()), events.told_count()), (ended, 0));
 }
 
 #[tokio::test]
