@@ -129,6 +129,10 @@ impl AgentRuntime for A2a {
         Ok(())
     }
 
+    fn has_probe(&self) -> bool {
+        true
+    }
+
     async fn probe(&self) -> Option<Result<(), AgentError>> {
         Some(self.connection.read_card().await.map(drop))
     }

@@ -59,6 +59,10 @@ impl AgentRuntime for WithTools {
         self.agent.session_changed(notice).await
     }
 
+    fn has_probe(&self) -> bool {
+        self.agent.has_probe()
+    }
+
     async fn probe(&self) -> Option<Result<(), AgentError>> {
         self.agent.probe().await
     }

@@ -26,9 +26,17 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// Probes idle agents until the gateway stops.
+    /// Probes idle agents until the gateway stops. Without an agent that has a probe it waits until one is set.
     pub(crate) async fn run(self: Arc<Self>) {
-        while self.lifecycle.pause_unless_stopping(EVERY).await {
+        loop {
+            let goes_on = if self.runtimes.have_probe() {
+                self.lifecycle.pause_unless_stopping(EVERY).await
+            } else {
+                self.lifecycle.stopping.run_until_cancelled(self.runtimes.changed()).await.is_some()
+            };
+            if !goes_on {
+                return;
+            }
             let idle = self.agents.idle(EVERY);
             let probes = join_all(idle.iter().map(|agent| self.probe(agent)));
             if self.lifecycle.stopping.run_until_cancelled(probes).await.is_none() {
@@ -38,7 +46,7 @@ impl Prober {
     }
 
     async fn probe(&self, agent: &AgentName) {
-        let Some(runtime) = self.runtimes.get(agent) else { return };
+        let Some(runtime) = self.runtimes.get(agent).filter(|runtime| runtime.has_probe()) else { return };
         let probe = AssertUnwindSafe(runtime.probe()).catch_unwind();
         let result = tokio::select! {
             result = probe => match result {
@@ -74,6 +82,10 @@ mod tests {
         fn describe(&self) -> String {
             "probed".to_owned()
         }
+        fn has_probe(&self) -> bool {
+            true
+        }
+
         async fn probe(&self) -> Option<Result<(), AgentError>> {
             let next = self.0.lock().expect("not poisoned").pop();
             match next {
@@ -128,6 +140,22 @@ mod tests {
         let (downs, error) = downs(&prober, 2).await;
 
         assert_eq!((downs, error.is_some_and(|error| error.contains("in time"))), (vec![false, true], true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_that_is_set_later_is_probed() {
+        let refused = || Some(Err(AgentError::Unreachable("refused".to_owned())));
+        let prober = Arc::new(Prober { runtimes: Arc::default(), ..prober(Vec::new()) });
+        let running = tokio::spawn(Arc::clone(&prober).run());
+        tokio::time::sleep(EVERY).await;
+
+        let agent: Arc<dyn AgentRuntime> = Arc::new(Probed(Mutex::new(vec![refused(), refused()])));
+        prober.runtimes.set(HashMap::from([("main".into(), agent)]));
+        tokio::time::sleep(EVERY + TIMEOUT).await;
+
+        assert!(prober.agents.all().remove(0).1.is_down());
+        prober.lifecycle.stopping.cancel();
+        running.await.expect("it ends with the gateway");
     }
 
     #[tokio::test]

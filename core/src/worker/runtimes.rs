@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 
 use crate::{
     model::AgentName,
@@ -14,6 +15,7 @@ use crate::{
 pub struct Runtimes {
     agents: ArcSwap<HashMap<AgentName, Arc<dyn AgentRuntime>>>,
     refusals: Arc<Refusals>,
+    changed: Notify,
 }
 
 impl Runtimes {
@@ -35,6 +37,7 @@ impl Runtimes {
     /// Sets all agents, at the start.
     pub fn set(&self, agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) {
         self.agents.store(Arc::new(agents));
+        self.changed.notify_one();
     }
 
     /// Replaces agents from now on. One of another name is not added: nothing could be routed to it.
@@ -44,12 +47,23 @@ impl Runtimes {
             all.entry(name).and_modify(|known| *known = agent);
         }
         self.agents.store(Arc::new(all));
+        self.changed.notify_one();
+    }
+
+    /// Whether any of them has a [probe](AgentRuntime::has_probe).
+    pub(crate) fn have_probe(&self) -> bool {
+        self.agents.load().values().any(|agent| agent.has_probe())
+    }
+
+    /// Waits until agents are set or replaced, or returns if they were since it returned before. For one caller.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 }
 
 impl From<HashMap<AgentName, Arc<dyn AgentRuntime>>> for Runtimes {
     fn from(agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) -> Self {
-        Self { agents: ArcSwap::from_pointee(agents), refusals: Arc::default() }
+        Self { agents: ArcSwap::from_pointee(agents), refusals: Arc::default(), changed: Notify::new() }
     }
 }
 

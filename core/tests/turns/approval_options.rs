@@ -22,7 +22,7 @@ fn option(name: &str, allows: bool) -> ApprovalOption {
 fn picky(turn: &AgentTurn) -> Script {
     match (&*turn.message.text, turn.past.approvals.last()) {
         ("pay", None) => {
-            let options = vec![option("*Always*", true), option("Never", false)];
+            let options = vec![option("Always", true), option("Never", false)];
             let action = "pay the rent".to_owned();
             let request = ApprovalRequest { action, details: None, kind: None, choices: None, options };
             Script { end: ScriptEnd::Outcome(Outcome::Approval(request)), ..Script::replies("") }

@@ -194,6 +194,10 @@ impl AgentRuntime for Cascade {
         self.members.iter().map(|member| Arc::clone(&member.of.name)).collect()
     }
 
+    fn has_probe(&self) -> bool {
+        self.members.iter().filter_map(|member| self.runtime(member)).any(|runtime| runtime.has_probe())
+    }
+
     /// Tries the members that can be asked whether they are there. One that is not is left out before a person has to wait for it.
     async fn probe(&self) -> Option<Result<(), AgentError>> {
         let probe = async |member: &Member| {
@@ -391,6 +395,10 @@ mod probes {
     impl AgentRuntime for Server {
         fn describe(&self) -> String {
             "a server".to_owned()
+        }
+
+        fn has_probe(&self) -> bool {
+            self.0.is_some()
         }
 
         async fn probe(&self) -> Option<Result<(), AgentError>> {

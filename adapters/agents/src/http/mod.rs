@@ -103,8 +103,12 @@ impl AgentRuntime for Http {
         if self.settings.sessions { self.tell(&notice).await } else { Ok(()) }
     }
 
+    fn has_probe(&self) -> bool {
+        self.is_probed
+    }
+
     async fn probe(&self) -> Option<Result<(), AgentError>> {
-        if self.is_probed { Some(probe::connect(&self.settings.url).await) } else { None }
+        Some(probe::connect(&self.settings.url).await)
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

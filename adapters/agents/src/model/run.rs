@@ -153,6 +153,10 @@ impl<P: Protocol> AgentRuntime for Model<P> {
         takes_pictures().then(|| largest.min(self.protocol.settings().largest_picture))
     }
 
+    fn has_probe(&self) -> bool {
+        true
+    }
+
     /// Asks the server for its models. A server that does not list them, or not with this key, is reached all the same.
     async fn probe(&self) -> Option<Result<(), AgentError>> {
         if let Some(tools) = &self.more_tools {
