@@ -47,7 +47,11 @@ pub enum ForeignError {
 
 impl From<rusqlite::Error> for ForeignError {
     fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
+        let code = match &error {
+            rusqlite::Error::SqlInputError { error, .. } => Some(error.code),
+            _ => error.sqlite_error_code(),
+        };
+        match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
             Some(ErrorCode::OperationInterrupted) => Self::TooSlow,
