@@ -11,7 +11,7 @@ use self::{
 };
 
 /// Lines that are not run, each by a part of it, and why. Their calls of `rejoinder` are parsed all the same.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("$REPOSITORY", "there is no release"),
     ("service install", "needs systemd"),
     ("docker compose", "needs Docker"),
@@ -25,6 +25,7 @@ const NOT_RUN: [(&str, &str); 14] = [
     ("rejoinder import", "reads what another gateway has: the tests of import run it"),
     ("age -d", "needs the program `age`: the tests of workers open sealed answers with its library"),
     ("tools/call", "needs the token of a run: the tests of MCP call tools so"),
+    ("--option 1", "needs an agent that offers options of its own: a test of a coding agent's options runs it"),
     ("rejoinder doctor --fix", "repairs what is broken: the tests of doctor break it"),
 ];
 
