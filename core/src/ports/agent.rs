@@ -468,13 +468,13 @@ pub trait AgentRuntime: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether a [probe](Self::probe) may ask anything. No by default.
+    /// Whether a [probe](Self::probe) asks anything. No by default: then nobody is woken to call it.
     fn has_probe(&self) -> bool {
         false
     }
 
     /// Asks whether the agent can be reached, without giving it a turn. Called now and then while it is idle, and dropped after
-    /// ten seconds. `None`, the default: nothing was asked. Only called if the agent [can be asked](Self::has_probe).
+    /// ten seconds. `None`, the default: nothing was asked.
     async fn probe(&self) -> Option<Result<(), AgentError>> {
         None
     }

@@ -108,7 +108,7 @@ impl AgentRuntime for Http {
     }
 
     async fn probe(&self) -> Option<Result<(), AgentError>> {
-        Some(probe::connect(&self.settings.url).await)
+        if self.is_probed { Some(probe::connect(&self.settings.url).await) } else { None }
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
