@@ -15,9 +15,8 @@ pub(super) fn left(budget: Option<BudgetLeft>) -> String {
 }
 
 fn money(cost: Cost) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "one digit with zeros is exact enough")]
-    let amount = rounded(cost.micros) as f64 / 1e6;
-    format!("{amount} {}", cost.currency)
+    let left = Cost { micros: rounded(cost.micros), ..cost };
+    format!("{} {}", left.amount(), left.currency)
 }
 
 /// The amount, rounded down to its first digit.
