@@ -124,6 +124,7 @@ impl<'a> Run<'a> {
         session: &str,
         owner: &Owner,
     ) -> Result<Followed, AgentError> {
+        self.permissions.begin_prompt();
         let mut question = None;
         let ended = self.work(&mut prompt, session, owner, &mut question).await;
         if let Some(result) = self.answer.take_notices() {
@@ -387,7 +388,7 @@ impl<'a> Run<'a> {
         self.note_said();
         match end.stop_reason.as_str() {
             "end_turn" => Ok(()),
-            // At a no, as Codex does.
+            // At a no, as Codex does. What it has said since is its answer.
             "cancelled" if self.permissions.has_refused() => Ok(()),
             "max_tokens" if self.answer.has_shown() => {
                 self.answer.is_cut = true;

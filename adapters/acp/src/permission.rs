@@ -29,11 +29,13 @@ pub(crate) struct Permissions {
     may_ask: bool,
     /// The action that was refused last, unless it is known that the agent has said something since.
     refused: Option<String>,
+    /// Whether anything was refused in the present prompt.
+    has_refused: bool,
 }
 
 impl Permissions {
     pub(crate) fn new(approvals: &[AgentApproval], may_ask: bool) -> Self {
-        Self { decisions: Decisions::of(approvals), may_ask, refused: None }
+        Self { decisions: Decisions::of(approvals), may_ask, refused: None, has_refused: false }
     }
 
     pub(crate) fn decide(&mut self, call: &ToolCall, options: &[PermissionOption]) -> Decision {
@@ -68,19 +70,28 @@ impl Permissions {
 
     fn chosen(&mut self, action: &str, offer: &Offer<'_>, decision: &AgentApproval) -> Option<String> {
         if !allows(decision) {
-            self.refused = Some(action.to_owned());
+            self.note_refused(action);
         }
         offer.chosen(decision)
     }
 
     fn rejected(&mut self, action: &str, offer: &Offer<'_>) -> Option<String> {
-        self.refused = Some(action.to_owned());
+        self.note_refused(action);
         offer.rejected()
     }
 
-    /// Whether it is not known that the agent has said anything since a no.
-    pub(crate) fn has_refused(&self) -> bool {
-        self.refused.is_some()
+    fn note_refused(&mut self, action: &str) {
+        (self.refused, self.has_refused) = (Some(action.to_owned()), true);
+    }
+
+    /// Another prompt begins.
+    pub(crate) const fn begin_prompt(&mut self) {
+        self.has_refused = false;
+    }
+
+    /// Whether anything was refused in the present prompt.
+    pub(crate) const fn has_refused(&self) -> bool {
+        self.has_refused
     }
 
     /// The action that was refused last, if this was not called since: it is when the agent has said something.

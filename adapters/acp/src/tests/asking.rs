@@ -236,8 +236,12 @@ fn picture() -> Act {
 #[case::thought(says("<think>They said no.</think>"), 2)]
 #[case::picture(picture(), 1)]
 #[tokio::test]
-async fn an_agent_that_answers_after_a_no_is_not_told(#[case] act: Act, #[case] prompts: usize) {
-    let double = asks_and(vec![act]);
+async fn an_agent_that_answers_after_a_no_is_not_told(
+    #[case] act: Act,
+    #[case] prompts: usize,
+    #[values("end_turn", "cancelled")] reason: &'static str,
+) {
+    let double = asks_and(vec![act, Act::Stops(reason)]);
 
     let (outcome, _) = run_deciding(&double.runtime(), turn("Tidy up"), declines, CancellationToken::new()).await;
 
