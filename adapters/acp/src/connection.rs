@@ -122,7 +122,7 @@ impl State {
             // Before the first prompt it tells again what is past.
             let added = owned.cost.until(cost).filter(|_| owned.is_used);
             owned.unclaimed = Cost::sum(owned.unclaimed, added);
-            owned.cost = SessionCost::Known(cost);
+            owned.cost = if owned.is_used { owned.cost.after(cost) } else { SessionCost::Past(cost) };
         }
         Ok(())
     }

@@ -216,6 +216,17 @@ async fn a_run_costs_what_it_adds_to_the_cost_of_its_session() {
     assert_eq!([cost(&one), cost(&other), cost(&of_another_session)], expected);
 }
 
+#[tokio::test]
+async fn a_cost_that_goes_down_and_up_again_counts_once() {
+    let acp = spender(json!({})).runtime();
+    let first = turn("1 0.5 1");
+
+    let (_, one) = run(&acp, first.clone()).await;
+    let (_, other) = run(&acp, again(&first, "0.75 1.25")).await;
+
+    assert_eq!([cost(&one), cost(&other)], ["1.00 USD", "0.25 USD"].map(|cost| Some(cost.to_owned())));
+}
+
 /// The first cost may have that of earlier runs in it, or not.
 #[rstest]
 #[case::resume(json!({ "sessionCapabilities": { "resume": {} } }))]
