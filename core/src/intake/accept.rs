@@ -355,7 +355,8 @@ impl Acceptor {
                 let end = RunEnd::new(id, number, at, "interrupted".to_owned(), detail);
                 let ledger = Arc::clone(&self.ledger);
                 self.lifecycle.work.spawn(async move {
-                    let trigger = Trigger::RunEnded { end, remark: None, at_once: None, whole: None, title: None };
+                    let trigger =
+                        Trigger::RunEnded { end, remark: None, at_once: None, whole: None, leaves: false, title: None };
                     ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }

@@ -159,7 +159,9 @@ impl<'a> Transaction<'a> {
         }
         while let Some(mut event) = events.pop_front() {
             self.store_files(turn.id, event_files(&mut event));
-            if let (Event::LeftSuspended, Trigger::RunEnded { end, .. }) = (&event, self.trigger) {
+            if let Trigger::RunEnded { end, leaves: true, .. } = self.trigger
+                && matches!(event, Event::LeftSuspended | Event::Outcome(Outcome::Defer { .. }))
+            {
                 self.transition.approvals.push(ApprovalChange::GivenBack { turn: turn.id, run: end.number });
             }
             for effect in turn.obligation.on(event, &policy, self.now).effects {

@@ -107,7 +107,7 @@ impl Sweep {
         let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
         let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
         let end = RunEnd::new(id, number, at, end, Some(detail));
-        let trigger = Trigger::RunEnded { end, remark, at_once: None, whole: None, title: None };
+        let trigger = Trigger::RunEnded { end, remark, at_once: None, whole: None, leaves: false, title: None };
         self.ledger.decide(&mut turn, Event::Recovered, trigger).await.map(drop)
     }
 

@@ -179,7 +179,7 @@ impl Worker {
                 | RunResult::GatewayStopped => {}
             }
         }
-        let (mut at_once, mut whole) = (None, None);
+        let (mut at_once, mut whole, leaves) = (None, None, left.is_some());
         let (end, detail, event) = match result {
             RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);
@@ -244,7 +244,7 @@ impl Worker {
         let (number, end) = (run.number, end.to_owned());
         let run_end = RunEnd { turn: turn.id, number, at, end, detail, usage, cost, used, agents, member, content };
         let remark = (!spent.is_empty()).then(|| left_out(turn.id, &spent, at));
-        let trigger = Trigger::RunEnded { end: run_end, remark, at_once, whole, title };
+        let trigger = Trigger::RunEnded { end: run_end, remark, at_once, whole, leaves, title };
         if let Some(event) = event {
             return self.ledger.decide_until_stored(turn, event, trigger).await.is_some();
         }

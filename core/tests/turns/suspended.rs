@@ -283,6 +283,28 @@ async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one() {
     gateway.at_rest().await;
 }
 
+/// It defers its answer: the run that pays the debt acts on the decision.
+#[tokio::test]
+async fn a_decision_that_a_run_has_not_heard_which_defers_is_given_to_the_next_one() {
+    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.past.approvals.last() {
+        None => Script::defers(None, secs(60)).asking_approval_unheard("pay the rent", secs(60)),
+        Some(last) => Script::replies(if last.is_used { "may be paid" } else { "paid" }),
+    });
+    setup.people = grace();
+    let gateway = setup.start().await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(1)).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.advance(secs(70)).await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("paid"));
+    assert_eq!(approvals(&gateway).await.len(), 1);
+    gateway.at_rest().await;
+}
+
 /// One that hangs then is ended, and one that asks for something else has failed.
 #[tokio::test]
 async fn a_run_that_waits_no_longer_ends() {

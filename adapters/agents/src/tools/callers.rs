@@ -180,7 +180,7 @@ impl CallerTools {
 
     /// The outcome of a run that has `ended` like this. What was called for stands in place of what the agent said at the end, also if it
     /// failed; but its text comes before a question, and is the note of a deferral without one. An agent that has not heard the decision it
-    /// waited for runs again with it.
+    /// waited for runs again with it, also if it has deferred its answer.
     ///
     /// # Errors
     /// When the run failed, and no call has decided how it ends.
@@ -194,6 +194,8 @@ impl CallerTools {
             match &ended {
                 Ok(Outcome::Approval(request)) if unheard.is_of(request) => return ended,
                 _ if is_undecided => return Ok(Outcome::Approval(unheard.request)),
+                // The run that pays the debt is to hear it.
+                _ if self.defers(&ended) => {}
                 _ => self.events.note_told(),
             }
         }
@@ -210,6 +212,11 @@ impl CallerTools {
             None if is_sent && says_nothing => Ok(Outcome::Silent("answered with the tool `send`".to_owned())),
             None => ended,
         }
+    }
+
+    /// Whether a run that has `ended` like this has deferred its answer.
+    fn defers(&self, ended: &Result<Outcome, AgentError>) -> bool {
+        self.first.map_or_else(|| matches!(ended, Ok(Outcome::Defer { .. })), |first| first == DEFER)
     }
 
     /// What a call waits for; `None`: it does not wait.

@@ -299,6 +299,21 @@ async fn a_run_that_ends_with_a_decision_that_it_has_not_heard_was_not_told_of_i
     assert_eq!((run.tools.outcome(ended.clone()), events.told_count()), (ended, 0));
 }
 
+/// The core gives the decision to the run that pays the debt.
+#[tokio::test]
+async fn a_run_that_defers_was_not_told_of_a_decision_that_it_has_not_heard() {
+    let mut run = Run::new();
+    drop(run.begin(APPROVAL).await);
+    run.decide(approved()).await;
+    assert!(!run.call(DEFERRAL).await.is_error);
+    let events = run.tools.events.clone();
+
+    let outcome = run.tools.outcome(said("Soon."));
+
+    assert!(matches!(&outcome, Ok(Outcome::Defer { .. })), "{outcome:?}");
+    assert_eq!(events.told_count(), 0);
+}
+
 #[tokio::test]
 async fn a_no_holds_for_the_whole_run() {
     let mut run = Run::new();
