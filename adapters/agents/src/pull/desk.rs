@@ -224,6 +224,13 @@ impl Desk {
         self.state.lock().leases.is_known(turn)
     }
 
+    /// Whether who asks has the turn, or had it not long ago; with a lease of before the start, whether it takes such turns.
+    pub(super) fn had(&self, turn: TurnId, lease: Option<&str>, asking: &Asking<'_>) -> bool {
+        let leases = &self.state.lock().leases;
+        let before = || lease.and_then(|lease| leases.with_lease_of_before(turn, lease));
+        leases.had(turn, asking.worker) || before().is_some_and(|work| (asking.takes)(&work.turn))
+    }
+
     fn give_back(&self, lease: &str, work: &Work) -> bool {
         let mut state = self.state.lock();
         let is_back = state.leases.give_back(lease);

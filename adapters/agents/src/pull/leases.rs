@@ -22,6 +22,9 @@ const ANSWERED: usize = 1024;
 /// How many leases are remembered of runs that the gateway left because it stops.
 const LEFT: usize = 4096;
 
+/// Of how many turns that a worker had is remembered which one it was.
+const HAD: usize = 1024;
+
 /// For how long after the start leases of the process before may come to life again, at most.
 const LONGEST_START: Duration = Duration::from_mins(1);
 
@@ -111,6 +114,8 @@ pub(super) struct Leases<R, A = ()> {
     answered: VecDeque<(TurnId, Lease, A)>,
     /// The leases of runs that the gateway left because it stops.
     left: VecDeque<(TurnId, Lease)>,
+    /// Who had leases that are over; the latest last.
+    had: VecDeque<(TurnId, Worker)>,
 }
 
 struct Run<R> {
@@ -153,6 +158,7 @@ impl<R: Clone, A: Clone> Leases<R, A> {
             last: 0,
             answered: VecDeque::new(),
             left: VecDeque::new(),
+            had: VecDeque::new(),
         }
     }
 
@@ -237,7 +243,34 @@ impl<R: Clone, A: Clone> Leases<R, A> {
             self.answered.pop_front();
         }
         self.answered.push_back((turn, lease, answer));
+        self.note_had(turn, &worker);
         Some(worker.name)
+    }
+
+    fn note_had(&mut self, turn: TurnId, worker: &Worker) {
+        if self.has_had(turn, worker) {
+            return;
+        }
+        if self.had.len() == HAD {
+            self.had.pop_front();
+        }
+        self.had.push_back((turn, worker.clone()));
+    }
+
+    fn has_had(&self, turn: TurnId, worker: &Worker) -> bool {
+        self.had.iter().any(|(had, by)| *had == turn && by.has_token_of(worker))
+    }
+
+    /// Whether this worker has a run of the turn, or had one not long ago.
+    pub(super) fn had(&self, turn: TurnId, worker: &Worker) -> bool {
+        let has = |run: &Run<R>| run.held.as_ref().is_some_and(|held| held.worker.has_token_of(worker));
+        self.has_had(turn, worker) || self.runs.values().any(|run| run.turn == turn && has(run))
+    }
+
+    /// A run of the turn, if this may be one of its leases from before the start.
+    pub(super) fn with_lease_of_before(&self, turn: TurnId, lease: &str) -> Option<R> {
+        let run = self.runs.values().find(|run| run.turn == turn)?;
+        secret(lease).filter(|secret| !self.is_own(secret)).map(|_| run.work.clone())
     }
 
     /// Whether a run of this turn was left with a lease because the gateway stops.
@@ -289,9 +322,11 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         let Some(run) = self.runs.get_mut(&number) else { return Expiry::None };
         let Some(Held { lease, worker, .. }) = run.held.take_if(|held| held.until <= now) else { return Expiry::None };
         self.held.remove(&lease);
-        let worker = worker.name;
         run.lost += 1;
-        if run.lost >= self.most {
+        let (turn, is_last) = (run.turn, run.lost >= self.most);
+        self.note_had(turn, &worker);
+        let worker = worker.name;
+        if is_last {
             self.runs.remove(&number);
             return Expiry::Exhausted { worker };
         }
@@ -304,6 +339,7 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         match self.runs.remove(&number).map(|run| (run.turn, run.held)) {
             Some((turn, Some(held))) => {
                 self.held.remove(&held.lease);
+                self.note_had(turn, &held.worker);
                 if is_left && self.left.len() < LEFT {
                     self.left.push_back((turn, held.lease));
                 }
@@ -547,6 +583,28 @@ mod tests {
 
         assert!(bench.leases.is_known(turn));
         assert!(!bench.leases.is_known(TurnId::new(Timestamp::from_millis(1))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_has_or_had_a_turn_is_known() {
+        let mut bench = Bench::with(&["expires", "ends", "waits"]);
+        let turns = ["expires", "ends", "waits"].map(|run| bench.turns[run].0);
+        for secret in [1, 2] {
+            bench.leases.grant(&with_own_token("gpu"), |_| true, secret, Instant::now()).unwrap();
+        }
+        let had = |bench: &Bench, name| turns.map(|turn| bench.leases.had(turn, &with_own_token(name)));
+        assert_eq!([had(&bench, "gpu"), had(&bench, "phone")], [[true, true, false], [false; 3]]);
+
+        advance(LENGTH).await;
+        bench.expire("expires");
+        bench.leases.remove(bench.turns["ends"].1, false);
+
+        assert_eq!([had(&bench, "gpu"), had(&bench, "phone")], [[true, true, false], [false; 3]]);
+        let is_of_before = |lease| bench.leases.with_lease_of_before(turns[0], lease);
+        assert_eq!(
+            [is_of_before(BEFORE), is_of_before("1.1.00000001000000000000000000000007")],
+            [Some("expires"), None]
+        );
     }
 
     #[tokio::test(start_paused = true)]

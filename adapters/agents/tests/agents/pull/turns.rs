@@ -202,6 +202,27 @@ async fn an_outcome_with_an_old_lease_is_recorded_without_its_words() {
     );
 }
 
+/// Neither with the turn of another worker nor with any other one.
+#[tokio::test]
+async fn what_a_worker_sends_for_a_turn_that_it_never_had_is_not_recorded() {
+    let workers = ["phone", "gpu"].map(|name| (name.to_owned(), section_of(&[])));
+    let served = Served::with(PullSection { workers: workers.into(), ..lasting(SHORT) }).await;
+    let (phone, given) = (served.worker_with("phone"), turn("Hi"));
+
+    let (finished, stolen) = during(&served, given, async {
+        let (first, second) = (phone.next().await, phone.next().await);
+        let stolen = first.used_by(served.worker_with("gpu"));
+        assert_eq!(stolen.answer(json!({ "reply": "a note" })).await, StatusCode::CONFLICT);
+        assert_eq!(second.answer(json!({ "reply": "the second" })).await, StatusCode::NO_CONTENT);
+        stolen
+    })
+    .await;
+    assert_eq!(stolen.answer(json!({ "reply": "a note" })).await, StatusCode::CONFLICT);
+
+    assert_eq!(finished.reply(), "the second");
+    assert_eq!(served.refused().len(), 0);
+}
+
 #[tokio::test]
 async fn an_answer_counts_once() {
     let served = Served::with(lasting(LONG)).await;
