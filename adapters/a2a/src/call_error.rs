@@ -27,6 +27,15 @@ impl CallError {
         matches!(self, Self::Unreachable(_) | Self::Cut(_))
     }
 
+    /// Whether the agent has said nothing about what was asked: it, or what stands before it, may do so later.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Cut(_) | Self::Stalled(_) => true,
+            Self::Refused { status, .. } => status.starts_with('5'),
+            Self::Rpc(_) | Self::Broken(_) => false,
+        }
+    }
+
     /// The error of a run whose message the agent has got: another agent must not be asked in its place.
     pub(crate) fn of_begun(self) -> AgentError {
         match self.into() {

@@ -60,7 +60,11 @@ enum Known {
     /// Nothing since the gateway began: what is stored counts.
     #[default]
     Stored,
-    Memory(Memory),
+    Memory {
+        memory: Memory,
+        /// Whether a run has left its task, because the state of it was not told.
+        is_left: bool,
+    },
     /// Nothing is to be used any more, whatever is stored.
     Gone,
 }
@@ -80,20 +84,20 @@ pub(crate) struct Slot(Mutex<State>);
 pub(crate) struct Begin {
     pub(crate) epoch: u64,
     pub(crate) memory: Option<Memory>,
-    /// Whether an earlier process of the gateway has stored it.
-    pub(crate) is_stored: bool,
+    /// Whether its task may go on: an earlier process of the gateway has stored it, or a run has left it.
+    pub(crate) may_go_on: bool,
 }
 
 impl Slot {
     /// `stored` is the agent's own id of the session.
     pub(crate) fn begin(&self, stored: Option<&str>) -> Begin {
         let State { epoch, known } = &*self.0.lock();
-        let (memory, is_stored) = match known {
+        let (memory, may_go_on) = match known {
             Known::Stored => (stored.and_then(Memory::decode), true),
-            Known::Memory(memory) => (Some(memory.clone()), false),
+            Known::Memory { memory, is_left } => (Some(memory.clone()), *is_left),
             Known::Gone => (None, false),
         };
-        Begin { epoch: *epoch, memory, is_stored }
+        Begin { epoch: *epoch, memory, may_go_on }
     }
 
     /// Whether nothing was removed since `epoch`.
@@ -106,9 +110,19 @@ impl Slot {
         let mut state = self.0.lock();
         let is_current = state.epoch == epoch;
         if is_current {
-            state.known = Known::Memory(memory);
+            state.known = Known::Memory { memory, is_left: false };
         }
         is_current
+    }
+
+    /// The state of the task is not told: the next run of the turn asks for it.
+    pub(crate) fn leave(&self, epoch: u64) {
+        let mut state = self.0.lock();
+        if state.epoch == epoch
+            && let Known::Memory { is_left, .. } = &mut state.known
+        {
+            *is_left = true;
+        }
     }
 
     /// The agent does not know the context or the task any more. A run that goes on keeps its own.
@@ -145,12 +159,26 @@ mod tests {
         let stored = memory(&turn, true);
 
         let begin = slot.begin(Some(&stored.encode()));
-        assert_eq!((begin.memory.as_ref(), begin.is_stored), (Some(&stored), true));
+        assert_eq!((begin.memory.as_ref(), begin.may_go_on), (Some(&stored), true));
         assert_eq!(slot.begin(Some("")).memory, None);
 
         assert!(slot.keep(begin.epoch, memory(&turn, false)));
         let begin = slot.begin(Some(&stored.encode()));
-        assert_eq!((begin.memory, begin.is_stored), (Some(memory(&turn, false)), false));
+        assert_eq!((begin.memory, begin.may_go_on), (Some(memory(&turn, false)), false));
+    }
+
+    #[test]
+    fn a_task_that_was_left_may_go_on_until_another_one_is_known() {
+        let (slot, turn) = (Slot::default(), turn("Hi"));
+        slot.keep(0, memory(&turn, false));
+
+        slot.leave(1);
+        assert!(!slot.begin(None).may_go_on, "something was removed before");
+        slot.leave(0);
+        assert!(slot.begin(None).may_go_on);
+        slot.keep(0, memory(&turn, false));
+
+        assert!(!slot.begin(None).may_go_on);
     }
 
     /// A notice may come while a run goes on.

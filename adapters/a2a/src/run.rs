@@ -63,14 +63,14 @@ impl A2a {
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         // The turn has what was said until now: a context of it is not kept if something is removed while the card is read.
         let slot = self.sessions.of(turn.place.session);
-        let Begin { epoch, memory, is_stored } = slot.begin(turn.place.own_session.as_deref());
+        let Begin { epoch, memory, may_go_on } = slot.begin(turn.place.own_session.as_deref());
         let endpoint = self.connection.endpoint().await?;
         let mut run = Run::new(self, turn, events, (slot, epoch), endpoint);
-        // Only after a crash: in this process, an earlier run of the turn has canceled its task.
-        if is_stored && let Some(begun) = memory.as_ref().and_then(|memory| memory.begun_for(turn)) {
+        // Otherwise an earlier run of the turn in this process has canceled its task.
+        if may_go_on && let Some(begun) = memory.as_ref().and_then(|memory| memory.begun_for(turn)) {
             let begun = begun.id.clone();
             run.memory.clone_from(&memory);
-            // A later run of this process is not one after a crash.
+            // A later run of this process begins with what becomes of this one.
             if let Some(memory) = memory.clone() {
                 run.slot.keep(run.epoch, memory);
             }
@@ -289,13 +289,15 @@ impl<'a> Run<'a> {
                 Some(outcome) => Ok(Some(outcome)),
                 None => self.follow(id.to_owned()).await.map(Some),
             },
-            Err(CallError::Rpc(error)) => {
+            Err(CallError::Rpc(error)) if is_lost(&error) => {
                 debug!(agent = &*self.a2a.name, code = error.code, "an agent does not know a task any more");
                 Ok(None)
             }
             Err(error) => {
-                // Another run would not get further: the task is canceled.
-                if !error.is_passing() {
+                if error.is_unanswered() {
+                    self.slot.leave(self.epoch);
+                } else {
+                    // Another run would not get further: the task is canceled.
                     self.task.named(id);
                 }
                 Err(error.of_begun())
@@ -320,7 +322,13 @@ impl<'a> Run<'a> {
                     }
                 }
                 Err(error) if error.is_passing() && failures < MAX_FAILURES => failures += 1,
-                Err(error) => return Err(error.of_begun()),
+                Err(error) => {
+                    // It is canceled, which the agent may not hear either.
+                    if error.is_unanswered() {
+                        self.slot.leave(self.epoch);
+                    }
+                    return Err(error.of_begun());
+                }
             }
             if subscribes && failures == 0 {
                 match connection.stream(&endpoint, Method::SubscribeToTask, json!({ "id": id }), None).await {

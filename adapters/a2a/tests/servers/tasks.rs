@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     http_json,
     server::{
-        Answer, HTTP_JSON, JSON_RPC, Piece, Received, Server, agent, card, event, run, says, status_event, task,
+        Answer, HTTP_JSON, JSON_RPC, Piece, Received, Server, agent, card, event, raw, run, says, status_event, task,
         task_event, text_event,
     },
 };
@@ -317,6 +317,40 @@ async fn a_task_is_followed_after_a_crash(
     let finished = run(&agent(server.section()), again).await;
 
     assert_eq!((finished.text(), server.requests("SendMessage").len()), ("Done.", messages));
+}
+
+fn busy() -> Answer {
+    Answer::of("text/plain", vec![raw("busy")]).with_status(503)
+}
+
+/// The next run of the turn asks again what became of it, in place of the message.
+#[rstest]
+#[case::cut_after_a_crash(true, Answer::of("application/json", vec![raw("{"), Piece::Cut]))]
+#[case::of_a_proxy_after_a_crash(true, busy())]
+#[case::of_a_proxy(false, busy())]
+#[tokio::test]
+async fn a_task_whose_state_is_not_told_is_not_begun_again(#[case] is_after_crash: bool, #[case] fails: Answer) {
+    let mut asked = 0;
+    let server = Server::with(JSON_RPC, false, move |request| match request.method() {
+        "SendMessage" => Answer::result(&json!({ "task": task("WORKING", None, None) })),
+        "GetTask" if asked == 1 => Answer::result(&task("COMPLETED", None, Some("Done."))),
+        "GetTask" => {
+            asked += 1;
+            fails.clone()
+        }
+        _ => fails.clone(),
+    })
+    .await;
+    let (agent, first) = (agent(server.section()), turn("Hi"));
+    let own = json!({ "context": "c1", "task": { "id": "t1", "turn": first.turn.to_string(), "messages": 1, "waits": false } });
+    let first = first.with(|turn| turn.place.own_session = is_after_crash.then(|| own.to_string()));
+
+    let failed = run(&agent, first.clone()).await;
+    let own_session = failed.own_session.clone();
+    let again = run(&agent, first.with(|turn| (turn.attempt, turn.place.own_session) = (2, own_session))).await;
+
+    assert!(failed.outcome.is_err(), "{failed:?}");
+    assert_eq!((again.text(), server.requests("SendMessage").len()), ("Done.", usize::from(!is_after_crash)));
 }
 
 /// A server that has lost its contexts takes no message in one.
