@@ -331,10 +331,15 @@ impl<'a> Run<'a> {
                 }
             }
             if subscribes && failures == 0 {
+                let is_told = self.answer.has_shown();
                 match connection.stream(&endpoint, Method::SubscribeToTask, json!({ "id": id }), None).await {
                     Ok(mut stream) => {
                         if let Some(last) = self.show(&mut stream).await? {
                             return self.conclude(&id, last).await;
+                        }
+                        // The state tells nothing of it, and may never do so.
+                        if self.answer.is_full() && !is_told {
+                            return self.reply("").await;
                         }
                     }
                     Err(error) if error.is_passing() => {}

@@ -231,10 +231,14 @@ async fn a_server_that_accepts_and_says_nothing_is_not_reached() {
     assert_eq!(error, said);
 }
 
-/// An agent that never stops is stopped, also in a stream that follows another one: the answer has what there is room for.
+/// An agent that never stops is stopped, also in a stream that follows another one: the answer has what there is room for. The state of
+/// its task may not tell that.
 #[rstest]
+#[case::in_its_first_stream(false, false)]
+#[case::in_another_stream(true, false)]
+#[case::with_a_stale_state(true, true)]
 #[tokio::test]
-async fn an_endless_answer_ends_the_run_and_its_task(#[values(false, true)] is_followed: bool) {
+async fn an_endless_answer_ends_the_run_and_its_task(#[case] is_followed: bool, #[case] is_stale: bool) {
     let flood = || (0..20).map(|_| text_event(&long(64 * 1024))).chain([Piece::Stall]);
     let mut asked = 0;
     let server = Server::streaming(move |request| match request.method() {
@@ -243,7 +247,7 @@ async fn an_endless_answer_ends_the_run_and_its_task(#[values(false, true)] is_f
         "SubscribeToTask" => Answer::stream(flood()),
         "GetTask" => {
             asked += 1;
-            let text = (asked > 1).then(|| long((1 << 20) + 1));
+            let text = (asked > 1 && !is_stale).then(|| long((1 << 20) + 1));
             Answer::result(&task("WORKING", None, text.as_deref()))
         }
         _ => Answer::result(&task("CANCELED", None, None)),
