@@ -1,6 +1,6 @@
 //! What runtimes share that ask for approvals: what was decided. No I/O.
 
-use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, as_stored};
+use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, as_stored, is_shortened};
 
 /// Whether a decision allows a call.
 #[must_use]
@@ -30,10 +30,14 @@ impl Decisions {
         }
     }
 
-    /// The latest decision of this request. A yes is taken out: it is for the call that follows.
+    /// The latest decision of this request. A yes is taken out: it is for the call that follows. The no to a long request is found by the
+    /// digest of it, too: which part of the details is stored may differ between versions.
     pub fn take(&mut self, request: &ApprovalRequest) -> Option<AgentApproval> {
         let stored = as_stored(request);
-        let index = self.0.iter().rposition(|decision| decision.request == stored)?;
+        let is_long = is_shortened(&stored);
+        let has_digest =
+            |decision: &AgentApproval| is_long && !allows(decision) && decision.request.action == stored.action;
+        let index = self.0.iter().rposition(|decision| decision.request == stored || has_digest(decision))?;
         Some(if allows(&self.0[index]) { self.0.remove(index) } else { self.0[index].clone() })
     }
 
@@ -78,6 +82,21 @@ mod tests {
         for _ in 0..2 {
             assert!(no.take(&request()).is_some_and(|decision| !allows(&decision)));
         }
+    }
+
+    /// An earlier version has stored another part of its details.
+    #[test]
+    fn a_no_to_a_long_request_is_found_by_its_digest() {
+        let long = |text: &str| ApprovalRequest { details: Some(text.repeat(3000)), ..request() };
+        let stored = ApprovalRequest { details: Some("x".repeat(2000)), ..as_stored(&long("x")) };
+        let take = |state, asked| {
+            let decided = AgentApproval { request: stored.clone(), ..decision(state, false) };
+            Decisions::of(&[decided]).take(&asked).map(|decision| decision.state)
+        };
+
+        assert_eq!(take(ApprovalState::Declined, long("x")), Some(ApprovalState::Declined));
+        assert_eq!(take(ApprovalState::Declined, long("y")), None);
+        assert_eq!(take(ApprovalState::Approved, long("x")), None);
     }
 
     /// Also one that is told in the middle of a run.
