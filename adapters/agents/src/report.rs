@@ -89,6 +89,8 @@ pub struct Report<'a> {
     current: Usage,
     earlier_cost: Option<Cost>,
     current_cost: Option<Cost>,
+    /// The tokens of earlier requests whose cost was not said.
+    unpriced: Usage,
 }
 
 impl<'a> Report<'a> {
@@ -103,6 +105,7 @@ impl<'a> Report<'a> {
             current: nothing,
             earlier_cost: None,
             current_cost: None,
+            unpriced: nothing,
         }
     }
 
@@ -115,8 +118,14 @@ impl<'a> Report<'a> {
 
     /// Begins another request in the same answer: its tokens and its cost are added to those before.
     pub fn next_usage(&mut self) {
+        self.unpriced = self.all_unpriced();
         self.earlier = self.earlier.and(std::mem::take(&mut self.current));
         self.earlier_cost = Cost::sum(self.earlier_cost, self.current_cost.take());
+    }
+
+    /// The tokens whose cost was not said so far.
+    const fn all_unpriced(&self) -> Usage {
+        if self.current_cost.is_some() { self.unpriced } else { self.unpriced.and(self.current) }
     }
 
     /// Withdraws all text that was reported: it was no answer.
@@ -155,14 +164,23 @@ impl<'a> Report<'a> {
         if let Some(usage) = usage {
             self.current = usage;
             self.events.usage(self.earlier.and(usage)).await;
+            if self.current_cost.is_none() {
+                self.whole_cost().await;
+            }
         }
     }
 
-    /// Reports what the current request has cost.
+    /// Reports what the current request has cost. 0 is no cost.
     pub async fn cost(&mut self, cost: Cost) {
-        self.current_cost = Some(cost);
+        if cost.micros > 0 {
+            self.current_cost = Some(cost);
+            self.whole_cost().await;
+        }
+    }
+
+    async fn whole_cost(&self) {
         if let Some(cost) = Cost::sum(self.earlier_cost, self.current_cost) {
-            self.events.cost(cost).await;
+            self.events.cost_beside(cost, self.all_unpriced()).await;
         }
     }
 }

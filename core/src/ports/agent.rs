@@ -36,8 +36,8 @@ pub enum RunEvent {
     Shown(ModelInput),
     /// The tokens consumed so far in this run; the last one counts.
     Usage(Usage),
-    /// What the run has cost so far, or the member that was asked last; the last one counts.
-    Cost(Cost),
+    /// What the run has cost so far, or the member that was asked last, and the tokens whose cost is not in it; the last one counts.
+    Cost(Cost, Usage),
     /// What the turn's session is about; the last one counts.
     Title(String),
     /// A message to send to this turn's conversation now. The channel returns whether it was claimed.
@@ -155,10 +155,15 @@ impl RunEvents {
     /// currency of the agent's price. A later report replaces it. After [`member`](Self::member), it is what that member has cost. A cost of
     /// 0 is none: agents say it that know no prices.
     pub async fn cost(&self, cost: Cost) {
+        self.cost_beside(cost, Usage::default()).await;
+    }
+
+    /// The same, if it is not known what these tokens of the run have cost: they cost what the agent's price says.
+    pub async fn cost_beside(&self, cost: Cost, unpriced: Usage) {
         if cost.micros == 0 {
             return;
         }
-        let _ = self.sender.send(RunEvent::Cost(cost)).await;
+        let _ = self.sender.send(RunEvent::Cost(cost, unpriced)).await;
     }
 
     /// Reports what the turn's session is about, for lists of sessions in which nobody has named it. One line, of which 100 characters are

@@ -427,7 +427,7 @@ impl Worker {
             loop {
                 match reported.recv().await {
                     Some(RunEvent::Usage(consumed)) => recorder.usage = Some(consumed),
-                    Some(RunEvent::Cost(cost)) => recorder.costs(cost),
+                    Some(RunEvent::Cost(cost, unpriced)) => recorder.costs(cost, unpriced),
                     Some(RunEvent::Member(report)) => self.agents.note_member(recorder.asks(report)),
                     Some(RunEvent::Tool(call)) => recorder.tool(call),
                     Some(RunEvent::Shown(input)) => recorder.shown(input),
@@ -524,7 +524,7 @@ impl Worker {
             }
             RunEvent::Shown(input) => recorder.shown(input),
             RunEvent::Usage(consumed) => recorder.usage = Some(consumed),
-            RunEvent::Cost(cost) => recorder.costs(cost),
+            RunEvent::Cost(cost, unpriced) => recorder.costs(cost, unpriced),
             RunEvent::Title(title) => recorder.titles(&title),
             RunEvent::Send(reply, answer) => {
                 // No draft may follow a message that may be the answer.

@@ -24,8 +24,8 @@ const MOST_JSON: usize = 64 << 10;
 pub(super) struct Recorder<'a> {
     masker: &'a Masker,
     pub(super) usage: Option<Usage>,
-    /// What the run has cost without members, if the agent says it.
-    cost: Option<Cost>,
+    /// What the run has cost without members, if the agent says it, and the tokens whose cost is not in it.
+    cost: Option<(Cost, Usage)>,
     pub(super) estimate: Estimate,
     /// What the session is about.
     pub(super) title: Option<String>,
@@ -44,8 +44,8 @@ struct Member {
     /// What it consumed, by its texts. Known once the next one is asked.
     estimated: Usage,
     is_unreached: bool,
-    /// What it has cost, if it says it.
-    cost: Option<Cost>,
+    /// What it has cost, if it says it, and the tokens whose cost is not in it.
+    cost: Option<(Cost, Usage)>,
 }
 
 impl Member {
@@ -67,18 +67,22 @@ pub(super) struct Share {
 }
 
 /// What was reported, and what an estimate is more than that. `is_whole`: what was reported, if anything was, is all. A cost that was
-/// reported is all in any case: the estimate adds tokens to it and no money.
+/// reported is all in any case: the estimate adds tokens to it and no money. The tokens whose cost is not in it are a share of their own.
 fn shares(
     member: Option<&AgentName>,
-    (reported, cost): (Usage, Option<Cost>),
+    (reported, cost): (Usage, Option<(Cost, Usage)>),
     estimated: Usage,
     is_whole: bool,
 ) -> impl Iterator<Item = Share> {
     let more = if is_whole && reported != Usage::default() { Usage::default() } else { estimated.since(reported) };
+    let (cost, unpriced) = cost.unzip();
+    let priced = reported.since(unpriced.unwrap_or_default());
+    let unpriced = reported.since(priced);
     let share = |usage, is_estimated, cost| Share { member: member.cloned(), usage, is_estimated, cost };
+    let unpriced = (unpriced != Usage::default()).then(|| share(unpriced, false, None));
     let no_more = cost.map(|cost| Cost { micros: 0, ..cost });
     let more = (more != Usage::default()).then(|| share(more, true, no_more));
-    [share(reported, false, cost)].into_iter().chain(more)
+    [share(priced, false, cost)].into_iter().chain(unpriced).chain(more)
 }
 
 impl<'a> Recorder<'a> {
@@ -113,13 +117,13 @@ impl<'a> Recorder<'a> {
     }
 
     /// Keeps the latest cost: that of the member that is asked, or of the run without one.
-    pub(super) fn costs(&mut self, cost: Cost) {
+    pub(super) fn costs(&mut self, cost: Cost, unpriced: Usage) {
         if cost.micros > Cost::MOST_REPORTED {
             warn!("the cost that an agent reports is too large, and is not used");
             return;
         }
         let of_member = self.members.last_mut().map(|member| &mut member.cost);
-        *of_member.unwrap_or(&mut self.cost) = Some(cost);
+        *of_member.unwrap_or(&mut self.cost) = Some((cost, unpriced));
     }
 
     /// What the run consumed, and the shares of it. Of a run with which somebody goes on (`is_left`), only what members consumed that failed.
@@ -326,9 +330,9 @@ mod tests {
         let cost = |amount| Cost::reported(amount, "USD").expect("a cost");
         let masker = Masker::default();
         let mut recorder = Recorder::new(&masker, Estimate::default());
-        recorder.costs(cost(2.0));
-        recorder.costs(cost(1.0));
-        recorder.costs(Cost { micros: u64::MAX, ..cost(1.0) });
+        recorder.costs(cost(2.0), usage(0, 0));
+        recorder.costs(cost(1.0), usage(0, 0));
+        recorder.costs(Cost { micros: u64::MAX, ..cost(1.0) }, usage(0, 0));
         recorder.estimate.streams("five bytes");
         let (reported, estimated) = (share(None, usage(0, 0), false), share(None, usage(0, 3), true));
         let of_run = [Share { cost: Some(cost(1.0)), ..reported }, Share { cost: Some(cost(0.0)), ..estimated }];
@@ -336,13 +340,26 @@ mod tests {
 
         let mut recorder = Recorder::new(&masker, Estimate::default());
         recorder.asks(asked("one"));
-        recorder.costs(cost(3.0));
+        recorder.costs(cost(3.0), usage(0, 0));
         recorder.asks(asked("two"));
         let members = [
             Share { cost: Some(cost(3.0)), ..share(Some("one"), usage(0, 0), false) },
             share(Some("two"), usage(0, 0), false),
         ];
         assert_eq!(recorder.shares(&RunResult::Stopped), members);
+    }
+
+    #[test]
+    fn tokens_that_are_not_in_the_cost_are_a_share_of_their_own() {
+        let cost = Cost::reported(1.0, "USD").expect("a cost");
+        let masker = Masker::default();
+        let mut recorder = Recorder::new(&masker, Estimate::default());
+        recorder.usage = Some(usage(10, 4));
+
+        recorder.costs(cost, usage(4, 1));
+
+        let priced = Share { cost: Some(cost), ..share(None, usage(6, 3), false) };
+        assert_eq!(recorder.shares(&RunResult::Stopped), [priced, share(None, usage(4, 1), false)]);
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn has_cost(amount: f64, currency: &str) -> Act {
 /// What a run cost, as it says last.
 fn cost(events: &[RunEvent]) -> Option<String> {
     events.iter().rev().find_map(|event| match event {
-        RunEvent::Cost(cost) => Some(cost.to_string()),
+        RunEvent::Cost(cost, _) => Some(cost.to_string()),
         _ => None,
     })
 }

@@ -86,8 +86,8 @@ impl Member {
         record.error = Some(error);
     }
 
-    /// Counts what a run has consumed, and what it cost as the member itself says.
-    pub(super) fn count_usage(&self, usage: Usage, reported: Option<Cost>) {
+    /// Counts what a run has consumed, and what it cost as the member itself says, with the tokens whose cost is not in it.
+    pub(super) fn count_usage(&self, usage: Usage, reported: Option<(Cost, Usage)>) {
         let cost = self.cost(usage, reported);
         {
             let mut record = self.record.lock();
@@ -124,12 +124,16 @@ impl Member {
         self.record.lock().quantile(50, RECENT)
     }
 
-    /// What a run cost: what the member says, unless that is in another currency than its price, else what its tokens cost. `None` if
-    /// neither is known.
-    fn cost(&self, usage: Usage, reported: Option<Cost>) -> Option<Cost> {
+    /// What a run cost: what the member says and what the other tokens cost, unless it says it in another currency than its price, else
+    /// what its tokens cost. `None` if neither is known.
+    fn cost(&self, usage: Usage, reported: Option<(Cost, Usage)>) -> Option<Cost> {
         let price = self.of.price;
-        let reported = reported.filter(|cost| price.is_none_or(|price| price.currency == cost.currency));
-        reported.or_else(|| price.filter(|_| usage != Usage::default()).map(|price| price.cost(usage)))
+        let reported = reported.filter(|(cost, _)| price.is_none_or(|price| price.currency == cost.currency));
+        let of = |tokens: Usage| price.filter(|_| tokens != Usage::default()).map(|price| price.cost(tokens));
+        match reported {
+            Some((cost, unpriced)) => Cost::sum(of(unpriced), Some(cost)),
+            None => of(usage),
+        }
     }
 
     /// The price of a million tokens that it reads and a million that it writes.
@@ -238,10 +242,14 @@ mod tests {
 
         let said = Some(Cost { micros: 500_000, currency: Currency::USD });
         for member in [&priced, &unknown] {
-            member.count_usage(Usage::default(), said);
+            member.count_usage(Usage::default(), said.map(|cost| (cost, Usage::default())));
         }
         assert_eq!(priced.health().cost, Some(Cost { micros: 16_500_000, currency: Currency::USD }));
         assert_eq!(unknown.health().cost, said, "it says it itself");
+
+        let unpriced = Usage { input_tokens: 1_000_000, output_tokens: 0 };
+        priced.count_usage(usage, said.map(|cost| (cost, unpriced)));
+        assert_eq!(priced.health().cost, Some(Cost { micros: 19_000_000, currency: Currency::USD }));
     }
 
     #[test]

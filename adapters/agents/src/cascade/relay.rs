@@ -18,8 +18,8 @@ pub(super) struct Relay<'a> {
     before: Usage,
     /// What the member has consumed.
     usage: Usage,
-    /// What it has cost, if it says so.
-    cost: Option<Cost>,
+    /// What it has cost, if it says so, and the tokens whose cost is not in it.
+    cost: Option<(Cost, Usage)>,
     /// What the run has consumed.
     pub(super) used: Option<Usage>,
     /// Whether somebody has seen something of the member, or it has done something.
@@ -90,9 +90,9 @@ impl<'a> Relay<'a> {
                 self.events.usage(used).await;
             }
             // It counts for the member alone.
-            RunEvent::Cost(cost) => {
-                self.cost = Some(cost);
-                self.events.cost(cost).await;
+            RunEvent::Cost(cost, unpriced) => {
+                self.cost = Some((cost, unpriced));
+                self.events.cost_beside(cost, unpriced).await;
             }
             RunEvent::Member(MemberReport::Asked(name)) => self.events.member(name).await,
             RunEvent::Member(MemberReport::Answered) => self.events.member_ended(Ok(())).await,

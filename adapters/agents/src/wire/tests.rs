@@ -171,7 +171,7 @@ impl Heard {
             RunEvent::Tool(call) => self.tools.push((call.name, call.arguments, call.result)),
             RunEvent::Activity(activity) => self.activities.push((activity.title, activity.state)),
             RunEvent::Usage(usage) => self.usage = Some(usage),
-            RunEvent::Cost(cost) => self.cost = Some(cost),
+            RunEvent::Cost(cost, _) => self.cost = Some(cost),
             RunEvent::Title(title) => self.title = Some(title),
             RunEvent::Send(reply, answer) => {
                 self.sent.push(reply);
@@ -358,11 +358,38 @@ async fn what_the_agent_before_has_cost_is_part_of_what_the_run_cost() {
 
     let mut costs = Vec::new();
     while let Ok(event) = reported.try_recv() {
-        if let RunEvent::Cost(cost) = event {
+        if let RunEvent::Cost(cost, _) = event {
             costs.push(cost.to_string());
         }
     }
-    assert_eq!(costs, ["0.50 USD", "1.00 USD", "3.00 USD"]);
+    assert_eq!(costs, ["0.50 USD", "1.00 USD", "1.00 USD", "3.00 USD"], "its tokens come before its cost");
+}
+
+/// Neither of the one before nor of the one that is asked now.
+#[tokio::test]
+async fn tokens_of_an_agent_that_says_no_cost_are_in_no_cost() {
+    let usage = |input: u64| Usage { input_tokens: input, output_tokens: 3 };
+    let said = |input: u64, amount: Option<f64>| {
+        let cost = amount.map(|amount| json!({"amount": amount, "currency": "USD"}));
+        json!({"usage": {"input_tokens": input, "output_tokens": 3, "cost": cost}}).to_string()
+    };
+    for [first, second] in [[Some(0.5), None], [None, Some(0.5)], [Some(0.5), Some(0.0)]] {
+        let turn = turn("Hi");
+        let (events, mut reported) = RunEvents::channel();
+        let mut heard = Said::of("main", &turn, &events);
+        heard.object(&said(7, first)).await.expect("it is an object");
+
+        heard.begin_again().await;
+        heard.object(&said(11, second)).await.expect("it is an object");
+
+        let events = std::iter::from_fn(|| reported.try_recv().ok());
+        let costs = events.filter_map(|event| match event {
+            RunEvent::Cost(cost, unpriced) => Some((cost.to_string(), unpriced)),
+            _ => None,
+        });
+        let unpriced = if first.is_some() { usage(11) } else { usage(7) };
+        assert_eq!(costs.last(), Some(("0.50 USD".to_owned(), unpriced)), "{first:?} and {second:?}");
+    }
 }
 
 #[tokio::test]

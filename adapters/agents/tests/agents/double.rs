@@ -305,7 +305,7 @@ pub(crate) async fn run_hearing(
                 RunEvent::Shown(input) => heard.5 = Some(input),
                 RunEvent::Title(title) => heard.6 = Some(title),
                 RunEvent::Usage(usage) => heard.2 = Some(usage),
-                RunEvent::Cost(cost) => heard.7.push(cost),
+                RunEvent::Cost(cost, _) => heard.7.push(cost),
                 RunEvent::Send(Reply { text, .. }, answer) => {
                     let _ = answer.send(send_result(heard.3.len()));
                     heard.3.push(text);

@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
             | RunEvent::Activity(_)
             | RunEvent::Shown(_)
             | RunEvent::Usage(_)
-            | RunEvent::Cost(_)
+            | RunEvent::Cost(..)
             | RunEvent::Title(_) => {}
             RunEvent::Send(_, answer) => drop(answer.send(SendResult::Claimed)),
             RunEvent::Schedule(_, answer) => drop(answer.send(Err("nothing can be scheduled here".to_owned()))),

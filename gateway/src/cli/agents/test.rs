@@ -274,7 +274,7 @@ impl<'a> Watched<'a> {
                 self.tested.usage = Some(usage);
                 Ok(())
             }
-            RunEvent::Cost(cost) => {
+            RunEvent::Cost(cost, _) => {
                 self.tested.cost = Some(CostDetail::of(cost));
                 Ok(())
             }
