@@ -66,7 +66,7 @@ pub use mcp_server::McpServerSection;
 pub use model::{Model, ModelSection, ModelStatus, ModelsError, MoreTools, SettingsError, redacted_url};
 pub use openai::{OpenAi, OpenAiApi, OpenAiResponses, OpenAiSection, ResponsesSection, say_hello};
 pub use piece::PieceName;
-pub use pull::{NO_WORKER_ASKS, Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
+pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
 pub use tools::{CallerTools, ForeignTool, SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer, ToolSource};

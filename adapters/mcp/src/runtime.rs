@@ -51,6 +51,10 @@ impl AgentRuntime for WithTools {
         self.agent.hands_out()
     }
 
+    fn needs_worker(&self) -> bool {
+        self.agent.needs_worker()
+    }
+
     fn forgets_turns(&self) -> bool {
         self.agent.forgets_turns()
     }

@@ -38,6 +38,10 @@ impl AgentRuntime for Agent {
         "a double".to_owned()
     }
 
+    fn needs_worker(&self) -> bool {
+        true
+    }
+
     async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
         let (access, end) = self.0.lock().take().expect("it runs once");
         access.send(turn.rights.tools.expect("it has tools")).expect("the test waits for it");
@@ -138,6 +142,13 @@ impl Run {
 
 fn said(text: &str) -> Outcome {
     Outcome::Reply(Reply::text(text))
+}
+
+#[test]
+fn an_agent_with_tools_says_of_its_workers_what_it_says_without() {
+    let agent = WithTools::new(Arc::new(Agent(Mutex::default())), Arc::default(), "http://127.0.0.1:7420/mcp");
+
+    assert!(agent.needs_worker());
 }
 
 #[tokio::test]

@@ -455,6 +455,11 @@ pub trait AgentRuntime: Send + Sync + 'static {
         false
     }
 
+    /// Whether turns wait for a worker of the agent, and none has asked for one lately.
+    fn needs_worker(&self) -> bool {
+        false
+    }
+
     /// Whether the agent can forget one turn of a session. If not, its own id of the session is forgotten with the turn: the next run
     /// gets none, also after a restart.
     fn forgets_turns(&self) -> bool {

@@ -8,7 +8,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{AgentHealth, AgentName, ChannelHealth, ChannelId, Engine, Timestamp};
+use rejoinder_core::{AgentHealth, AgentName, AgentRuntime, ChannelHealth, ChannelId, Engine, Timestamp};
 use rejoinder_kit::bearer;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -84,11 +84,14 @@ item! {
 item! {
     /// Whether an agent works, as its latest runs and probes tell.
     #[derive(Deserialize)]
-    pub(crate) AgentReadiness of (agent: AgentName, description: String, health: AgentHealth) {} with {
+    pub(crate) AgentReadiness of (agent: AgentName, runtime: Option<&dyn AgentRuntime>, health: AgentHealth) {} with {
         agent: String = agent.to_string(),
         /// What the agent is; of one whose workers fetch its turns, also how many ask.
         #[serde(default)]
-        description: String = description,
+        description: String = runtime.map(AgentRuntime::describe).unwrap_or_default(),
+        /// Whether turns wait for its workers, and none has asked for one for a minute.
+        #[serde(default)]
+        needs_worker: bool = runtime.is_some_and(AgentRuntime::needs_worker),
         up: bool = !health.is_down(),
         /// Since when it fails.
         #[schema(format = DateTime)]
@@ -161,8 +164,8 @@ async fn readiness(app: &App) -> Readiness {
     let status = if is_ready { READY } else { "not_ready" }.to_owned();
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
     let of_agent = |(agent, health): (AgentName, AgentHealth)| {
-        let description = app.engine.runtimes().get(&agent).map(|runtime| runtime.describe()).unwrap_or_default();
-        AgentReadiness::of(agent, description, health)
+        let runtime = app.engine.runtimes().get(&agent);
+        AgentReadiness::of(agent, runtime.as_deref(), health)
     };
     let agents = app.engine.agents().into_iter().map(of_agent).collect();
     let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);

@@ -266,6 +266,10 @@ impl AgentRuntime for Pull {
         true
     }
 
+    fn needs_worker(&self) -> bool {
+        self.desk.needs_worker()
+    }
+
     fn seals(&self) -> bool {
         true
     }

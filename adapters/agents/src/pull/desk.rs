@@ -24,9 +24,6 @@ use super::{
     section::PullSection,
 };
 
-/// The end of what an agent says it is while turns wait, and nobody is there to take them.
-pub const NO_WORKER_ASKS: &str = "no worker asks";
-
 /// How long a worker is taken to be there after it has asked.
 const LATELY: Duration = Duration::from_mins(1);
 
@@ -231,6 +228,18 @@ impl Desk {
         leases.had(turn, asking.worker) || before().is_some_and(|work| (asking.takes)(&work.turn))
     }
 
+    /// Whether turns wait, and no worker is there to take them.
+    pub(super) fn needs_worker(&self) -> bool {
+        let state = self.state.lock();
+        state.leases.waiting() > 0 && self.is_deserted(&state)
+    }
+
+    /// Whether no worker waits or is at work, and none has asked lately.
+    fn is_deserted(&self, State { leases, asked }: &State) -> bool {
+        let is_idle = leases.leased() == 0 && self.waiting.load(Ordering::Relaxed) == 0;
+        is_idle && asked.is_none_or(|asked| asked.elapsed() > LATELY)
+    }
+
     fn give_back(&self, lease: &str, work: &Work) -> bool {
         let mut state = self.state.lock();
         let is_back = state.leases.give_back(lease);
@@ -258,7 +267,8 @@ impl Desk {
 /// What the agent is, for operators.
 impl fmt::Display for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let State { leases, asked } = &*self.state.lock();
+        let state = self.state.lock();
+        let State { leases, asked } = &*state;
         let (working, waiting) = (leases.leased(), self.waiting.load(Ordering::Relaxed));
         let count = working + waiting;
         let s = if count == 1 { "" } else { "s" };
@@ -275,8 +285,8 @@ impl fmt::Display for Desk {
             1 => "1 turn waits".to_owned(),
             turns => format!("{turns} turns wait"),
         };
-        let is_deserted = count == 0 && asked.is_none_or(|asked| asked.elapsed() > LATELY);
-        if is_deserted { write!(f, ", {turns} and {NO_WORKER_ASKS}") } else { write!(f, ", {turns} for one") }
+        let what = if self.is_deserted(&state) { "and no worker asks" } else { "for one" };
+        write!(f, ", {turns} {what}")
     }
 }
 

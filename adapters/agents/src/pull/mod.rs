@@ -46,7 +46,6 @@ mod sessions;
 
 pub use self::{
     agent::{Pull, PullSettings},
-    desk::NO_WORKER_ASKS,
     openapi::openapi,
     section::{PullSection, WorkerSection},
 };

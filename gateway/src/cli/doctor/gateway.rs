@@ -2,7 +2,6 @@
 
 use std::{io, net::SocketAddr};
 
-use rejoinder_agents::NO_WORKER_ASKS;
 use reqwest::{Client, RequestBuilder, StatusCode, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpSocket;
@@ -131,7 +130,7 @@ fn findings(url: &str, readiness: Readiness, fetched: &[&str]) -> Vec<Finding> {
 
 /// What only the gateway knows of an agent: how its runs end, and whether its workers ask for turns.
 fn of_agent(readiness: AgentReadiness, fetched: &[&str]) -> Vec<Finding> {
-    let AgentReadiness { agent, description, up, problem, .. } = readiness;
+    let AgentReadiness { agent, description, needs_worker, up, problem, .. } = readiness;
     let (about, is_fetched) = (format!("agents.{agent}"), fetched.contains(&agent.as_str()));
     let mut findings = Vec::new();
     if !up {
@@ -146,7 +145,7 @@ fn of_agent(readiness: AgentReadiness, fetched: &[&str]) -> Vec<Finding> {
     // An older gateway does not say what it is.
     if is_fetched && !description.is_empty() {
         let what = format!("in the running gateway: {description}");
-        findings.push(if description.ends_with(NO_WORKER_ASKS) {
+        findings.push(if needs_worker {
             Finding::warning(about, what).with_advice("Start a worker, or see the log of those that run.")
         } else {
             Finding::ok(about, what)
@@ -278,7 +277,7 @@ mod tests {
                 { "agent": "main", "description": "openai m at http://x", "up": true },
                 { "agent": "coder", "description": "acp coder", "up": false, "problem": "it has no key" },
                 { "agent": "fleet", "description": "pull, 2 workers (0 at work), last asked 3s ago", "up": true },
-                { "agent": "crew", "description": format!("pull, 1 turn waits and {NO_WORKER_ASKS}"), "up": true },
+                { "agent": "crew", "description": "pull, 1 turn waits", "needs_worker": true, "up": true },
                 { "agent": "older", "up": true },
             ],
         }));

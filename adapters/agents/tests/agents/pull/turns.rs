@@ -93,13 +93,14 @@ async fn a_turn_that_waits_while_no_worker_asks_is_told_to_operators() {
 
     let (finished, ()) = during(&served, turn("Hi"), async {
         until("a turn waits", || described().ends_with("yet, 1 turn waits and no worker asks")).await;
+        assert!(served.agent.needs_worker());
         let held = served.worker().next().await;
         assert_eq!(held.answer(json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
     })
     .await;
 
     assert_eq!(finished.reply(), "here");
-    assert!(!described().contains("wait"), "{}", described());
+    assert!(!described().contains("wait") && !served.agent.needs_worker(), "{}", described());
 }
 
 #[tokio::test]
