@@ -64,9 +64,11 @@ async fn the_example_answers() {
 
         assert_eq!((reply.state(), reply.text()), ("answered", format!("You said: {said}").as_str()));
     }
-    let agents = gateway.admin("agents").await;
-    let description = agents["items"][0]["description"].as_str().unwrap_or_default();
-    assert!(description.starts_with("pull, 1 worker"), "{agents}");
+    eventually("the worker asks again", async || {
+        let agents = gateway.admin("agents").await;
+        agents["items"][0]["description"].as_str()?.starts_with("pull, 1 worker").then_some(())
+    })
+    .await;
 }
 
 /// No worker could fetch the turn.
