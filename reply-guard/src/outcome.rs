@@ -93,9 +93,14 @@ pub struct ApprovalOption {
 }
 
 impl ApprovalRequest {
+    /// A request to approve an action, of which nothing more is said.
+    pub fn action(action: impl Into<String>) -> Self {
+        Self { action: action.into(), details: None, kind: None, choices: None, options: Vec::new() }
+    }
+
     /// A question to the person who wrote, for whose answer a run waits.
     pub fn question(text: impl Into<String>, choices: Choices) -> Self {
-        Self { action: text.into(), details: None, kind: None, choices: Some(choices), options: Vec::new() }
+        Self { choices: Some(choices), ..Self::action(text) }
     }
 }
 

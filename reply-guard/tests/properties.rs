@@ -34,7 +34,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn request(action: String) -> ApprovalRequest {
-    ApprovalRequest { action, details: None, kind: None, choices: None, options: Vec::new() }
+    ApprovalRequest::action(action)
 }
 
 fn events() -> impl Strategy<Value = Event> {

@@ -228,8 +228,7 @@ mod tests {
     }
 
     fn decision(state: ApprovalState, chosen: Option<&str>) -> AgentApproval {
-        let (action, options) = ("rm a".to_owned(), Vec::new());
-        let request = ApprovalRequest { action, details: None, kind: None, choices: None, options };
+        let request = ApprovalRequest::action("rm a");
         AgentApproval { request, state, by: None, note: None, chosen: chosen.map(str::to_owned), is_used: false }
     }
 

@@ -156,7 +156,7 @@ fn request(action: &str, call: &ToolCall, offer: &Offer<'_>) -> ApprovalRequest 
     let details = if details.is_empty() { told } else { format!("{told}\n\n{details}") };
     let kind = call.kind.as_deref().filter(|kind| kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
     let kind = Some(format!("acp.{}", kind.unwrap_or("other")));
-    ApprovalRequest { action: action.to_owned(), details: Some(details), kind, choices: None, options: offer.own() }
+    ApprovalRequest { details: Some(details), kind, options: offer.own(), ..ApprovalRequest::action(action) }
 }
 
 #[cfg(test)]
@@ -291,11 +291,10 @@ mod tests {
         let own = |name: &str, allows| ApprovalOption { name: name.to_owned(), allows };
         let asks = |title: &str| {
             Decision::Ask(ApprovalRequest {
-                action: format!("execute: {title}"),
                 details: Some(format!("{names}\n\n{{\"command\":\"{title}\"}}")),
                 kind: Some("acp.execute".to_owned()),
-                choices: None,
                 options: vec![own(EVER, true), own(NEVER, false)],
+                ..ApprovalRequest::action(format!("execute: {title}"))
             })
         };
         assert_eq!(decisions, [asks("rm b"), Decision::Choose(Some("id-allow_once".to_owned())), asks("rm a")]);

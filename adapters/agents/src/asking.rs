@@ -59,13 +59,7 @@ mod tests {
     use super::*;
 
     fn request() -> ApprovalRequest {
-        ApprovalRequest {
-            action: "pay the rent".to_owned(),
-            details: None,
-            kind: None,
-            choices: None,
-            options: Vec::new(),
-        }
+        ApprovalRequest::action("pay the rent")
     }
 
     fn decision(state: ApprovalState, is_used: bool) -> AgentApproval {

@@ -395,13 +395,7 @@ async fn a_decision_in_the_moment_of_the_end_is_left_to_the_next_run() {
     let request = run.request().body(Body::from(body.to_string())).unwrap();
     let waiting = tokio::spawn(run.router.clone().oneshot(request));
     run.asked.notified().await;
-    let asked = ApprovalRequest {
-        action: "pay the rent".to_owned(),
-        details: None,
-        kind: None,
-        choices: None,
-        options: Vec::new(),
-    };
+    let asked = ApprovalRequest::action("pay the rent");
     let (request, state, by, note) = (asked.clone(), ApprovalState::Approved, None, None);
     let decided = AgentApproval { request, state, by, note, chosen: None, is_used: false };
 
@@ -424,13 +418,7 @@ async fn a_decision_that_no_call_has_heard_is_left_to_the_next_run() {
     run.asked.notified().await;
     given_up.abort();
     assert!(given_up.await.is_err(), "it is gone");
-    let request = ApprovalRequest {
-        action: "pay the rent".to_owned(),
-        details: None,
-        kind: None,
-        choices: None,
-        options: Vec::new(),
-    };
+    let request = ApprovalRequest::action("pay the rent");
     let (asked, state, by, note) = (request.clone(), ApprovalState::Approved, None, None);
     let decided = AgentApproval { request, state, by, note, chosen: None, is_used: false };
 

@@ -100,13 +100,7 @@ mod tests {
     };
 
     fn request(kind: Option<&str>) -> ApprovalRequest {
-        ApprovalRequest {
-            action: "pay".to_owned(),
-            details: None,
-            kind: kind.map(str::to_owned),
-            choices: None,
-            options: Vec::new(),
-        }
+        ApprovalRequest { kind: kind.map(str::to_owned), ..ApprovalRequest::action("pay") }
     }
 
     fn event() -> InboundEvent {

@@ -517,13 +517,7 @@ mod tests {
     #[tokio::test]
     async fn a_member_is_told_once_it_has_received_the_decision() {
         for listens in [true, false] {
-            let request = ApprovalRequest {
-                action: "pay".to_owned(),
-                details: None,
-                kind: None,
-                choices: None,
-                options: Vec::new(),
-            };
+            let request = ApprovalRequest::action("pay");
             let (state, by, note) = (ApprovalState::Approved, None, None);
             let decided = AgentApproval { request: request.clone(), state, by, note, chosen: None, is_used: false };
             let (events, mut reported) = RunEvents::channel();

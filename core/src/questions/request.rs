@@ -152,13 +152,7 @@ mod tests {
     use super::*;
 
     fn request(action: &str, details: Option<&str>) -> ApprovalRequest {
-        ApprovalRequest {
-            action: action.to_owned(),
-            details: details.map(str::to_owned),
-            kind: None,
-            choices: None,
-            options: Vec::new(),
-        }
+        ApprovalRequest { details: details.map(str::to_owned), ..ApprovalRequest::action(action) }
     }
 
     /// Details that differ where they are cut.
@@ -220,13 +214,7 @@ mod tests {
 
         assert!(text.ends_with("the end") && text.chars().count() <= MOST_DETAILS, "{text}");
         assert_eq!(left_out(&text), Some(whole.chars().count() - 1000 - 900));
-        let stored = as_stored(&ApprovalRequest {
-            action: "pay".to_owned(),
-            details: Some(text.clone()),
-            kind: None,
-            choices: None,
-            options: Vec::new(),
-        });
+        let stored = as_stored(&ApprovalRequest { details: Some(text.clone()), ..ApprovalRequest::action("pay") });
         assert_eq!((stored.details, is_shortened(&request("pay", None))), (Some(text), false));
     }
 

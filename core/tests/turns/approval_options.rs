@@ -23,8 +23,7 @@ fn picky(turn: &AgentTurn) -> Script {
     match (&*turn.message.text, turn.past.approvals.last()) {
         ("pay", None) => {
             let options = vec![option("Always", true), option("Never", false)];
-            let action = "pay the rent".to_owned();
-            let request = ApprovalRequest { action, details: None, kind: None, choices: None, options };
+            let request = ApprovalRequest { options, ..ApprovalRequest::action("pay the rent") };
             Script { end: ScriptEnd::Outcome(Outcome::Approval(request)), ..Script::replies("") }
         }
         ("pay", Some(last)) => Script::replies(&format!("{} {:?}", last.state.as_str(), last.chosen)),

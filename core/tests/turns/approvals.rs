@@ -192,13 +192,8 @@ fn asks(turn: &AgentTurn, action: &str, details: String, kind: &str) -> Script {
     if &*turn.message.text != "pay" || !turn.past.approvals.is_empty() {
         return Script::replies("hello");
     }
-    let request = ApprovalRequest {
-        action: action.to_owned(),
-        details: Some(details),
-        kind: Some(kind.to_owned()),
-        choices: None,
-        options: Vec::new(),
-    };
+    let request =
+        ApprovalRequest { details: Some(details), kind: Some(kind.to_owned()), ..ApprovalRequest::action(action) };
     Script { end: ScriptEnd::Outcome(Outcome::Approval(request)), ..Script::replies("") }
 }
 

@@ -59,13 +59,7 @@ fn told(gateway: &TestGateway) -> Vec<Result<AgentApproval, String>> {
 }
 
 fn decided(state: ApprovalState, by: Option<&str>) -> AgentApproval {
-    let request = ApprovalRequest {
-        action: "pay the rent".to_owned(),
-        details: None,
-        kind: None,
-        choices: None,
-        options: Vec::new(),
-    };
+    let request = ApprovalRequest::action("pay the rent");
     AgentApproval { request, state, by: by.map(str::to_owned), note: None, chosen: None, is_used: false }
 }
 

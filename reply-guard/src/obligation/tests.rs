@@ -75,7 +75,7 @@ fn defer(note: Option<&str>, due: i64) -> Event {
 }
 
 fn request(action: &str) -> ApprovalRequest {
-    ApprovalRequest { action: action.to_owned(), details: None, kind: None, choices: None, options: Vec::new() }
+    ApprovalRequest::action(action)
 }
 
 fn approval(action: &str) -> Event {

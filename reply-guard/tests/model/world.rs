@@ -166,7 +166,7 @@ impl World {
     fn request(&self) -> ApprovalRequest {
         let free = || Choices { options: Vec::new(), free_text: true, expires: None };
         let choices = (self.questions && !self.has(Bug::AsksForApproval)).then(free);
-        ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices, options: Vec::new() }
+        ApprovalRequest { choices, ..ApprovalRequest::action("pay") }
     }
 
     /// Somebody decides the approval.

@@ -95,13 +95,7 @@ async fn an_approver_chooses_what_the_agent_allows_for_ever() {
 async fn a_decision_about_something_else_allows_nothing() {
     let double = Double::new(|_| vec![Act::Asks("rm -r build", OPTIONS)]);
     let other = |_: &ApprovalRequest| {
-        let request = ApprovalRequest {
-            action: "execute: ls".to_owned(),
-            details: None,
-            kind: None,
-            choices: None,
-            options: Vec::new(),
-        };
+        let request = ApprovalRequest::action("execute: ls");
         Some(Ok(decision(&request, ApprovalState::Approved)))
     };
 

@@ -332,13 +332,7 @@ mod files {
             let members =
                 names.map(|name| CascadeMember { name, models: Vec::new(), price: None, shows_activity: true });
             let cascade = Cascade::new("both".into(), members.into(), Order::Listed, Arc::downgrade(&runtimes));
-            let request = ApprovalRequest {
-                action: "pay".to_owned(),
-                details: None,
-                kind: None,
-                choices: None,
-                options: Vec::new(),
-            };
+            let request = ApprovalRequest::action("pay");
             let (state, by) = (ApprovalState::Approved, None);
             let approvals = vec![AgentApproval { request, state, by, note: None, chosen: None, is_used: false }];
             let (events, _reported) = RunEvents::channel();

@@ -415,13 +415,7 @@ mod tests {
     #[test]
     fn a_model_is_told_what_was_decided() {
         let approval = |state, by: Option<&str>, note: Option<&str>| AgentApproval {
-            request: ApprovalRequest {
-                action: "pay".to_owned(),
-                details: None,
-                kind: None,
-                choices: None,
-                options: Vec::new(),
-            },
+            request: ApprovalRequest::action("pay"),
             state,
             by: by.map(str::to_owned),
             note: note.map(str::to_owned),

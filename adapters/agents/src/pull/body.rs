@@ -202,8 +202,7 @@ mod tests {
     /// The first worker may have acted on it.
     #[test]
     fn an_approval_is_for_the_first_worker() {
-        let request =
-            ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None, options: Vec::new() };
+        let request = ApprovalRequest::action("pay");
         let approved = AgentApproval {
             request,
             state: ApprovalState::Approved,

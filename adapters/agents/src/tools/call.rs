@@ -164,13 +164,7 @@ impl Call {
                         FOREIGN_KINDS.join(" or ")
                     ));
                 }
-                Ok(Self::Approval(ApprovalRequest {
-                    action: action.trim().to_owned(),
-                    details,
-                    kind,
-                    choices: None,
-                    options: Vec::new(),
-                }))
+                Ok(Self::Approval(ApprovalRequest { details, kind, ..ApprovalRequest::action(action.trim()) }))
             }
             SCHEDULE if turn.rights.may_schedule => {
                 Ok(Self::Schedule(read::<schedule::Arguments>(arguments)?.call(now)?))

@@ -181,5 +181,5 @@ fn request(tool: &str, kind: &str, arguments: &Map<String, Value>) -> ApprovalRe
     let written = serde_json::to_string_pretty(arguments).expect("JSON serialises to JSON");
     let digest = hex::encode(&Sha256::digest(&written)[..16]);
     let action = format!("Call {tool} ({digest})");
-    ApprovalRequest { action, details: Some(written), kind: Some(kind.to_owned()), choices: None, options: Vec::new() }
+    ApprovalRequest { details: Some(written), kind: Some(kind.to_owned()), ..ApprovalRequest::action(action) }
 }

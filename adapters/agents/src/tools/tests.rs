@@ -66,8 +66,7 @@ fn an_approval_is_offered_only_where_somebody_could_give_it() {
             "approvers read of {kind} what asks"
         );
     }
-    let (action, kind) = ("pay the rent".to_owned(), Some("bank.pay".to_owned()));
-    let request = ApprovalRequest { action, details: None, kind, choices: None, options: Vec::new() };
+    let request = ApprovalRequest { kind: Some("bank.pay".to_owned()), ..ApprovalRequest::action("pay the rent") };
     assert_eq!(Call::parse("request_approval", arguments, &asking, NOW), Ok(Call::Approval(request.clone())));
     let mut chosen = Chosen::default();
     chosen.add(Call::Defer { note: None, due: NOW });

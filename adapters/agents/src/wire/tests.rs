@@ -418,11 +418,8 @@ async fn what_is_sent_is_the_answer() {
 #[case(json!({"silent": "not for me"}), Outcome::Silent("not for me".into()))]
 #[case(json!({"silent": true}), Outcome::Silent("chosen, no reason given".into()))]
 #[case(json!({"approval": {"action": "Send it", "kind": "email.send"}}), Outcome::Approval(ApprovalRequest {
-    action: "Send it".into(),
-    details: None,
     kind: Some("email.send".into()),
-    choices: None,
-    options: Vec::new(),
+    ..ApprovalRequest::action("Send it")
 }))]
 #[tokio::test]
 async fn an_object_ends_the_run(#[case] object: Value, #[case] outcome: Outcome) {

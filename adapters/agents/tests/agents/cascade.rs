@@ -140,7 +140,7 @@ impl AgentRuntime for Scripted {
 }
 
 fn to_pay() -> ApprovalRequest {
-    ApprovalRequest { action: "pay".to_owned(), details: None, kind: None, choices: None, options: Vec::new() }
+    ApprovalRequest::action("pay")
 }
 
 fn dollars(micros: u64) -> Cost {

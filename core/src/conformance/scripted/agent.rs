@@ -389,13 +389,7 @@ pub struct ScriptedRun {
 }
 
 fn request(action: &str, kind: Option<&str>) -> ApprovalRequest {
-    ApprovalRequest {
-        action: action.to_owned(),
-        details: None,
-        kind: kind.map(str::to_owned),
-        choices: None,
-        options: Vec::new(),
-    }
+    ApprovalRequest { kind: kind.map(str::to_owned), ..ApprovalRequest::action(action) }
 }
 
 fn to_person(question: &str, options: &[&str], free_text: bool) -> ApprovalRequest {

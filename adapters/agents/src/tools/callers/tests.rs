@@ -102,13 +102,7 @@ fn said(text: &str) -> Result<Outcome, AgentError> {
 #[expect(clippy::unnecessary_wraps, reason = "a decision is one")]
 fn approved() -> Decision {
     let (state, by) = (ApprovalState::Approved, Some("Bo".to_owned()));
-    let request = ApprovalRequest {
-        action: "pay the rent".to_owned(),
-        details: None,
-        kind: None,
-        choices: None,
-        options: Vec::new(),
-    };
+    let request = ApprovalRequest::action("pay the rent");
     Ok(AgentApproval { request, state, by, note: None, chosen: None, is_used: false })
 }
 
