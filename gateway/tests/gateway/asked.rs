@@ -116,7 +116,35 @@ async fn what_an_agent_says_that_it_cost_is_printed() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("Cost: 0.25 USD, as it says"), "{out}");
     let tested: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(tested["cost"], json!({ "amount": 0.25, "currency": "USD" }));
+    assert_eq!(tested["costs"], json!([{ "amount": 0.25, "currency": "USD" }]));
+}
+
+/// The first one fails. Of each, the latest that it says counts.
+#[tokio::test]
+async fn what_the_members_of_a_cascade_say_that_they_cost_is_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let agent = |name: &str, costs: &[(f64, &str)], end: &str| {
+        let says = |(amount, currency): &(f64, &str)| {
+            let usage =
+                json!({ "input_tokens": 12, "output_tokens": 3, "cost": { "amount": amount, "currency": currency } });
+            format!("echo '{}'; ", json!({ "usage": usage }))
+        };
+        let command = format!("cat > /dev/null; {}{end}", costs.iter().map(says).collect::<String>());
+        format!("[agents.{name}]\nkind = \"command\"\ncommand = [\"/bin/sh\", \"-c\", {command:?}]\n")
+    };
+    let config = [
+        agent("one", &[(0.1, "USD"), (0.25, "USD")], "exit 1"),
+        agent("two", &[(1.5, "EUR")], "exit 1"),
+        agent("three", &[(0.5, "USD")], r#"echo '{"reply":"Hi"}'"#),
+        "[agents.all]\nkind = \"cascade\"\nmembers = [\"one\", \"two\", \"three\"]\n".to_owned(),
+        "[routing]\ndefault_agent = \"all\"\n".to_owned(),
+    ];
+    std::fs::write(folder.path().join("rejoinder.toml"), config.concat()).unwrap();
+
+    let (code, out, err) = agents(folder.path(), &["test", "all"]).await;
+
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.ends_with("\nCost: 0.75 USD, as it says\nCost: 1.50 EUR, as it says\n"), "{out}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use futures_util::FutureExt as _;
 use rejoinder_core::{
-    Activity, ActivityState, AgentError, AgentName, AgentRuntime, AgentTurn, Clock as _, Masker, MemberReport,
+    Activity, ActivityState, AgentError, AgentName, AgentRuntime, AgentTurn, Clock as _, Cost, Masker, MemberReport,
     ModelInput, Outcome, RunEvent, RunEvents, SendResult, SystemClock, ToolUse, Usage,
 };
 use secrecy::ExposeSecret;
@@ -83,8 +83,8 @@ struct Tested {
     /// Its MCP servers, as they were at the end of the test.
     mcp_servers: Vec<TestedServer>,
     usage: Option<Usage>,
-    /// What it says that the run cost, or of several members the last one that says it.
-    cost: Option<CostDetail>,
+    /// What it says that the run cost, or what its members say together: one in each currency.
+    costs: Vec<CostDetail>,
     first_word_ms: Option<u64>,
     total_ms: u64,
 }
@@ -221,13 +221,26 @@ struct Watched<'a> {
     sent: Option<String>,
     /// The member that was asked last.
     member: Option<AgentName>,
+    /// What the run cost until that one was asked, one in each currency, and since.
+    costs: Vec<Cost>,
+    cost: Option<Cost>,
     tested: Tested,
 }
 
 impl<'a> Watched<'a> {
     fn new(began: Instant, prints: Prints, masker: &'a Masker) -> Self {
-        let (is_open, has_shown) = (false, false);
-        Self { began, prints, masker, is_open, has_shown, sent: None, member: None, tested: Tested::default() }
+        Self {
+            began,
+            prints,
+            masker,
+            is_open: false,
+            has_shown: false,
+            sent: None,
+            member: None,
+            costs: Vec::new(),
+            cost: None,
+            tested: Tested::default(),
+        }
     }
 
     fn on(&mut self, event: RunEvent) -> Result<(), Failure> {
@@ -267,6 +280,7 @@ impl<'a> Watched<'a> {
             RunEvent::Member(MemberReport::Asked(name)) => {
                 self.line(&format!("[{name} is asked]"))?;
                 self.member = Some(name);
+                self.count_cost();
                 Ok(())
             }
             RunEvent::Title(title) => self.line(&format!("[title {}]", output::excerpt(&title, MOST_SHOWN))),
@@ -275,7 +289,7 @@ impl<'a> Watched<'a> {
                 Ok(())
             }
             RunEvent::Cost(cost, _) => {
-                self.tested.cost = Some(CostDetail::of(cost));
+                self.cost = Some(cost);
                 Ok(())
             }
             RunEvent::Send(reply, answer) => {
@@ -311,6 +325,15 @@ impl<'a> Watched<'a> {
                 let _ = answer.send(Vec::new());
                 Ok(())
             }
+        }
+    }
+
+    /// Adds what was said last that it cost to what was said before in the same currency.
+    fn count_cost(&mut self) {
+        let Some(cost) = self.cost.take() else { return };
+        match self.costs.iter_mut().find(|known| known.currency == cost.currency) {
+            Some(known) => known.micros = known.micros.saturating_add(cost.micros),
+            None => self.costs.push(cost),
         }
     }
 
@@ -367,13 +390,15 @@ impl<'a> Watched<'a> {
         if self.prints.events && ok && !(self.has_shown && outcome == "reply") && !text.is_empty() {
             output::print(&text)?;
         }
-        Ok(Tested { ok, outcome, text, total_ms: millis(self.began.elapsed()), ..self.tested })
+        self.count_cost();
+        let costs = self.costs.into_iter().map(CostDetail::of).collect();
+        Ok(Tested { ok, outcome, text, costs, total_ms: millis(self.began.elapsed()), ..self.tested })
     }
 }
 
 /// The last lines.
 fn summary(tested: &Tested) -> String {
-    let Tested { outcome, answered_by, usage, cost, first_word_ms, total_ms, .. } = tested;
+    let Tested { outcome, answered_by, usage, costs, first_word_ms, total_ms, .. } = tested;
     let seconds = |millis: u64| format!("{}.{:03} s", millis / 1000, millis % 1000);
     let by = answered_by.as_ref().map_or_else(String::new, |member| format!(", by {member}"));
     let mut lines = vec![format!("\nOutcome: {outcome}{by}")];
@@ -384,7 +409,7 @@ fn summary(tested: &Tested) -> String {
     if let Some(Usage { input_tokens, output_tokens }) = usage {
         lines.push(format!("Tokens: it read {input_tokens} and wrote {output_tokens}"));
     }
-    lines.extend(cost.iter().map(|cost| format!("Cost: {cost}, as it says")));
+    lines.extend(costs.iter().map(|cost| format!("Cost: {cost}, as it says")));
     lines.join("\n")
 }
 
