@@ -182,7 +182,7 @@ fn named(option: &PermissionOption) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{ApprovalRequest, ApprovalState};
+    use rejoinder_core::{ApprovalRequest, ApprovalState, conformance::runtime};
     use rstest::rstest;
 
     use super::*;
@@ -228,8 +228,8 @@ mod tests {
     }
 
     fn decision(state: ApprovalState, chosen: Option<&str>) -> AgentApproval {
-        let request = ApprovalRequest::action("rm a");
-        AgentApproval { request, state, by: None, note: None, chosen: chosen.map(str::to_owned), is_used: false }
+        let chosen = chosen.map(str::to_owned);
+        AgentApproval { chosen, ..runtime::decision(&ApprovalRequest::action("rm a"), state) }
     }
 
     /// The least of the agent's rights come first.

@@ -161,7 +161,7 @@ fn request(action: &str, call: &ToolCall, offer: &Offer<'_>) -> ApprovalRequest 
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{ApprovalOption, as_stored};
+    use rejoinder_core::{ApprovalOption, conformance::runtime::decision};
     use rstest::rstest;
 
     use super::*;
@@ -186,8 +186,7 @@ mod tests {
     }
 
     fn approval_of(call: &ToolCall, options: &[PermissionOption], state: ApprovalState) -> AgentApproval {
-        let request = as_stored(&request(&action(call), call, &Offer::of(options)));
-        AgentApproval { request, state, by: None, note: None, chosen: None, is_used: false }
+        decision(&request(&action(call), call, &Offer::of(options)), state)
     }
 
     /// Gemini lists `allow_always` first.

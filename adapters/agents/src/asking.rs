@@ -56,6 +56,8 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::conformance::runtime;
+
     use super::*;
 
     fn request() -> ApprovalRequest {
@@ -63,7 +65,7 @@ mod tests {
     }
 
     fn decision(state: ApprovalState, is_used: bool) -> AgentApproval {
-        AgentApproval { request: request(), state, by: None, note: None, chosen: None, is_used }
+        AgentApproval { is_used, ..runtime::decision(&request(), state) }
     }
 
     #[test]

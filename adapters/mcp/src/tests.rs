@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use rejoinder_agents::{CallerTools, SessionTokens};
 use rejoinder_core::{
     AgentApproval, AgentError, AgentRuntime, AgentTurn, ApprovalRequest, ApprovalState, Choices, Outcome, Reply,
-    RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse, conformance::runtime::turn,
+    RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse,
+    conformance::runtime::{decision, turn},
 };
 use rejoinder_kit::{CountedRequest, Place};
 use serde_json::{Value, json};
@@ -337,9 +338,8 @@ async fn a_call_that_waits_for_a_decision_leaves_its_place() {
 async fn a_call_that_waits_for_the_person_returns_their_answer() {
     let run = Run::begin().await;
     let choices = Choices { options: vec!["a".to_owned(), "b".to_owned()], free_text: true, expires: None };
-    let (request, note) = (ApprovalRequest::question("Which one?", choices), Some("b".to_owned()));
-    let decided =
-        AgentApproval { request, state: ApprovalState::Approved, by: None, note, chosen: None, is_used: false };
+    let request = ApprovalRequest::question("Which one?", choices);
+    let decided = AgentApproval { note: Some("b".to_owned()), ..decision(&request, ApprovalState::Approved) };
     let answers = async {
         run.asked.notified().await;
         let answer = run.decision.lock().take().expect("it is asked");
@@ -396,11 +396,9 @@ async fn a_decision_in_the_moment_of_the_end_is_left_to_the_next_run() {
     let waiting = tokio::spawn(run.router.clone().oneshot(request));
     run.asked.notified().await;
     let asked = ApprovalRequest::action("pay the rent");
-    let (request, state, by, note) = (asked.clone(), ApprovalState::Approved, None, None);
-    let decided = AgentApproval { request, state, by, note, chosen: None, is_used: false };
 
     let answer = run.decision.lock().take().expect("it is asked");
-    answer.send(Ok(decided)).expect("it waits");
+    answer.send(Ok(decision(&asked, ApprovalState::Approved))).expect("it waits");
     let ended = run.end(said("I gave up.")).await;
 
     assert_eq!(ended, Ok(Outcome::Approval(asked)));
@@ -418,12 +416,10 @@ async fn a_decision_that_no_call_has_heard_is_left_to_the_next_run() {
     run.asked.notified().await;
     given_up.abort();
     assert!(given_up.await.is_err(), "it is gone");
-    let request = ApprovalRequest::action("pay the rent");
-    let (asked, state, by, note) = (request.clone(), ApprovalState::Approved, None, None);
-    let decided = AgentApproval { request, state, by, note, chosen: None, is_used: false };
+    let asked = ApprovalRequest::action("pay the rent");
 
     let answer = run.decision.lock().take().expect("it is asked");
-    answer.send(Ok(decided)).expect("it waits");
+    answer.send(Ok(decision(&asked, ApprovalState::Approved))).expect("it waits");
     while run.tools.lock().is_empty() {
         tokio::task::yield_now().await;
     }

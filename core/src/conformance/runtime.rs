@@ -10,7 +10,7 @@ mod stopping;
 mod streams;
 
 pub use self::{
-    double::{AgentDouble, Conduct, turn},
+    double::{AgentDouble, Conduct, decision, turn},
     stopping::{
         a_cancelled_run_ends_in_time, a_dropped_run_leaves_nothing, a_panic_ends_one_run,
         a_run_ends_when_nobody_reads_its_events,

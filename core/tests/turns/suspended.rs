@@ -3,7 +3,7 @@
 use rejoinder_core::{
     AgentApproval, AgentTurn, Amends, ApprovalRequest, ApprovalRule, ApprovalState, Budget, Cause, Clock, Farewell,
     InboundEvent, PersonRole, Policy, Resend, Rung, SeedPerson, Sender, Usage,
-    conformance::scripted::Script,
+    conformance::{runtime::decision, scripted::Script},
     store::{Approval, ApprovalFilter},
 };
 
@@ -59,8 +59,7 @@ fn told(gateway: &TestGateway) -> Vec<Result<AgentApproval, String>> {
 }
 
 fn decided(state: ApprovalState, by: Option<&str>) -> AgentApproval {
-    let request = ApprovalRequest::action("pay the rent");
-    AgentApproval { request, state, by: by.map(str::to_owned), note: None, chosen: None, is_used: false }
+    AgentApproval { by: by.map(str::to_owned), ..decision(&ApprovalRequest::action("pay the rent"), state) }
 }
 
 /// G3. Its deadline stands still, and with one slot in all the turns of others and of its own conversation run meanwhile.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{
     AgentApproval, AgentError, AgentRuntime as _, AgentTurn, ApprovalRequest, ApprovalState, Outcome, RunEvent,
-    RunEvents, as_stored,
+    RunEvents, conformance::runtime,
 };
 use tokio::{
     sync::{Notify, oneshot},
@@ -21,14 +21,7 @@ pub(super) type Decided = Result<AgentApproval, String>;
 pub(super) type Asked = (Result<Outcome, AgentError>, Vec<ApprovalRequest>);
 
 pub(super) fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
-    AgentApproval {
-        request: as_stored(request),
-        state,
-        by: Some("Grace".to_owned()),
-        note: None,
-        chosen: None,
-        is_used: false,
-    }
+    AgentApproval { by: Some("Grace".to_owned()), ..runtime::decision(request, state) }
 }
 
 /// The words of a person as the answer to a question; `None`: they have not answered in time.

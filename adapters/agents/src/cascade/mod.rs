@@ -281,7 +281,7 @@ mod refusals {
 mod files {
     use std::collections::HashMap;
 
-    use rejoinder_core::{AgentApproval, AgentFile, ApprovalRequest, ApprovalState, Attachment};
+    use rejoinder_core::{AgentFile, ApprovalRequest, ApprovalState, Attachment, conformance::runtime::decision};
 
     use super::*;
     use crate::tests::turn;
@@ -332,9 +332,7 @@ mod files {
             let members =
                 names.map(|name| CascadeMember { name, models: Vec::new(), price: None, shows_activity: true });
             let cascade = Cascade::new("both".into(), members.into(), Order::Listed, Arc::downgrade(&runtimes));
-            let request = ApprovalRequest::action("pay");
-            let (state, by) = (ApprovalState::Approved, None);
-            let approvals = vec![AgentApproval { request, state, by, note: None, chosen: None, is_used: false }];
+            let approvals = vec![decision(&ApprovalRequest::action("pay"), ApprovalState::Approved)];
             let (events, _reported) = RunEvents::channel();
 
             let ended = cascade

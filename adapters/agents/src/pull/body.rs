@@ -180,7 +180,7 @@ fn unusable(detail: impl Into<std::borrow::Cow<'static, str>>, field: Option<&st
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{AgentApproval, ApprovalRequest, ApprovalState, RunEvents, conformance::runtime};
+    use rejoinder_core::{ApprovalRequest, ApprovalState, RunEvents, conformance::runtime};
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -203,14 +203,7 @@ mod tests {
     #[test]
     fn an_approval_is_for_the_first_worker() {
         let request = ApprovalRequest::action("pay");
-        let approved = AgentApproval {
-            request,
-            state: ApprovalState::Approved,
-            by: None,
-            note: None,
-            chosen: None,
-            is_used: false,
-        };
+        let approved = runtime::decision(&request, ApprovalState::Approved);
         let given = runtime::turn("Hi").with(|turn| turn.past.approvals = vec![approved]);
         let used = |is_first| -> Value {
             let turn: Value = serde_json::from_slice(&turn(&given, "1.1.ab", given.now, is_first)).unwrap();

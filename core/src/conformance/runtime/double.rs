@@ -2,17 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::Timestamp;
+use rejoinder_guard::{ApprovalRequest, Timestamp};
 
 use crate::{
     conformance::scripted::capabilities,
     model::{
-        agent::{AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentRights, AgentTurn, DeferralLimits, Surface},
+        agent::{
+            AgentApproval, AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentRights, AgentTurn, DeferralLimits,
+            Surface,
+        },
+        approval::ApprovalState,
         conversation::{ChannelId, ChatKind, ConversationRef},
         event::{Sender, SenderKind},
         ids::{SessionId, TurnId},
     },
     ports::agent::AgentRuntime,
+    questions::request::as_stored,
 };
 
 /// What the agent does in a run.
@@ -45,6 +50,12 @@ pub trait AgentDouble: Send + Sync {
 
     /// All that the agent was given in all runs.
     fn given(&self) -> Vec<String>;
+}
+
+/// What was decided on a request, before the first run that is given it. Nobody says who decided, or anything about it.
+#[must_use]
+pub fn decision(request: &ApprovalRequest, state: ApprovalState) -> AgentApproval {
+    AgentApproval { request: as_stored(request), state, by: None, note: None, chosen: None, is_used: false }
 }
 
 /// A message from Ada in a direct chat, in the first run of its turn.

@@ -1,6 +1,6 @@
 use rejoinder_core::{
     ApprovalState, ChannelId, Choices, ConversationId, ConversationRef, Reply, RunEvent, SendResult, Speaker, TurnId,
-    store::FoundLine,
+    conformance::runtime::decision, store::FoundLine,
 };
 use rstest::rstest;
 use tokio::sync::mpsc;
@@ -101,9 +101,8 @@ fn said(text: &str) -> Result<Outcome, AgentError> {
 
 #[expect(clippy::unnecessary_wraps, reason = "a decision is one")]
 fn approved() -> Decision {
-    let (state, by) = (ApprovalState::Approved, Some("Bo".to_owned()));
     let request = ApprovalRequest::action("pay the rent");
-    Ok(AgentApproval { request, state, by, note: None, chosen: None, is_used: false })
+    Ok(AgentApproval { by: Some("Bo".to_owned()), ..decision(&request, ApprovalState::Approved) })
 }
 
 /// What the person answered to the question that is waited for.
@@ -111,8 +110,8 @@ fn approved() -> Decision {
 fn answered(words: Option<&str>) -> Decision {
     let choices = Choices { options: vec!["a".to_owned(), "b".to_owned()], free_text: true, expires: None };
     let state = if words.is_some() { ApprovalState::Approved } else { ApprovalState::Expired };
-    let (request, note) = (ApprovalRequest::question("Which one?", choices), words.map(str::to_owned));
-    Ok(AgentApproval { request, state, by: None, note, chosen: None, is_used: false })
+    let request = ApprovalRequest::question("Which one?", choices);
+    Ok(AgentApproval { note: words.map(str::to_owned), ..decision(&request, state) })
 }
 
 #[rstest]

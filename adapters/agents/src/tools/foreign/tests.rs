@@ -1,6 +1,6 @@
 use parking_lot::Mutex;
 use rejoinder_core::{
-    ActivityState, AgentApproval, AgentFile, ApprovalState, Attachment, Outcome, RunEvent, Timestamp, as_stored,
+    ActivityState, AgentFile, ApprovalState, Attachment, Outcome, RunEvent, Timestamp, conformance::runtime::decision,
 };
 use serde_json::{json, value::to_raw_value};
 use tokio::{sync::mpsc, time::sleep};
@@ -86,15 +86,7 @@ fn decided(
             match event {
                 RunEvent::Ask(request, _, answer) => {
                     all.lock().0.push(request.clone());
-                    let request = as_stored(&request);
-                    let _ = answer.send(Ok(AgentApproval {
-                        request,
-                        state,
-                        by: None,
-                        note: None,
-                        chosen: None,
-                        is_used: false,
-                    }));
+                    let _ = answer.send(Ok(decision(&request, state)));
                 }
                 RunEvent::Tool(call) => all.lock().1.push(call.name),
                 _ => {}
@@ -163,15 +155,7 @@ async fn the_record_of_a_call_has_its_duration_without_the_wait_for_the_approval
             match reported.recv().await.expect("the call is recorded") {
                 RunEvent::Ask(request, _, answer) => {
                     sleep(Duration::from_mins(1)).await;
-                    let (request, state) = (as_stored(&request), ApprovalState::Approved);
-                    let _ = answer.send(Ok(AgentApproval {
-                        request,
-                        state,
-                        by: None,
-                        note: None,
-                        chosen: None,
-                        is_used: false,
-                    }));
+                    let _ = answer.send(Ok(decision(&request, ApprovalState::Approved)));
                 }
                 RunEvent::Tool(call) => return call.duration_ms,
                 _ => {}
@@ -206,9 +190,7 @@ async fn where_nobody_can_approve_the_tool_is_not_offered() {
 
 #[tokio::test]
 async fn what_was_approved_for_an_earlier_run_is_carried_out_once() {
-    let request = request("bank_pay", "mcp.bank.pay", &Map::new());
-    let (request, state) = (as_stored(&request), ApprovalState::Approved);
-    let approved = AgentApproval { request, state, by: None, note: None, chosen: None, is_used: false };
+    let approved = decision(&request("bank_pay", "mcp.bank.pay", &Map::new()), ApprovalState::Approved);
     let (mut run, reported) = run(approvable().with(|turn| turn.past.approvals = vec![approved]));
     let seen = decided(reported, ApprovalState::Declined);
 
