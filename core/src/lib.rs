@@ -191,7 +191,7 @@ pub use ports::{
     refusals::{Refusal, Refusals},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };
-pub use questions::request::{as_stored, is_shortened, shown_option};
+pub use questions::request::{FOR_EVER, as_stored, is_shortened, shown_option};
 pub use schedules::Calendar;
 pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdown, spoken};
 

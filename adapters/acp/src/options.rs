@@ -6,7 +6,7 @@
 use std::ptr;
 
 use rejoinder_agents::asking::allows;
-use rejoinder_core::{AgentApproval, ApprovalOption, excerpt, is_hidden, shown_option};
+use rejoinder_core::{AgentApproval, ApprovalOption, FOR_EVER, excerpt, is_hidden, shown_option};
 use sha2::{Digest, Sha256};
 
 use crate::protocol::PermissionOption;
@@ -23,9 +23,6 @@ const KINDS: [(&str, bool); 4] = [(ALLOWS, true), ("allow_always", true), (REJEC
 const MOST_NAME: usize = 60;
 const MOST_OFFERED: usize = 4;
 const MOST_OTHERS: usize = 3;
-
-/// What stands before the name of an option of an "always" kind: the button of an approver says it too.
-const EVER: &str = "for ever: ";
 
 /// How many options of one kind an earlier decision may be about.
 const MOST_OF_KIND: usize = 4;
@@ -155,7 +152,7 @@ fn offered_name(option: &PermissionOption) -> Option<String> {
     if !option.kind.ends_with("_always") {
         return Some(shown);
     }
-    let whole = format!("{EVER}{name}");
+    let whole = format!("{FOR_EVER}{name}");
     // What is left out of a name to show it only makes it shorter.
     (whole.chars().count() <= MOST_NAME).then(|| shown_option(&whole))
 }

@@ -23,7 +23,7 @@ use crate::{
     },
     operator::actor::Actor,
     ports::StoreError,
-    questions::request::{is_shortened, left_out},
+    questions::request::{FOR_EVER, is_shortened, left_out},
 };
 
 /// How many characters of the message that the agent answers are shown.
@@ -72,7 +72,7 @@ async fn wish(approval: &Approval, call: &Call<'_>) -> Result<Reply, StoreError>
     let plain = ["approval_approve", "approval_decline"].map(|answer| call.say(answer).to_owned());
     let own = approval.request.options.iter().map(|ApprovalOption { name, allows }| {
         let template = if *allows { "approval_approve_as" } else { "approval_decline_as" };
-        filled(call.say(template), &[("option", name.clone())])
+        filled(call.say(template), &[("option", told_option(name, call, str::to_owned))])
     });
     let options = told_apart(plain.into_iter().chain(own));
     Ok(Reply::question(told, Choices { options, free_text: false, expires: approval.expires_at }))
@@ -232,20 +232,21 @@ pub(super) async fn decide_approval(
     };
     let Some(approval) = call.approvals.get(id).await? else { return Ok(Answer::of("approval_over")) };
     if !approval.is_open(call.now) {
-        return Ok(was_decided(&approval));
+        return Ok(was_decided(&approval, call));
     }
     let Some(decision) = picked.and_then(|position| approval.decision_at(position)) else {
         return Ok(Answer::of("approval_no_choice"));
     };
     let Some(waiting) = waiting(call, approval.turn).await? else {
         // Another approver may have decided since the first read.
-        return Ok(call.approvals.get(id).await?.map_or_else(|| Answer::of("approval_over"), |it| was_decided(&it)));
+        let decided = call.approvals.get(id).await?;
+        return Ok(decided.map_or_else(|| Answer::of("approval_over"), |it| was_decided(&it, call)));
     };
     let by = Actor::named(format!("{name} ({identity})"));
     let decided = approval.decided(&waiting, decision, &name, &by, call.now);
     let template = if decision.approves { "approval_approved" } else { "approval_declined" };
     let chosen = decision.option.and_then(|number| approval.option(number)).map(|option| &*option.name);
-    let answer = Answer::filled(template, vec![("action", told_action(&approval, chosen))]);
+    let answer = Answer::filled(template, vec![("action", told_action(&approval, chosen, call))]);
     Ok(Answer {
         turn_events: vec![TurnEvents { turn: waiting, events: vec![Event::Decided] }],
         approval: Some(decided),
@@ -280,22 +281,31 @@ async fn waiting(call: &Call<'_>, turn: TurnId) -> Result<Option<TurnRecord>, St
     Ok(turn.filter(|turn| turn.obligation.decide_by().is_some()))
 }
 
-fn was_decided(approval: &Approval) -> Answer {
+fn was_decided(approval: &Approval, call: &Call<'_>) -> Answer {
     let template = match approval.state {
         ApprovalState::Approved => "approval_was_approved",
         ApprovalState::Declined => "approval_was_declined",
         ApprovalState::Waiting | ApprovalState::Expired | ApprovalState::Dropped => "approval_over",
     };
     let by = approval.decided_by.as_deref().map(plain).unwrap_or_default();
-    Answer::filled(template, vec![("name", by), ("action", told_action(approval, approval.chosen.as_deref()))])
+    let action = told_action(approval, approval.chosen.as_deref(), call);
+    Answer::filled(template, vec![("name", by), ("action", action)])
 }
 
 /// What was decided, and the option that was chosen.
-fn told_action(approval: &Approval, chosen: Option<&str>) -> String {
+fn told_action(approval: &Approval, chosen: Option<&str>, call: &Call<'_>) -> String {
     let action = verbatim(&approval.request.action);
     match chosen {
-        Some(option) => format!("{action} ({})", verbatim(option)),
+        Some(option) => format!("{action} ({})", told_option(option, call, verbatim)),
         None => action,
+    }
+}
+
+/// The name of an option, in the agent's words. That it holds for ever is said in the gateway's.
+fn told_option(name: &str, call: &Call<'_>, shown: fn(&str) -> String) -> String {
+    match name.strip_prefix(FOR_EVER) {
+        Some(own) => filled(call.say("approval_for_ever"), &[("option", shown(own))]),
+        None => shown(name),
     }
 }
 

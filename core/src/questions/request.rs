@@ -29,6 +29,9 @@ const MOST_CHOICE: usize = 64;
 const MOST_OPTIONS: usize = 6;
 const MOST_OPTION: usize = 60;
 
+/// What stands before the name of an option that holds for ever, where it is stored. People in chats read it in their language.
+pub const FOR_EVER: &str = "for ever: ";
+
 /// What stands before and after the number of characters that are not shown.
 const CUT: (&str, &str) = ("\n[… ", " characters are not shown …]\n");
 

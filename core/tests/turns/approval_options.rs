@@ -18,11 +18,11 @@ fn option(name: &str, allows: bool) -> ApprovalOption {
     ApprovalOption { name: name.to_owned(), allows }
 }
 
-/// An agent that offers more than yes and no before it pays, and says what was decided.
+/// An agent that offers more than yes and no before it pays, the no for ever, and says what was decided.
 fn picky(turn: &AgentTurn) -> Script {
     match (&*turn.message.text, turn.past.approvals.last()) {
         ("pay", None) => {
-            let options = vec![option("Always", true), option("Never", false)];
+            let options = vec![option("Always", true), option("for ever: Never", false)];
             let request = ApprovalRequest { options, ..ApprovalRequest::action("pay the rent") };
             Script { end: ScriptEnd::Outcome(Outcome::Approval(request)), ..Script::replies("") }
         }
@@ -74,7 +74,7 @@ fn reply(gateway: &TestGateway, text: &str) -> InboundEvent {
 #[case::yes("Do it", "approved None", "Yes to pay the rent.")]
 #[case::no("Do not", "declined None", "No to pay the rent.")]
 #[case::own_yes("Do it: Always", "approved Some(\"Always\")", "Yes to pay the rent (Always).")]
-#[case::own_no("Do not: Never", "declined Some(\"Never\")", "No to pay the rent (Never).")]
+#[case::own_no("Do not: always Never", "declined Some(\"for ever: Never\")", "No to pay the rent (always Never).")]
 #[case::number("1", "approved None", "Yes to pay the rent.")]
 #[case::number_of_an_option("3", "approved Some(\"Always\")", "Yes to pay the rent (Always).")]
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn the_agent_is_told_what_was_chosen(#[case] button: &str, #[case] told: &
     let gateway = waiting().await;
     let question = question(&gateway).await;
     let asked = gateway.store.questions(QuestionFilter::Of(question), 1).await.expect("readable").remove(0);
-    assert_eq!(asked.question.choices, ["Do it", "Do not", "Do it: Always", "Do not: Never"]);
+    assert_eq!(asked.question.choices, ["Do it", "Do not", "Do it: Always", "Do not: always Never"]);
 
     comes_in(&gateway, pressed(question, button)).await;
 
@@ -128,7 +128,7 @@ async fn what_is_no_choice_decides_nothing() {
 
     comes_in(&gateway, reply(&gateway, "4")).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), ["declined Some(\"Never\")"]);
+    assert_eq!(gateway.visible(&chat("ada")), ["declined Some(\"for ever: Never\")"]);
     gateway.at_rest().await;
 }
 

@@ -101,7 +101,7 @@ const OF_DIGESTS: [(&str, &str); 18] = [
 pub(crate) const GIVEN_UP: &str = "No answer comes.";
 
 /// What is told about approvals.
-const OF_APPROVALS: [(&str, &str); 25] = [
+const OF_APPROVALS: [(&str, &str); 26] = [
     ("status_question", "Your answer for {time}: {text}"),
     ("status_approval", "Approval for {time}: {text}"),
     ("given_up", GIVEN_UP),
@@ -117,6 +117,7 @@ const OF_APPROVALS: [(&str, &str); 25] = [
     ("approval_decline", "Do not"),
     ("approval_approve_as", "Do it: {option}"),
     ("approval_decline_as", "Do not: {option}"),
+    ("approval_for_ever", "always {option}"),
     ("approval_no_choice", "No choice."),
     ("approval_approved", "Yes to {action}."),
     ("approval_declined", "No to {action}."),
