@@ -33,6 +33,7 @@ pub(crate) enum Unit {
     Ratio,
     PerSecond,
     Milliseconds,
+    Kibibytes,
     Mebibytes,
 }
 
@@ -44,7 +45,16 @@ impl Unit {
             Self::PerSecond => format!("{value:.0}/s"),
             Self::Milliseconds if value.abs() < 100.0 => format!("{value:.2} ms"),
             Self::Milliseconds => format!("{value:.0} ms"),
+            Self::Kibibytes => format!("{value:.1} KiB"),
             Self::Mebibytes => format!("{value:.1} MiB"),
+        }
+    }
+
+    /// Whether a smaller value is better.
+    pub(crate) const fn less_is_better(self) -> bool {
+        match self {
+            Self::Ratio | Self::PerSecond => false,
+            Self::Milliseconds | Self::Kibibytes | Self::Mebibytes => true,
         }
     }
 }
@@ -249,6 +259,13 @@ echo          12346/s
 ";
         let markdown = figures.markdown(&Machine::this(2), 3);
         assert!(markdown.ends_with(table), "{markdown}");
+    }
+
+    #[test]
+    fn less_memory_and_fewer_bytes_are_better() {
+        assert_eq!(Unit::Kibibytes.show(12.34), "12.3 KiB");
+        assert!(Unit::Kibibytes.less_is_better() && Unit::Mebibytes.less_is_better());
+        assert!(!Unit::Ratio.less_is_better() && !Unit::PerSecond.less_is_better());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::{
     client::{Client, Endpoint, TOKEN},
     cpu,
     memory::Memory,
+    written,
 };
 
 /// How often to check whether the gateway is up: a fraction of the times that are measured this way.
@@ -212,6 +213,15 @@ impl Gateway {
     /// When the process has exited.
     pub(crate) fn cpu_time_of_programs(&self) -> Result<Duration> {
         cpu::time_of_children(self.id()?)
+    }
+
+    /// Reads how many bytes the process has written to the disk so far. It alone writes the database.
+    ///
+    /// # Errors
+    ///
+    /// When the process has exited.
+    pub(crate) fn written(&self) -> Result<u64> {
+        written::bytes_of(self.id()?)
     }
 
     fn id(&self) -> Result<u32> {

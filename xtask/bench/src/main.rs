@@ -25,6 +25,7 @@ mod peer;
 mod recorded;
 mod run;
 mod serve;
+mod written;
 
 use std::process::ExitCode;
 

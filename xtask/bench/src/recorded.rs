@@ -33,7 +33,7 @@ struct RecordedFigure {
 impl RecordedFigure {
     /// The value of the worst round.
     fn worst(&self) -> f64 {
-        let worse = if self.unit == Unit::Mebibytes { f64::max } else { f64::min };
+        let worse = if self.unit.less_is_better() { f64::max } else { f64::min };
         self.rounds.iter().copied().reduce(worse).unwrap_or(f64::NAN)
     }
 }
@@ -50,12 +50,12 @@ struct Comparison {
 impl Comparison {
     /// Whether it may fail. Throughput and times depend on the machine and are only shown.
     fn counts(&self) -> bool {
-        matches!(self.unit, Unit::Ratio | Unit::Mebibytes)
+        matches!(self.unit, Unit::Ratio | Unit::Kibibytes | Unit::Mebibytes)
     }
 
     /// 1 if nothing changed, less if it became worse.
     fn share(&self) -> f64 {
-        if self.unit == Unit::Mebibytes { self.recorded / self.measured } else { self.measured / self.recorded }
+        if self.unit.less_is_better() { self.recorded / self.measured } else { self.measured / self.recorded }
     }
 
     fn falls_short(&self) -> bool {
@@ -77,9 +77,9 @@ impl fmt::Display for Comparison {
         let Self { name, unit, recorded, measured } = self;
         let times = measured / recorded;
         write!(f, "{name}: {}, recorded {} ({times:.2} of it", unit.show(*measured), unit.show(*recorded))?;
-        match (self.falls_short(), *unit) {
-            (true, Unit::Mebibytes) => write!(f, ", at most {:.2} is allowed)", 1.0 / LEAST),
-            (true, _) => write!(f, ", at least {LEAST} is expected)"),
+        match (self.falls_short(), unit.less_is_better()) {
+            (true, true) => write!(f, ", at most {:.2} is allowed)", 1.0 / LEAST),
+            (true, false) => write!(f, ", at least {LEAST} is expected)"),
             (false, _) => write!(f, ")"),
         }
     }

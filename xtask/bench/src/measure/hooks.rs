@@ -15,7 +15,7 @@ use crate::{
     figures::{
         Sample,
         Target::{AtLeast, AtMost},
-        Unit::{Mebibytes, Milliseconds, PerSecond, Ratio},
+        Unit::{Kibibytes, Mebibytes, Milliseconds, PerSecond, Ratio},
     },
     gateway::{Gateway, Home},
     helper::{Helper, load},
@@ -47,6 +47,8 @@ struct Pair {
     proxy_cpu_time: Duration,
     /// The CPU time that a turn took the gateway.
     cpu_time: Duration,
+    /// What the gateway wrote to the disk for a turn, in KiB.
+    written: f64,
 }
 
 impl Servers {
@@ -74,10 +76,13 @@ impl Servers {
         let before = self.proxy.cpu_time()?;
         let proxy = load(&plan(&Endpoint::hook(self.proxy.address)?)).await?;
         let proxy_cpu_time = self.proxy.cpu_time()?.saturating_sub(before) / u32::try_from(proxy.requests)?;
-        let before = self.gateway.cpu_time()?;
+        let (before, written_before) = (self.gateway.cpu_time()?, self.gateway.written()?);
         let gateway = load(&plan(&Endpoint::hook(self.gateway.address)?)).await?;
-        let cpu_time = self.gateway.cpu_time()?.saturating_sub(before) / u32::try_from(gateway.requests)?;
-        Ok(Pair { callers, proxy, gateway, proxy_cpu_time, cpu_time })
+        let turns = u32::try_from(gateway.requests)?;
+        let cpu_time = self.gateway.cpu_time()?.saturating_sub(before) / turns;
+        let kib = self.gateway.written()?.saturating_sub(written_before) / 1024;
+        let written = f64::from(u32::try_from(kib)?) / f64::from(turns);
+        Ok(Pair { callers, proxy, gateway, proxy_cpu_time, cpu_time, written })
     }
 }
 
@@ -96,6 +101,15 @@ impl Pair {
     fn share_of_cpu_time(&self) -> Sample {
         let name = format!("CPU time of the proxy beside the gateway, {}", self.callers);
         Sample::untargeted(name, self.proxy_cpu_time.as_secs_f64() / self.cpu_time.as_secs_f64(), Ratio)
+    }
+
+    /// What the gateway wrote to the disk for a turn, with the most that is wanted.
+    fn written(&self, most: Option<f64>) -> Sample {
+        let name = format!("written to the disk for a turn, {}", self.callers);
+        match most {
+            Some(most) => Sample::with_target(name, self.written, Kibibytes, AtMost(most)),
+            None => Sample::untargeted(name, self.written, Kibibytes),
+        }
     }
 
     /// What the gateway adds to the median latency, in milliseconds.
@@ -144,6 +158,8 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         Sample::untargeted("median latency added to the proxy's, 1 caller", with_1.added(), Milliseconds),
         added("median latency added to the proxy's, 1 caller, beyond two flushes", with_1.added() - 2.0 * flush, 0.3),
         added("median latency added to the proxy's, 64 callers", with_64.added(), 15.0),
+        with_1.written(Some(48.0)),
+        with_64.written(Some(15.0)),
         Sample::with_target(IDLE, idle.now, Mebibytes, AtMost(25.0)),
         Sample::with_target(LOADED, loaded.peak, Mebibytes, AtMost(52.5)),
         Sample::untargeted("throughput beside the echo, 64 callers", with_64.gateway.throughput / echoed, Ratio),
@@ -174,6 +190,7 @@ pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
 
     let mut samples = pairs.each_ref().map(Pair::share_of_cpu_time).to_vec();
     samples.extend([
+        pairs[1].written(None),
         Sample::untargeted(IDLE, idle.now, Mebibytes),
         Sample::untargeted(LOADED, loaded.peak, Mebibytes),
         Sample::untargeted(disk::FLUSH, ms(flush), Milliseconds),
