@@ -21,6 +21,7 @@ mod load;
 mod machine;
 mod measure;
 mod memory;
+mod open_files;
 mod peer;
 mod recorded;
 mod run;

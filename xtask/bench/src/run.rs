@@ -8,7 +8,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tokio::sync::OnceCell;
 
-use crate::{bench::Bench, figures::Figures, machine::Machine, measure::Measurement, peer, recorded::Recorded};
+use crate::{
+    bench::Bench, figures::Figures, machine::Machine, measure::Measurement, open_files, peer, recorded::Recorded,
+};
 
 /// Measure, print a table and write the results to a file.
 #[derive(clap::Args)]
@@ -58,6 +60,7 @@ pub(crate) struct Run {
 ///
 /// When something cannot be measured, or is worse than recorded.
 pub(crate) async fn run(run: &Run, cores: usize) -> Result<()> {
+    open_files::raise()?;
     let bench = run.bench()?;
     let machine = Machine::this(cores);
     std::fs::create_dir_all(&bench.folder)?;

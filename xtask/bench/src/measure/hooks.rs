@@ -20,6 +20,7 @@ use crate::{
     gateway::{Gateway, Home},
     helper::{Helper, load},
     load::{Plan, Report},
+    open_files,
     serve::Server,
 };
 
@@ -119,6 +120,7 @@ impl Pair {
 }
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
+    open_files::check()?;
     let flush = ms(disk::flush_time(&bench.folder)?);
     let agent = Helper::start_at(bench.agent_port, &Server::Agent { stall: false }).await?;
     let peer = match &bench.peer {
@@ -138,6 +140,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let loaded = servers.gateway.memory()?;
     let with_128 = servers.compare(bench, 128).await?;
     let with_256 = servers.compare(bench, 256).await?;
+    let with_1000 = servers.compare(bench, 1000).await?;
 
     let beside_64 = |pair: &Pair| {
         let name = format!("throughput with {} beside 64", pair.callers);
@@ -149,19 +152,21 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         with_1.share(None),
         with_16.share(Some(0.35)),
         with_64.share(Some(0.45)),
-        alone.share(Some(0.55)),
+        alone.share(Some(0.50)),
         with_128.share(None),
         with_256.share(None),
+        with_1000.share(None),
         beside_64(&with_128),
         beside_64(&with_256),
-        Sample::with_target("CPU time of a turn, 1 caller", ms(with_1.cpu_time), Milliseconds, AtMost(0.6)),
+        beside_64(&with_1000),
+        Sample::with_target("CPU time of a turn, 1 caller", ms(with_1.cpu_time), Milliseconds, AtMost(0.4)),
         Sample::untargeted("median latency added to the proxy's, 1 caller", with_1.added(), Milliseconds),
-        added("median latency added to the proxy's, 1 caller, beyond two flushes", with_1.added() - 2.0 * flush, 0.3),
+        added("median latency added to the proxy's, 1 caller, beyond two flushes", with_1.added() - 2.0 * flush, 0.2),
         added("median latency added to the proxy's, 64 callers", with_64.added(), 15.0),
         with_1.written(Some(48.0)),
         with_64.written(Some(15.0)),
-        Sample::with_target(IDLE, idle.now, Mebibytes, AtMost(25.0)),
-        Sample::with_target(LOADED, loaded.peak, Mebibytes, AtMost(52.5)),
+        Sample::with_target(IDLE, idle.now, Mebibytes, AtMost(24.0)),
+        Sample::with_target(LOADED, loaded.peak, Mebibytes, AtMost(50.0)),
         Sample::untargeted("throughput beside the echo, 64 callers", with_64.gateway.throughput / echoed, Ratio),
         Sample::untargeted(disk::FLUSH, flush, Milliseconds),
         Sample::untargeted("echo, 64 callers", echoed, PerSecond),
@@ -173,7 +178,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     if let Some(peer) = peer {
         samples.extend(peer.samples([&with_1, &with_16, &with_64].map(|pair| &pair.gateway)));
     }
-    let pairs = [&with_1, &with_16, &with_64, &alone, &with_128, &with_256];
+    let pairs = [&with_1, &with_16, &with_64, &alone, &with_128, &with_256, &with_1000];
     samples.extend(pairs.iter().flat_map(|pair| throughput_and_waits("proxy", &pair.callers, &pair.proxy)));
     samples.extend(pairs.iter().flat_map(|pair| throughput_and_waits("gateway", &pair.callers, &pair.gateway)));
     Ok(samples)

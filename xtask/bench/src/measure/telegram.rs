@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{bench::Bench, figures::Sample, helper::Helper, serve::Server};
 
-const TARGETS: Targets = Targets { share: 0.75, idle: None };
+const TARGETS: Targets = Targets { share: 0.8, idle: None };
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let double = double().await;
