@@ -14,7 +14,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, time::timeout};
 
-/// The token of the hook `bench` and of the admin interface.
+/// The token of the hook `bench` and of its worker.
 pub(crate) const TOKEN: &str = "bench-token-of-no-worth";
 /// The value of `Authorization` with it.
 const BEARER: &str = "Bearer bench-token-of-no-worth";

@@ -24,6 +24,12 @@ use crate::{
     written,
 };
 
+/// The settings of the gateway that differ from its defaults. Addresses, tokens, the hook and the agent have none.
+pub(crate) const DIFFERENCES: &str = "limits.turns_per_minute is \"off\" (each caller is one person); on Telegram, Discord and Matrix \
+     pace is \"server\", dm_policy is \"open\" and streaming is \"off\" (the first message of an answer must be all of it); \
+     with strangers allow_from has a friend; \
+     with waiting turns guard.soft_deadline is \"off\"";
+
 /// How often to check whether the gateway is up: a fraction of the times that are measured this way.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// When to give up.
@@ -55,9 +61,7 @@ impl Home {
     ///
     /// When it does not start.
     pub(crate) fn start(&self, bench: &Bench, agent: &str, settings: &str) -> Result<Gateway> {
-        let section = format!(
-            "[agents.bench]\nkind = \"openai\"\nbase_url = \"{agent}\"\nmodel = \"bench\"\nmax_concurrent = 64\n"
-        );
+        let section = format!("[agents.bench]\nkind = \"openai\"\nbase_url = \"{agent}\"\nmodel = \"bench\"\n");
         self.start_with(bench, &section, settings)
     }
 
@@ -262,22 +266,17 @@ impl Gateway {
     }
 }
 
+/// What differs from the defaults is listed in [`DIFFERENCES`].
 fn configuration(address: SocketAddr, agent: &str, settings: &str) -> String {
     format!(
         r#"
 [server]
 listen = "{address}"
-[admin]
-token = "{TOKEN}"
 [channels.webhook.bench]
 token = "{TOKEN}"
 {agent}
 [limits]
 turns_per_minute = "off"
-waiting_turns = "off"
-
-[queue]
-cap = 1000
 [routing]
 default_agent = "bench"
 {settings}"#
@@ -287,4 +286,16 @@ default_agent = "bench"
 /// A port that was free a moment ago.
 fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_other_setting_differs_from_the_defaults() {
+        let configuration = configuration(([127, 0, 0, 1], 1).into(), "", "");
+        let keys: Vec<_> = configuration.lines().filter_map(|line| Some(line.split_once(" = ")?.0)).collect();
+        assert_eq!(keys, ["listen", "token", "turns_per_minute", "default_agent"]);
+    }
 }

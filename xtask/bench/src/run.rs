@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use tokio::sync::OnceCell;
 
 use crate::{
-    bench::Bench, figures::Figures, machine::Machine, measure::Measurement, open_files, peer, recorded::Recorded,
+    bench::Bench, figures::Figures, gateway::DIFFERENCES, machine::Machine, measure::Measurement, open_files, peer,
+    recorded::Recorded,
 };
 
 /// Measure, print a table and write the results to a file.
@@ -47,7 +48,7 @@ pub(crate) struct Run {
     /// Number of settled turns in the store.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     settled: u64,
-    /// Number of conversations of the waiting and the settled turns.
+    /// Number of conversations of the waiting and the settled turns. At most 300 may wait in each (`queue.cap`).
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     conversations: u32,
     #[command(flatten)]
@@ -116,6 +117,7 @@ impl Run {
         } else {
             println!("\nmedians; rounds: {}; {machine}\n\n{}", self.rounds, figures.table());
         }
+        println!("differs from the defaults: {DIFFERENCES}");
         eprintln!("every round: {}", results.display());
         Ok(figures)
     }

@@ -25,7 +25,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let homeserver = Homeserver::start(Settings::default()).await;
     let account = homeserver.account("agent").await;
     let section = format!(
-        "[channels.matrix.bench]\nhomeserver = \"{}\"\nuser = \"{}\"\npassword = \"{}\"\npace = \"server\"\ndm_policy = \"open\"\nstreaming = \"off\"\nread_receipts = \"off\"\n",
+        "[channels.matrix.bench]\nhomeserver = \"{}\"\nuser = \"{}\"\npassword = \"{}\"\npace = \"server\"\ndm_policy = \"open\"\nstreaming = \"off\"\n",
         homeserver.url(),
         account.user,
         account.password
