@@ -158,6 +158,11 @@ impl Figures {
         self.0.iter().find(|figure| figure.name == name).map(Figure::median)
     }
 
+    /// Name, unit and median of all figures.
+    pub(crate) fn medians(&self) -> impl Iterator<Item = (&str, Unit, f64)> {
+        self.0.iter().map(|figure| (&*figure.name, figure.unit, figure.median()))
+    }
+
     /// Name, median, target and verdict of all figures; those with a target first.
     fn rows(&self) -> Vec<[String; 4]> {
         let (targeted, untargeted): (Vec<_>, Vec<_>) = self.0.iter().partition(|figure| figure.target.is_some());

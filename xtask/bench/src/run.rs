@@ -24,10 +24,11 @@ pub(crate) struct Run {
     /// Folder for results, logs and databases; must be on a disk, because commits in memory cost nothing.
     #[arg(long)]
     folder: PathBuf,
-    /// Measure only hooks with 16 and 64 callers, beside the proxy, and memory.
+    /// Measure only hooks with 16 and 64 callers, beside the proxy, memory, and what is written to the disk.
     #[arg(long, conflicts_with_all = ["measurement", "peer"])]
     quick: bool,
-    /// Compare with the results in this file, and fail if a ratio or memory is worse than 0.8 of them.
+    /// Compare with the results in this file, and fail if a ratio, memory or written bytes are worse than 0.9 of
+    /// the medians.
     #[arg(long, value_name = "FILE", requires = "quick")]
     recorded: Option<PathBuf>,
     /// Print the machine and the table as Markdown.

@@ -195,6 +195,7 @@ pub(super) async fn quick_round(bench: &Bench) -> Result<Vec<Sample>> {
 
     let mut samples = pairs.each_ref().map(Pair::share_of_cpu_time).to_vec();
     samples.extend([
+        pairs[1].share(None),
         pairs[1].written(None),
         Sample::untargeted(IDLE, idle.now, Mebibytes),
         Sample::untargeted(LOADED, loaded.peak, Mebibytes),
