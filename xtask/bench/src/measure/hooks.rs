@@ -174,6 +174,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     for pair in [&with_16, &with_64] {
         let name = format!("CPU time of a turn, {}", pair.callers);
         samples.push(Sample::untargeted(name, ms(pair.cpu_time), Milliseconds));
+        samples.push(pair.share_of_cpu_time());
     }
     if let Some(peer) = peer {
         samples.extend(peer.samples([&with_1, &with_16, &with_64].map(|pair| &pair.gateway)));
