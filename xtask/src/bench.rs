@@ -2,15 +2,18 @@
 //!
 //! The bench is a package of its own (`xtask/bench`), so that test runs do not compile it.
 
+mod history;
+
 use std::{ffi::OsString, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Map, Value};
 
+use self::history::History;
 use crate::{
     counterparts,
-    document::{self, Document},
+    document::{Document, Origin},
     process,
     workspace::Workspace,
 };
@@ -19,6 +22,9 @@ use crate::{
 const RECORDED: &str = "xtask/bench/recorded.json";
 
 const DOCUMENT: &str = "docs/performance.md";
+
+/// All files that a recorded run writes.
+const GENERATED: [&str; 3] = [RECORDED, DOCUMENT, history::FILE];
 
 /// Measure speed and memory, and print a table of figures and targets.
 ///
@@ -35,10 +41,10 @@ pub(crate) struct Arguments {
     /// measurements.
     #[arg(long)]
     quick: bool,
-    /// Measure as with --quick, and write the result to xtask/bench/recorded.json.
+    /// Measure as with --quick, and write the result to xtask/bench/recorded.json, and to the history in docs/performance.md.
     #[arg(long, conflicts_with = "quick")]
     record: bool,
-    /// Measure everything, and write the result into docs/performance.md.
+    /// Measure everything, and write the result into docs/performance.md and its history.
     #[arg(long, conflicts_with_all = ["quick", "record"])]
     report: bool,
     #[command(flatten)]
@@ -85,31 +91,39 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// Writes the results of a quick run into [`RECORDED`].
+/// Writes the results of a quick run into [`RECORDED`] and the history.
 fn record(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let (commit, date) = (document::commit(workspace, RECORDED)?, document::today()?);
+    let (history, origin) = (History::find(workspace, DOCUMENT)?, Origin::now(workspace, &GENERATED)?);
     process::show(arguments.command(workspace)?.arg("--quick"))?;
-    let results = results_folder(workspace).join("quick.json");
-    let read = || anyhow::Ok(serde_json::from_slice(&fs::read(&results)?)?);
-    let mut recorded: Map<String, Value> = read().with_context(|| format!("cannot read {}", results.display()))?;
-    recorded.insert("commit".to_owned(), commit.into());
-    recorded.insert("date".to_owned(), date.into());
+    let mut recorded = results(workspace, "quick.json")?;
+    recorded.insert("commit".to_owned(), origin.commit.as_str().into());
+    recorded.insert("date".to_owned(), origin.date.as_str().into());
     let path = workspace.root().join(RECORDED);
-    fs::write(&path, format!("{:#}\n", Value::from(recorded))).with_context(|| format!("cannot write {RECORDED}"))?;
+    fs::write(&path, format!("{:#}\n", Value::from(recorded.clone())))
+        .with_context(|| format!("cannot write {RECORDED}"))?;
     println!("written to {RECORDED}");
-    Ok(())
+    history.add(workspace, &recorded, &origin)
 }
 
-/// Writes the table of a whole run into [`DOCUMENT`].
+/// Writes the table of a whole run into [`DOCUMENT`], and its figures into the history.
 fn report(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let document = Document::find(workspace, DOCUMENT, "bench --report")?;
-    let (commit, date) = (document::commit(workspace, DOCUMENT)?, document::today()?);
+    let (history, origin) = (History::find(workspace, DOCUMENT)?, Origin::now(workspace, &GENERATED)?);
     let mut bench = arguments.command(workspace)?;
     let (table, status) = process::table(bench.arg("--markdown"))?;
     if !status.success() || table.is_empty() {
         return Err(process::failed(&bench, status));
     }
-    document.write(&format!("`{}` at commit {commit} on {date}:\n\n{table}", arguments.typed()))
+    let Origin { commit, date } = &origin;
+    document.write(&format!("`{}` at commit {commit} on {date}:\n\n{table}", arguments.typed()))?;
+    history.add(workspace, &results(workspace, "all.json")?, &origin)
+}
+
+/// Reads a file that the bench has written.
+fn results(workspace: &Workspace, name: &str) -> Result<Map<String, Value>> {
+    let path = results_folder(workspace).join(name);
+    let read = || anyhow::Ok(serde_json::from_slice(&fs::read(&path)?)?);
+    read().with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Where the bench writes its results.

@@ -56,18 +56,38 @@ fn put_between(generated: &str, document: &str, begin: &str) -> Option<String> {
     Some(format!("{before}{begin}\n\n{generated}\n\n{END}{after}"))
 }
 
-/// The commit of the tree, and whether there are other changes than those in `generated`, a file of a command.
+/// Where generated files come from.
+pub(crate) struct Origin {
+    pub(crate) commit: String,
+    pub(crate) date: String,
+}
+
+impl Origin {
+    /// This tree, today. Changes in `generated`, the files of a command, are not mentioned.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`] and [`today`].
+    pub(crate) fn now(workspace: &Workspace, generated: &[&str]) -> Result<Self> {
+        Ok(Self { commit: commit(workspace, generated)?, date: today()? })
+    }
+}
+
+/// The commit of the tree, and whether there are other changes than those in `generated`, the files of a command.
 ///
 /// # Errors
 ///
 /// When this is not a clone, or Git is missing.
-pub(crate) fn commit(workspace: &Workspace, generated: &str) -> Result<String> {
+pub(crate) fn commit(workspace: &Workspace, generated: &[&str]) -> Result<String> {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         process::read(git.current_dir(workspace.root()).args(arguments))
     };
     let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
-    let changes = git(&["status", "--porcelain", "--", ".", &format!(":!{generated}")])?;
+    let others: Vec<String> = generated.iter().map(|file| format!(":!{file}")).collect();
+    let status: Vec<&str> =
+        ["status", "--porcelain", "--", "."].into_iter().chain(others.iter().map(String::as_str)).collect();
+    let changes = git(&status)?;
     let note = if changes.trim().is_empty() { "" } else { ", with uncommitted changes" };
     Ok(format!("{}{note}", commit.trim()))
 }
@@ -77,7 +97,7 @@ pub(crate) fn commit(workspace: &Workspace, generated: &str) -> Result<String> {
 /// # Errors
 ///
 /// When `date` (coreutils) cannot be run.
-pub(crate) fn today() -> Result<String> {
+fn today() -> Result<String> {
     let mut date = Command::new("date");
     Ok(process::read(date.args(["--utc", "+%Y-%m-%d"]))?.trim().to_owned())
 }

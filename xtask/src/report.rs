@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let document = Document::find(workspace, DOCUMENT, "report")?;
     // Before the run, during which the tree may change.
-    let commit = commit(workspace, DOCUMENT)?;
+    let commit = commit(workspace, &[DOCUMENT])?;
 
     let mut soak = arguments.soak.command(workspace)?;
     let (table, status) = process::table(&mut soak)?;
