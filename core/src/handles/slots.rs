@@ -2,6 +2,7 @@
 
 mod late;
 pub(crate) mod permits;
+mod promises;
 pub(crate) mod run;
 mod suspension;
 
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     late::LateRuns,
     permits::{Permit, Permits},
+    promises::PATIENCE,
     run::{HeldRun, RunKey, RunTokens},
 };
 use crate::{
@@ -46,6 +48,16 @@ struct Held {
     /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
     /// against the bounds.
     permit: Option<Permit>,
+    /// When it was given, in the clock's uptime.
+    permitted_at: Duration,
+    /// Told when the permit is there that was promised; `None` unless the turn waits for one.
+    promised: Option<Arc<Notify>>,
+}
+
+impl Held {
+    fn permit(&mut self, permit: Permit, now: Duration) {
+        (self.permit, self.permitted_at) = (Some(permit), now);
+    }
 }
 
 /// A conversation's slot. It is given back with [`release`](Self::release) or [`leave_to`](Self::leave_to); if it is
@@ -59,6 +71,8 @@ pub(crate) struct Slot {
     late: CancellationToken,
     /// Whether no turn began since the permit was given.
     is_fresh: bool,
+    /// Told when the permit is there that its first turn was promised; `None` if it was not, or waits no more.
+    promised: Option<Arc<Notify>>,
     left: Left,
     /// While the first turn has not begun: the round of the scheduler that gave the slot.
     round: Option<Starting>,
@@ -125,8 +139,8 @@ impl Slots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the slot of `conversation` for the first run of `turn`, if it is free, a permit is left, and no other
-    /// conversation waits for one.
+    /// Takes the slot of `conversation` for the first run of `turn`, if it is free, a permit is left or [promised](promises), and no
+    /// other conversation waits for one.
     pub(crate) fn try_take(
         self: &Arc<Self>,
         conversation: ConversationId,
@@ -134,10 +148,19 @@ impl Slots {
         permit: &Permit,
     ) -> Option<Slot> {
         let mut state = self.state();
-        if !state.permits.may_take(&permit.agent) {
+        if state.permits.may_take(&permit.agent) {
+            return self.take(&mut state, conversation, turn, Some(permit));
+        }
+        if !state.late.is_empty() || !state.permits.may_promise(&permit.agent) {
             return None;
         }
-        self.take(&mut state, conversation, turn, Some(permit))
+        let mut slot = self.take(&mut state, conversation, turn, None)?;
+        slot.promised = Some(Arc::default());
+        if let Some(held) = state.held.get_mut(&conversation) {
+            held.promised.clone_from(&slot.promised);
+        }
+        state.permits.promise(conversation, permit.clone());
+        Some(slot)
     }
 
     /// As [`try_take`](Self::try_take), but without a permit: [`Slot::acquire`] gets it later.
@@ -169,13 +192,15 @@ impl Slots {
         }
         let run = self.run(turn, 1);
         let (tokens, late) = (run.tokens.clone(), run.late.clone());
-        state.held.insert(conversation, Held { run, more: HashSet::new(), permit: permit.cloned() });
+        let (permit, permitted_at) = (permit.cloned(), self.clock.uptime());
+        state.held.insert(conversation, Held { run, more: HashSet::new(), permit, permitted_at, promised: None });
         Some(Slot {
             slots: Arc::clone(self),
             conversation,
             tokens,
             late,
             is_fresh: true,
+            promised: None,
             left: Left::Unknown,
             round: None,
         })
@@ -204,9 +229,12 @@ impl Slots {
         self.pass_on(&mut state);
     }
 
-    /// Gives permits that are free to runs that may go on, and wakes the scheduler if turns wait that may run.
+    /// Gives permits that are free to runs that may go on and to turns that were promised one, and wakes the scheduler if turns
+    /// wait that may run.
     fn pass_on(&self, state: &mut State) {
-        state.late.let_resume(self.clock.uptime(), &mut state.permits);
+        let now = self.clock.uptime();
+        state.late.let_resume(now, &mut state.permits);
+        state.keep_promises(now);
         if state.needs_round() {
             self.wake.notify_one();
         }
@@ -343,8 +371,13 @@ impl Slots {
     /// Gives up the permit of the slot of `conversation`, if run `run` of `turn` holds it. A late run keeps its permit, and the slot
     /// is the next turn's.
     pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId, run: u32) {
+        let now = self.clock.uptime();
         let mut state = self.state();
-        if state.held.get(&conversation).is_some_and(|held| held.run.key() == (turn, run)) {
+        let State { held, permits, .. } = &mut *state;
+        if let Some(held) = held.get(&conversation).filter(|held| held.run.key() == (turn, run)) {
+            if let Some(permit) = &held.permit {
+                permits.observe(&permit.agent, now.saturating_sub(held.permitted_at));
+            }
             state.take_back_from(conversation);
         }
         self.pass_on(&mut state);
@@ -388,6 +421,19 @@ impl State {
         permits.is_someone_next()
             || permits.behind().any(|(agent, _)| late.before(agent, permits).is_some())
             || late.before_resuming(permits).is_some()
+    }
+
+    /// Gives permits to turns that were promised one, as far as there are any.
+    fn keep_promises(&mut self, now: Duration) {
+        while let Some((conversation, permit)) = self.permits.next_promised() {
+            // Another slot may be the conversation's by now.
+            let Some(held) = self.held.get_mut(&conversation) else { continue };
+            if let Some(promised) = held.promised.take() {
+                self.permits.give(&permit);
+                held.permit(permit, now);
+                promised.notify_one();
+            }
+        }
     }
 
     fn take_back_from(&mut self, conversation: ConversationId) {
@@ -451,9 +497,28 @@ impl Slot {
         self.conversation
     }
 
-    /// Whether a turn can run in it; one that is only reserved has no permit yet.
-    pub(crate) fn has_permit(&self) -> bool {
+    /// Whether a turn can run in it, now or soon; one that is only reserved has no permit yet.
+    pub(crate) fn may_begin(&self) -> bool {
+        self.promised.is_some() || self.has_permit()
+    }
+
+    fn has_permit(&self) -> bool {
         self.slots.state().held.get(&self.conversation).is_some_and(|held| held.permit.is_some())
+    }
+
+    /// Waits for the permit if it was promised. `false` if the turn cannot run now: none came in time, or it is stopped.
+    pub(crate) async fn gets_permit(&mut self) -> bool {
+        let Some(promised) = self.promised.take() else { return true };
+        tokio::select! {
+            () = promised.notified() => {}
+            () = self.slots.clock.sleep(PATIENCE) => {}
+            () = self.tokens.stop.cancelled() => {}
+            () = self.slots.stopping.cancelled() => {}
+        }
+        if let Some(held) = self.slots.state().held.get_mut(&self.conversation) {
+            held.promised = None;
+        }
+        self.has_permit()
     }
 
     /// Makes the scheduler wait with its next round until the first turn has [begun](Self::has_begun): until that is stored,
@@ -505,7 +570,7 @@ impl Slot {
         if (keeps || takes)
             && let Some(held) = state.held.get_mut(&self.conversation)
         {
-            held.permit = Some(permit.clone());
+            held.permit(permit.clone(), self.slots.clock.uptime());
         }
         self.slots.pass_on(&mut state);
         keeps || takes

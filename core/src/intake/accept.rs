@@ -4,7 +4,6 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use rejoinder_guard::Event;
 use tracing::{error, warn};
 
 use super::{
@@ -19,7 +18,7 @@ use crate::{
     conversations::{activity::Activity, addresses::Addresses},
     events::Run,
     handles::slots::Slot,
-    ledger::{Ledger, trigger::Trigger},
+    ledger::Ledger,
     model::{
         AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventId, EventKind, InboundEvent, Language,
         QueueMode, Sender, TurnId, TurnRecord,
@@ -28,7 +27,7 @@ use crate::{
     outbox::health::Health,
     people::People,
     ports::{
-        Accepted, Beside, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, RunEnd, StoreError, Stored,
+        Accepted, Beside, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError, Stored,
         Transition, TransitionOf,
     },
     questions::backlog_question::BacklogQuestion,
@@ -336,7 +335,7 @@ impl Acceptor {
     }
 
     /// Starts a stored turn with the slot and the run that were decided on before it was stored.
-    fn start(&self, mut turn: TurnRecord, mode: QueueMode, slot: Option<Slot>, run: Option<Run>) {
+    fn start(&self, turn: TurnRecord, mode: QueueMode, slot: Option<Slot>, run: Option<Run>) {
         let id = turn.id;
         if turn.obligation.is_postponed() {
             self.lifecycle.work.spawn(self.settle_late(turn.conversation));
@@ -350,15 +349,9 @@ impl Acceptor {
                 self.lifecycle.work.spawn(async move { commands.perform(id).await });
             }
             // Its chat has moved meanwhile: it was stored as running in a conversation whose slot it does not hold.
-            (None, Some(Run { number, started_at: at, .. })) => {
-                let detail = Some("its chat had moved".to_owned());
-                let end = RunEnd::new(id, number, at, "interrupted".to_owned(), detail);
-                let ledger = Arc::clone(&self.ledger);
-                self.lifecycle.work.spawn(async move {
-                    let trigger =
-                        Trigger::RunEnded { end, remark: None, at_once: None, whole: None, leaves: false, title: None };
-                    ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
-                });
+            (None, Some(run)) => {
+                let scheduler = Arc::clone(&self.scheduler);
+                self.lifecycle.work.spawn(async move { scheduler.put_back(turn, &run, "its chat had moved").await });
             }
             (None, None) => {
                 let stops = mode == QueueMode::Interrupt && may_stop_runs(&turn);

@@ -170,7 +170,7 @@ impl EventRouter {
         RoutedEvent { notice, limited, ..RoutedEvent::new(new) }
     }
 
-    /// Opens a turn, and begins it if its slot has a permit: it waits for no more. A command needs no slot
+    /// Opens a turn, and begins it if its slot has a permit, or was promised one: it waits for no more. A command needs no slot
     /// and begins at once.
     pub(super) fn open_turn(&self, arrival: Arrival, conversation: ConversationId) -> RoutedEvent {
         let Arrival { id, mut event, handling, expectation, slot, is_postponed, counted, .. } = arrival;
@@ -182,7 +182,7 @@ impl EventRouter {
         // Nobody waits for it before the end of quiet hours.
         let owed_from = quiet_until(&event, &self.people, &settings, now).unwrap_or(now);
         let mut obligation = Obligation::open(expectation, policy, event.patience, owed_from);
-        let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::has_permit);
+        let begins = handler.is_gateway() || slot.as_ref().is_some_and(Slot::may_begin);
         let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
         let node = self.node;
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), node, at: now });

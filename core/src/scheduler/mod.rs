@@ -3,7 +3,9 @@
 //!
 //! Memory holds a slot for each conversation that has a turn running, and of the turns that wait no more than the few
 //! hundred that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are
-//! left, a turn runs as soon as it is accepted. When turns wait, the permits that become free are given out by these
+//! left, a turn runs as soon as it is accepted. While none waits, it is also stored as running if a permit will be free within a
+//! second, going by how long the agent's runs take: such turns get theirs in the order in which they came, and one that has none
+//! after three seconds waits as a row. When turns wait, the permits that become free are given out by these
 //! rules, the first of which counts most:
 //!
 //! 1. A turn waits for its own agent's permits only: an agent that hangs keeps no turn of another agent waiting.
@@ -48,7 +50,7 @@ use crate::{
     merges::{self, MergeGroup, Merges},
     model::{AgentName, EventKind, TurnId, TurnRecord},
     outbox::ephemerals::marker::Marker,
-    ports::{QueueStore, StoreError, WaitingTurn},
+    ports::{QueueStore, RunEnd, StoreError, WaitingTurn},
     worker::Worker,
 };
 
@@ -73,13 +75,24 @@ impl Scheduler {
     pub(crate) fn run_now(self: &Arc<Self>, slot: Slot, turn: TurnRecord, run: Run) {
         self.spawn(move |scheduler| async move {
             let mut slot = slot;
-            scheduler.run_turn(&mut slot, turn, run).await;
+            if slot.gets_permit().await {
+                scheduler.run_turn(&mut slot, turn, run).await;
+            } else {
+                scheduler.put_back(turn, &run, "no permit was free").await;
+            }
             if slot.take_more() {
                 scheduler.run_waiting_turns(slot, None).await;
             } else {
                 slot.release();
             }
         });
+    }
+
+    /// Has a turn wait for another run than `run`, which was stored as running and did not begin.
+    pub(crate) async fn put_back(&self, mut turn: TurnRecord, run: &Run, why: &str) {
+        let end = RunEnd::new(turn.id, run.number, run.started_at, "interrupted".to_owned(), Some(why.to_owned()));
+        let trigger = Trigger::RunEnded { end, remark: None, at_once: None, whole: None, leaves: false, title: None };
+        self.ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
     }
 
     pub(crate) fn run_waiting(self: &Arc<Self>, slot: Slot) {

@@ -53,6 +53,32 @@ async fn a_new_conversation_overtakes_nobody() {
     gateway.at_rest().await;
 }
 
+/// An agent that was fast becomes slow: what was stored as running without a permit waits like other turns.
+#[tokio::test]
+async fn a_turn_that_was_promised_a_permit_is_run_once_it_is_there() {
+    let is_slow = |turn: &AgentTurn| if turn.message.text == "slow" { secs(10) } else { secs(0) };
+    let script = move |turn: &AgentTurn| Script::replies(&turn.message.text).taking(is_slow(turn));
+    let gateway = GatewaySetup::new().slots(1).agent("main", script).start().await;
+    for number in 0..60 {
+        gateway.receives(alone(&format!("quick {number}"))).await;
+    }
+    gateway.accepts(by("ada", said(&chat("ada"), "slow"))).await;
+    let promised = gateway.receives(by("bob", said(&chat("bob"), "slow"))).await;
+    let before = gateway.dossier(promised).await;
+    assert_eq!(before.runs.iter().map(|run| run.end.as_deref()).collect::<Vec<_>>(), [None], "it is stored as running");
+
+    gateway.advance(secs(5)).await;
+    let put_back = gateway.dossier(promised).await;
+    assert_eq!(put_back.runs[0].end.as_deref(), Some("interrupted"));
+    assert_eq!(put_back.runs[0].detail.as_deref(), Some("no permit was free"));
+    assert_eq!(gateway.agent("main").runs().len(), 61, "the agent was not asked");
+
+    gateway.advance(secs(20)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["slow"]);
+    assert_eq!(gateway.visible(&chat("bob")), ["slow"]);
+    gateway.at_rest().await;
+}
+
 /// A channel with many people who wait does not push back the first turn of another.
 #[tokio::test]
 async fn a_channel_gets_its_share_beside_a_busy_one() {

@@ -1,8 +1,9 @@
 //! How many turns run at once: in all, of each agent, and of each channel.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
-use crate::model::{AgentName, ChannelId};
+use super::promises::Promises;
+use crate::model::{AgentName, ChannelId, ConversationId};
 
 /// The right to run one turn of an agent.
 #[derive(Clone, PartialEq, Eq)]
@@ -12,7 +13,9 @@ pub(crate) struct Permit {
 }
 
 pub(super) struct Permits {
-    /// The permits of the gateway that are left.
+    /// The permits of the gateway.
+    all: usize,
+    /// Those that are left.
     free: usize,
     agents: HashMap<AgentName, AgentPermits>,
     channels: HashMap<ChannelId, ChannelPermits>,
@@ -21,11 +24,20 @@ pub(super) struct Permits {
 }
 
 struct AgentPermits {
+    all: usize,
     free: usize,
     /// 0: every conversation whose next turn is for this agent holds a slot. Otherwise the scheduler must look for
     /// rows, and no new turn may run before those that wait. It counts up, so that the scheduler notices rows that
     /// came during its round.
     behind: u64,
+    promises: Promises,
+}
+
+impl AgentPermits {
+    fn new(all: usize) -> Self {
+        // Behind: the scheduler first looks for rows of an earlier process.
+        Self { all, free: all, behind: 1, promises: Promises::default() }
+    }
 }
 
 #[derive(Default)]
@@ -37,9 +49,8 @@ struct ChannelPermits {
 impl Permits {
     /// `total`: the number of turns that run at once. `agents`: how many of them may be turns of each agent.
     pub(super) fn new(total: usize, agents: impl IntoIterator<Item = (AgentName, usize)>) -> Self {
-        // Not 0: the scheduler first looks for rows of an earlier process.
-        let agents = agents.into_iter().map(|(agent, free)| (agent, AgentPermits { free, behind: 1 }));
-        Self { free: total, agents: agents.collect(), channels: HashMap::new(), given: 0 }
+        let agents = agents.into_iter().map(|(agent, all)| (agent, AgentPermits::new(all)));
+        Self { all: total, free: total, agents: agents.collect(), channels: HashMap::new(), given: 0 }
     }
 
     pub(super) const fn free(&self) -> usize {
@@ -67,6 +78,34 @@ impl Permits {
     /// Whether a new turn of `agent` may run now.
     pub(super) fn may_take(&self, agent: &AgentName) -> bool {
         self.has_one_for(agent) && !self.is_someone_next()
+    }
+
+    /// Whether a permit will be free soon for one more turn of `agent`, and no row waits that could have it.
+    pub(super) fn may_promise(&self, agent: &AgentName) -> bool {
+        let place = self.agents.values().map(|agent| agent.promises.len()).sum::<usize>() + 1;
+        let is_soon = |permits: &AgentPermits| permits.promises.is_soon(place, permits.all.min(self.all));
+        self.agents.get(agent).is_some_and(is_soon) && !self.is_contended(agent)
+    }
+
+    pub(super) fn promise(&mut self, conversation: ConversationId, permit: Permit) {
+        if let Some(agent) = self.agents.get_mut(&permit.agent) {
+            agent.promises.add(conversation, permit);
+        }
+    }
+
+    /// The next conversation that was promised a permit, if there is one for it.
+    pub(super) fn next_promised(&mut self) -> Option<(ConversationId, Permit)> {
+        if self.free == 0 {
+            return None;
+        }
+        self.agents.values_mut().filter(|agent| agent.free > 0).find_map(|agent| agent.promises.next())
+    }
+
+    /// A run of `agent` has held its permit for this long.
+    pub(super) fn observe(&mut self, agent: &AgentName, held: Duration) {
+        if let Some(agent) = self.agents.get_mut(agent) {
+            agent.promises.observe(held);
+        }
     }
 
     /// Whether a turn waits that could run with a permit of `agent`.

@@ -97,6 +97,71 @@ fn a_row_that_its_holder_leaves_is_looked_for_again() {
     assert!(slots.take_next(&mut vec![candidate(conversation, older)]).is_some());
 }
 
+/// Slots of an agent whose runs have been fast.
+fn fast_slots(clock: SharedClock, total: usize) -> Arc<Slots> {
+    let slots = slots_on(clock, total);
+    for _ in 0..100 {
+        let (conversation, turn) = ids();
+        let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+        slots.release_permit(conversation, turn, 1);
+        slot.release();
+    }
+    slots
+}
+
+fn promised(slots: &Arc<Slots>) -> Slot {
+    let (conversation, turn) = ids();
+    let slot = slots.try_take(conversation, turn, &permit()).expect("it is promised a permit");
+    assert!(slot.may_begin() && !slot.has_permit());
+    slot
+}
+
+#[tokio::test]
+async fn permits_that_are_promised_come_in_order() {
+    let slots = fast_slots(Arc::new(SystemClock), 1);
+    let (conversation, turn) = ids();
+    let running = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    let (mut first, gone, mut last) = (promised(&slots), promised(&slots), promised(&slots));
+
+    slots.release_permit(conversation, turn, 1);
+    running.release();
+    assert!(last.gets_permit().now_or_never().is_none(), "it is the first one's");
+    assert_eq!(first.gets_permit().now_or_never(), Some(true));
+
+    gone.release();
+    first.release();
+    assert!(last.has_permit(), "nobody waits for one that has gone");
+}
+
+#[tokio::test]
+async fn a_turn_whose_permit_does_not_come_in_time_waits_as_a_row() {
+    let clock = TestClock::new();
+    let slots = fast_slots(clock.clone(), 1);
+    let (conversation, turn) = ids();
+    let running = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    let mut late = promised(&slots);
+
+    let (gets, ()) = tokio::join!(late.gets_permit(), async {
+        tokio::task::yield_now().await;
+        clock.advance(PATIENCE);
+    });
+    assert!(!gets);
+    running.release();
+    assert!(!late.has_permit(), "it waits no more");
+    assert!(slots.try_take(ids().0, turn, &permit()).is_some_and(|slot| slot.has_permit()));
+}
+
+#[test]
+fn nothing_is_promised_past_a_row_that_waits() {
+    let slots = fast_slots(Arc::new(SystemClock), 1);
+    let (conversation, turn) = ids();
+    let _running = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    slots.enqueue(ids().0, &main());
+
+    let (another, next) = ids();
+    assert!(slots.try_take(another, next, &permit()).is_none());
+}
+
 /// The agent is free while the end of its run is stored.
 #[test]
 fn a_run_that_ended_leaves_its_permit_to_others() {
