@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Run only the tests in which third-party clients judge our doubles of Telegram and Discord.
     #[arg(long)]
     judges: bool,
+    /// Run also the tests that only the weekly run has: `default-filter` in .config/nextest.toml.
+    #[arg(long, conflicts_with = "judges")]
+    all: bool,
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
@@ -65,6 +68,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut tests = workspace.command(nextest);
     tests.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]).args(packages);
     tests.args(["--lib", "--bins", "--tests"]).args(&arguments.filters).envs(&environment);
+    if arguments.all {
+        tests.arg("--ignore-default-filter");
+    }
     let tested = run_nextest(tests, &mut tally);
     drop(homeserver);
     let documented = if arguments.judges {
