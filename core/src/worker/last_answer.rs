@@ -25,7 +25,7 @@ impl Inputs {
         if !is_told || !turn.has_history || has_own_history || event.about_another().is_some() || event.is_on_copy() {
             return Ok(None);
         }
-        let Some(mut before) = self.store.answered_before(turn.id, agent).await? else { return Ok(None) };
+        let Some(mut before) = self.store.answered_before(turn.session, turn.id, agent).await? else { return Ok(None) };
         let now = self.clock.now();
         for line in &mut before.lines {
             note_if_late(line, now);

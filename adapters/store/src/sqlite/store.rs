@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    SharedClock, StoreError, Timestamp, TurnId,
+    EventKind, SharedClock, StoreError, Timestamp, TurnId,
     store::{
         Beside, Commit, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions, Version,
     },
@@ -48,7 +48,12 @@ impl InboxStore for SqliteStore {
     async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError> {
         let repeated = |event: &NewEvent| Some(event.turn.as_ref()?.repeats.as_ref()?.session);
         let changed: Vec<_> = events.iter().filter_map(repeated).collect();
-        match self.write(WriteRequest::Accept { events, beside }).await? {
+        let is_reaction = events.iter().any(|event| matches!(event.event.kind, EventKind::Reaction { .. }));
+        let written = self.write(WriteRequest::Accept { events, beside }).await;
+        if is_reaction {
+            self.transcripts.reacted();
+        }
+        match written? {
             WriteResult::Accepted(stored) => {
                 for session in changed {
                     self.transcripts.forget(session);

@@ -4,7 +4,10 @@
 //! the database: a line is added when its transaction is committed, and is seen when the transaction with its receipt is. A
 //! session is read again if the result of a transaction is unknown, or if its lines change in any other way.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{
@@ -45,6 +48,21 @@ struct CachedSession {
     is_all: bool,
     /// Counts how often the session was read, written or forgotten. A reading that began before says nothing any more.
     epoch: u64,
+    /// The agent that has no news as long as all lines are plain and nobody reacts to anything.
+    without_news: Option<WithoutNews>,
+}
+
+/// That an agent need not be told what became of its last answer: people have seen it, and nobody has reacted.
+#[derive(Debug)]
+struct WithoutNews {
+    agent: String,
+    /// How many reactions were stored since the start.
+    reactions: u64,
+}
+
+/// Whether a line shows only what somebody said and others have seen.
+pub(super) fn is_plain(line: &HistoryLine) -> bool {
+    line.speaker != Speaker::Gateway && line.state == LineState::Seen
 }
 
 impl CachedSession {
@@ -97,9 +115,17 @@ impl CachedSession {
     fn trim(&mut self) {
         let Some(lines) = &mut self.lines else { return };
         while lines.len() > LINES || lines.iter().map(|cached| cached.line.text.len()).sum::<usize>() > BYTES {
-            lines.remove(0);
+            if !is_plain(&lines.remove(0).line) {
+                self.without_news = None;
+            }
             self.is_all = false;
         }
+    }
+
+    fn has_no_news(&self, agent: &str, reactions: u64) -> bool {
+        let is_it = |known: &WithoutNews| known.agent == agent && known.reactions == reactions;
+        let are_plain = |lines: &Vec<CachedLine>| lines.iter().all(|cached| is_plain(&cached.line));
+        self.without_news.as_ref().is_some_and(is_it) && self.lines.as_ref().is_some_and(are_plain)
     }
 
     fn of_turn(&self, (seq, turn): (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
@@ -131,11 +157,15 @@ fn lock(session: &Session) -> MutexGuard<'_, CachedSession> {
 
 /// The sessions that were used last.
 #[derive(Debug)]
-pub(super) struct Transcripts(Cache<SessionId, Session>);
+pub(super) struct Transcripts {
+    sessions: Cache<SessionId, Session>,
+    /// How many reactions were stored since the start, in all sessions.
+    reactions: AtomicU64,
+}
 
 impl Default for Transcripts {
     fn default() -> Self {
-        Self(Cache::new(SESSIONS))
+        Self { sessions: Cache::new(SESSIONS), reactions: AtomicU64::new(0) }
     }
 }
 
@@ -143,29 +173,50 @@ impl Transcripts {
     /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
     /// [fill](Reading::fill).
     pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<HistoryLine>, Reading> {
-        let session = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
-        let Ok(session) = session;
+        let session = self.session(session);
         let known = lock(&session);
         let (lines, epoch) = (known.last(limit), known.epoch);
         drop(known);
         lines.ok_or(Reading { session, epoch })
     }
 
+    fn session(&self, session: SessionId) -> Session {
+        let session =
+            self.sessions.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
+        let Ok(session) = session;
+        session
+    }
+
+    /// `None` if it is known that an agent need not be told what became of its last answer in a session. Otherwise it must be read.
+    pub(super) fn read_news(&self, session: SessionId, agent: &str) -> Option<ReadingNews> {
+        let reactions = self.reactions.load(Ordering::Acquire);
+        let session = self.session(session);
+        let known = lock(&session);
+        let (has_none, epoch) = (known.has_no_news(agent, reactions), known.epoch);
+        drop(known);
+        (!has_none).then_some(ReadingNews { session, epoch, reactions })
+    }
+
+    /// Somebody's reaction was stored.
+    pub(super) fn reacted(&self) {
+        self.reactions.fetch_add(1, Ordering::Release);
+    }
+
     /// The lines of a turn, oldest first, if they are cached.
     pub(super) fn of_turn(&self, session: SessionId, turn: (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
-        self.0.get(&session).and_then(|session| lock(&session).of_turn(turn))
+        self.sessions.get(&session).and_then(|session| lock(&session).of_turn(turn))
     }
 
     /// Lines of a session were removed: it is read again.
     pub(super) fn forget(&self, session: SessionId) {
-        if let Some(session) = self.0.get(&session) {
+        if let Some(session) = self.sessions.get(&session) {
             lock(&session).forget();
         }
     }
 
     /// All sessions are read again.
     pub(super) fn forget_all(&self) {
-        self.0.clear();
+        self.sessions.clear();
     }
 
     /// Announces the lines that `transition` is about to write or to change.
@@ -208,6 +259,24 @@ impl Reading {
     }
 }
 
+/// A session of which is read what became of an agent's last answer.
+#[derive(Debug)]
+pub(super) struct ReadingNews {
+    session: Session,
+    epoch: u64,
+    reactions: u64,
+}
+
+impl ReadingNews {
+    /// There is nothing to tell.
+    pub(super) fn is_none(self, agent: &str) {
+        let mut session = lock(&self.session);
+        if session.epoch == self.epoch {
+            session.without_news = Some(WithoutNews { agent: agent.to_owned(), reactions: self.reactions });
+        }
+    }
+}
+
 /// Lines that are being written. When it is dropped without a known result, their sessions are read again.
 #[derive(Debug)]
 pub(super) struct Writing<'a> {
@@ -223,12 +292,12 @@ impl Writing<'_> {
     pub(super) fn done(mut self, are_written: bool) {
         for TranscriptLine { session, seq, turn, claim, line } in self.lines.drain(..) {
             // It may be cached only since the writing began.
-            if are_written && let Some(session) = self.transcripts.0.get(&session) {
+            if are_written && let Some(session) = self.transcripts.sessions.get(&session) {
                 lock(&session).add(CachedLine { key: (seq, claim, turn), line });
             }
         }
         for (session, turn, claim) in self.seen.drain(..) {
-            if are_written && let Some(session) = self.transcripts.0.get(&session) {
+            if are_written && let Some(session) = self.transcripts.sessions.get(&session) {
                 lock(&session).seen(turn, claim);
             }
         }
@@ -319,6 +388,41 @@ mod tests {
 
         assert!(transcripts.last(session, 1).is_ok());
         assert!(transcripts.last(session, 2).is_err());
+    }
+
+    #[test]
+    fn an_agent_without_news_need_not_be_told_until_something_happens() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        let has_none = |agent| transcripts.read_news(session, agent).is_none();
+        let read = || transcripts.read_news(session, "main").expect("it must be read").is_none("main");
+        read();
+        assert!(has_none("main") && !has_none("other"));
+
+        written(&transcripts, session, 1, line("plain", Speaker::Agent, 1_000));
+        assert!(has_none("main"), "its answer was seen");
+        let reading = transcripts.read_news(session, "other").expect("it must be read");
+        written(&transcripts, session, 2, line("since", Speaker::Agent, 1_500));
+        reading.is_none("other");
+        assert!(!has_none("other"), "a line was written while it was read");
+
+        transcripts.reacted();
+        assert!(!has_none("main"), "somebody may have reacted to the answer");
+        read();
+        assert!(has_none("main"));
+
+        let lost = HistoryLine { state: LineState::OnItsWay, ..line("lost", Speaker::Agent, 2_000) };
+        written(&transcripts, session, 3, lost);
+        assert!(!has_none("main"), "it may not arrive");
+        let seen = LineChange::Seen { session, turn: turn(3), claim: 1 };
+        transcripts.writing(&Transition { lines: vec![seen], ..Transition::default() }).done(true);
+        assert!(has_none("main"), "it has arrived");
+
+        written(&transcripts, session, 4, line("Sorry.", Speaker::Gateway, 3_000));
+        for seq in 5..200 {
+            written(&transcripts, session, seq, line("long ago", Speaker::Person, 4_000));
+        }
+        assert!(!has_none("main"), "what the gateway said in its place is cached no more");
     }
 
     #[test]

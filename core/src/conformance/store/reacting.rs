@@ -85,7 +85,7 @@ async fn next(store: &dyn Store, address: &ConversationRef) -> Turn {
 }
 
 async fn before(store: &dyn Store, turn: &Turn, agent: &str) -> Option<AnsweredTurn> {
-    store.answered_before(turn.id, agent).await.expect("turns are read")
+    store.answered_before(turn.session, turn.id, agent).await.expect("turns are read")
 }
 
 /// Who reacted to the answer before a turn, and how.

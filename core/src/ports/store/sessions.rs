@@ -47,7 +47,8 @@ store_trait! {
         read fn transcript(session: SessionId, limit: u32) -> Vec<HistoryLine>;
 
         /// The turn that an agent ran before `turn` in its session, among the last 64 turns; `None` also if another agent ran that one
-        /// later. Turns that are left out and those on a copy do not count.
-        read fn answered_before(turn: TurnId, agent: &str) -> Option<AnsweredTurn>;
+        /// later. Turns that are left out and those on a copy do not count. It may be `None` if all that the turn's lines show is that
+        /// its answer was seen, and nobody has reacted. `session`: that of the turn, as far as it is known.
+        read fn answered_before(session: SessionId, turn: TurnId, agent: &str) -> Option<AnsweredTurn>;
     }
 }

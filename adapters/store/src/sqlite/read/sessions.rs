@@ -11,7 +11,7 @@ use super::{
     columns::{Columns, all, one, record},
     turns,
 };
-use crate::sqlite::{error::store_error, store::SqliteStore, transcript};
+use crate::sqlite::{error::store_error, store::SqliteStore, transcript, transcripts::is_plain};
 
 #[async_trait]
 impl SessionStore for SqliteStore {
@@ -115,18 +115,28 @@ impl SessionStore for SqliteStore {
         Ok(lines.into_iter().map(|stored| stored.line).collect())
     }
 
-    async fn answered_before(&self, turn: TurnId, agent: &str) -> Result<Option<AnsweredTurn>, StoreError> {
+    async fn answered_before(
+        &self,
+        session: SessionId,
+        turn: TurnId,
+        agent: &str,
+    ) -> Result<Option<AnsweredTurn>, StoreError> {
+        let Some(reading) = self.transcripts.read_news(session, agent) else { return Ok(None) };
         let query = sqlx::query(ANSWERED_BEFORE).bind(turn.as_uuid()).bind(agent).bind(SEARCHED);
         let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
         if !row.value::<bool>("is_own")? {
             return Ok(None);
         }
-        let (session, key) = (row.value("session_id")?, (row.value("seq")?, row.value("id")?));
-        let lines = match self.transcripts.of_turn(session, key) {
+        let (its_session, key) = (row.value("session_id")?, (row.value("seq")?, row.value("id")?));
+        let lines = match self.transcripts.of_turn(its_session, key) {
             Some(lines) => lines,
-            None => transcript::of_turn(&self.readers, session, key).await?,
+            None => transcript::of_turn(&self.readers, its_session, key).await?,
         };
-        Ok(Some(AnsweredTurn { lines, reactions: row.value("reactions")? }))
+        let answered = AnsweredTurn { lines, reactions: row.value("reactions")? };
+        if its_session == session && answered.reactions.is_empty() && answered.lines.iter().all(is_plain) {
+            reading.is_none(agent);
+        }
+        Ok(Some(answered))
     }
 }
 
