@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import socket
 import sys
 import threading
@@ -48,7 +49,7 @@ def application(base: str) -> tuple[web.Application, World]:
 
 
 async def serve(port: int) -> None:
-    """Serve until standard input ends."""
+    """Serve until the process ends."""
     listener = socket.create_server(("127.0.0.1", port), backlog=1024)
     base = f"http://127.0.0.1:{listener.getsockname()[1]}"
     app, world = application(base)
@@ -56,27 +57,21 @@ async def serve(port: int) -> None:
     await runner.setup()
     await web.SockSite(runner, listener).start()
     print(json.dumps({"url": base, "token": world.token}), flush=True)
-    await _input_ends()
-    await runner.cleanup()
+    await asyncio.Event().wait()
 
 
-async def _input_ends() -> None:
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-
-    def read() -> None:
-        sys.stdin.buffer.read()
-        loop.call_soon_threadsafe(ended.set)
-
-    threading.Thread(target=read, daemon=True).start()
-    await ended.wait()
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os._exit(0)
 
 
 def main() -> None:
     """Read the arguments, and serve."""
     parser = argparse.ArgumentParser(prog="server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 picks a free one")
-    asyncio.run(serve(parser.parse_args().port))
+    arguments = parser.parse_args()
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    asyncio.run(serve(arguments.port))
 
 
 if __name__ == "__main__":
