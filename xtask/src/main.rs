@@ -19,6 +19,7 @@ mod layers;
 mod process;
 mod report;
 mod sbom;
+mod service;
 mod soak;
 mod tally;
 mod test;

@@ -11,8 +11,7 @@ use clap::Args;
 
 use crate::{
     counterparts::{self, Environment},
-    homeserver::Homeserver,
-    process,
+    homeserver, process,
     tally::Tally,
     workspace::Workspace,
 };
@@ -63,7 +62,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 
     let started = Instant::now();
     environment.insert("REJOINDER_BIN", workspace.binary("debug", "rejoinder").into());
-    let homeserver = if arguments.judges { None } else { Some(Homeserver::start(workspace, &mut environment)?) };
+    let homeserver = if arguments.judges { None } else { Some(homeserver::start(workspace, &mut environment)?) };
     let mut tally = Tally::default();
     let mut tests = workspace.command(nextest);
     tests.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]).args(packages);
