@@ -2,17 +2,14 @@
 
 use std::{
     env,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::Stdio,
     time::{Duration, Instant},
 };
 
+use rejoinder_python::Program;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, ChildStdin, Command},
-};
 
 use crate::{
     control::{Control, id},
@@ -35,9 +32,7 @@ pub struct DiscordServer {
     token: String,
     application_id: String,
     bot_id: String,
-    // The server ends with its standard input, even when the test's process is killed.
-    _input: ChildStdin,
-    _process: Child,
+    _program: Program,
 }
 
 #[derive(Deserialize)]
@@ -70,27 +65,15 @@ impl DiscordServer {
     /// # Panics
     /// If Python or its packages are missing: run the tests with `cargo xtask test`.
     pub async fn start() -> Self {
-        let python = python();
-        let mut process = Command::new(&python)
-            // -B: no bytecode files beside the sources.
-            .args(["-B", "-m", "server"])
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap_or_else(|error| panic!("{} does not start: {error}: run `cargo xtask test`", python.display()));
-        let input = process.stdin.take().expect("the server has an input");
-        let output = process.stdout.take().expect("the server has an output");
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line).await.expect("the server's output is read");
+        let starting = tokio::task::spawn_blocking(start_program);
+        let (program, line) = starting.await.expect("the server starts");
         let started: Started = serde_json::from_str(&line).unwrap_or_else(|_| {
             panic!("the Discord server did not start (it printed `{line}`): run `cargo xtask test`")
         });
         let control = Control::new(&started.url);
         let Information { gateway_url, token, application_id, bot_id } = control.get("info", &[]).await;
         let url = started.url;
-        Self { control, url, gateway_url, token, application_id, bot_id, _input: input, _process: process }
+        Self { control, url, gateway_url, token, application_id, bot_id, _program: program }
     }
 
     /// The base URL in place of `https://discord.com`: the REST API is at `/api/v10` below it.
@@ -344,6 +327,14 @@ impl DiscordServer {
     fn person_handle(&self, id: String, username: String) -> Person {
         Person { control: self.control.clone(), id, username, bot_mention: self.bot_mention() }
     }
+}
+
+/// Starts the server's process; returns the line that it prints when it listens.
+fn start_program() -> (Program, String) {
+    let program = Program::start(python(), env!("CARGO_MANIFEST_DIR"), "server", "REJOINDER_DISCORD_FORKS");
+    let mut line = String::new();
+    BufReader::new(program.stream()).read_line(&mut line).expect("the server's output is read");
+    (program, line)
 }
 
 /// People and their channels, in the format of the control API.

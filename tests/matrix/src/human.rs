@@ -2,7 +2,6 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Command, Stdio},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -10,6 +9,7 @@ use std::{
     thread,
 };
 
+use rejoinder_python::Program;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -19,24 +19,16 @@ use crate::{Account, PATIENCE, python, view, view::Message};
 #[derive(Debug)]
 pub struct Human {
     user: String,
-    process: Child,
-    input: Mutex<ChildStdin>,
+    // Locked while a command is written.
+    program: Mutex<Program>,
     numbers: AtomicU64,
     answers: watch::Receiver<Vec<Value>>,
 }
 
 impl Human {
     pub(crate) async fn start(homeserver: &str, account: Account) -> Self {
-        let mut process = Command::new(python())
-            .args(["-B", "-m", "server.human"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("Python does not start: {error}: run `cargo xtask test`"));
-        let input = process.stdin.take().expect("the process has an input");
-        let output = process.stdout.take().expect("the process has an output");
+        let program = Program::start(python(), env!("CARGO_MANIFEST_DIR"), "server.human", "REJOINDER_HUMAN_FORKS");
+        let output = program.stream().try_clone().expect("the stream is duplicated");
         let (sender, answers) = watch::channel(Vec::new());
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -46,7 +38,7 @@ impl Human {
             }
         });
         let user = account.user.clone();
-        let human = Self { user, process, input: Mutex::new(input), numbers: AtomicU64::new(0), answers };
+        let human = Self { user, program: Mutex::new(program), numbers: AtomicU64::new(0), answers };
         let given = json!({ "homeserver": homeserver, "user": account.user, "password": account.password });
         human.does("login", given).await;
         human
@@ -218,7 +210,7 @@ impl Human {
     async fn does(&self, what: &str, mut command: Value) -> Value {
         let number = self.numbers.fetch_add(1, Ordering::SeqCst);
         (command["number"], command["do"]) = (json!(number), json!(what));
-        writeln!(self.input.lock().unwrap_or_else(PoisonError::into_inner), "{command}").expect("the process runs");
+        self.write(&command);
         let mut answers = self.answers.clone();
         let find = |answers: &Vec<Value>| answers.iter().any(|answer| answer["number"] == number);
         let answered = tokio::time::timeout(PATIENCE, answers.wait_for(find)).await;
@@ -227,12 +219,9 @@ impl Human {
         assert!(answer["failed"].is_null(), "{what}: {}", answer["failed"]);
         answer["done"].clone()
     }
-}
 
-impl Drop for Human {
-    fn drop(&mut self) {
-        // The process may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    fn write(&self, command: &Value) {
+        let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        program.stream().write_all(format!("{command}\n").as_bytes()).expect("the process runs");
     }
 }
