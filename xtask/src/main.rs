@@ -14,6 +14,7 @@ mod deny;
 mod dist;
 mod docs;
 mod document;
+mod forks;
 mod homeserver;
 mod layers;
 mod process;

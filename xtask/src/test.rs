@@ -11,7 +11,8 @@ use clap::Args;
 
 use crate::{
     counterparts::{self, Environment},
-    homeserver, process,
+    forks, homeserver, process,
+    service::Service,
     tally::Tally,
     workspace::Workspace,
 };
@@ -62,7 +63,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 
     let started = Instant::now();
     environment.insert("REJOINDER_BIN", workspace.binary("debug", "rejoinder").into());
-    let homeserver = if arguments.judges { None } else { Some(homeserver::start(workspace, &mut environment)?) };
+    let services = if arguments.judges { Vec::new() } else { start_services(workspace, &mut environment)? };
     let mut tally = Tally::default();
     let mut tests = workspace.command(nextest);
     tests.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]).args(packages);
@@ -71,7 +72,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         tests.arg("--ignore-default-filter");
     }
     let tested = run_nextest(tests, &mut tally);
-    drop(homeserver);
+    drop(services);
     let documented = if arguments.judges {
         Ok(())
     } else {
@@ -103,6 +104,13 @@ fn build_packages(workspace: &Workspace, packages: &[&str]) -> Result<()> {
     // features of all packages that it builds together.
     println!("building the binaries and the tests");
     process::show(workspace.cargo().arg("build").args(packages).args(["--lib", "--bins", "--tests"]))
+}
+
+/// Starts what all test processes share. The packages of Python are imported while the homeserver starts.
+fn start_services(workspace: &Workspace, environment: &mut Environment) -> Result<Vec<Service>> {
+    let mut services = forks::start(workspace, environment)?;
+    services.push(homeserver::start(workspace, environment)?);
+    Ok(services)
 }
 
 /// Runs cargo-nextest, which reports on standard error.
