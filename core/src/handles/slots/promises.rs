@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(1);
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// How long an agent's run is taken to hold a permit, as long as none has ended. An agent that is slow is promised nothing.
-const UNKNOWN: Duration = Duration::from_secs(60);
+const UNKNOWN: Duration = Duration::from_mins(1);
 
 /// One of how many runs the latest one counts as.
 const WEIGHT: u32 = 8;
