@@ -269,7 +269,7 @@ pub(super) struct ReadingNews {
 
 impl ReadingNews {
     /// There is nothing to tell.
-    pub(super) fn is_none(self, agent: &str) {
+    pub(super) fn found_none(self, agent: &str) {
         let mut session = lock(&self.session);
         if session.epoch == self.epoch {
             session.without_news = Some(WithoutNews { agent: agent.to_owned(), reactions: self.reactions });
@@ -395,7 +395,7 @@ mod tests {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
         let has_none = |agent| transcripts.read_news(session, agent).is_none();
-        let read = || transcripts.read_news(session, "main").expect("it must be read").is_none("main");
+        let read = || transcripts.read_news(session, "main").expect("it must be read").found_none("main");
         read();
         assert!(has_none("main") && !has_none("other"));
 
@@ -403,7 +403,7 @@ mod tests {
         assert!(has_none("main"), "its answer was seen");
         let reading = transcripts.read_news(session, "other").expect("it must be read");
         written(&transcripts, session, 2, line("since", Speaker::Agent, 1_500));
-        reading.is_none("other");
+        reading.found_none("other");
         assert!(!has_none("other"), "a line was written while it was read");
 
         transcripts.reacted();

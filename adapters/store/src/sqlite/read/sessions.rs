@@ -134,7 +134,7 @@ impl SessionStore for SqliteStore {
         };
         let answered = AnsweredTurn { lines, reactions: row.value("reactions")? };
         if its_session == session && answered.reactions.is_empty() && answered.lines.iter().all(is_plain) {
-            reading.is_none(agent);
+            reading.found_none(agent);
         }
         Ok(Some(answered))
     }
