@@ -31,7 +31,8 @@ impl CallError {
     pub(crate) fn is_unanswered(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Cut(_) | Self::Stalled(_) => true,
-            Self::Refused { status, .. } => status.starts_with('5'),
+            // Too many requests, or too slow ones, are no answer either.
+            Self::Refused { status, .. } => ["5", "408", "429"].iter().any(|passing| status.starts_with(passing)),
             Self::Rpc(_) | Self::Broken(_) => false,
         }
     }
@@ -57,5 +58,24 @@ impl From<CallError> for AgentError {
             CallError::Rpc(RpcError { code, message }) => Self::Refused { status: format!("error {code}"), message },
             CallError::Broken(why) => Self::Broken(why),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("503 Service Unavailable", true)]
+    #[case("429 Too Many Requests", true)]
+    #[case("408 Request Timeout", true)]
+    #[case("404 Not Found", false)]
+    #[case("401 Unauthorized", false)]
+    fn what_stands_before_an_agent_does_not_answer_for_it(#[case] status: &str, #[case] is_unanswered: bool) {
+        let error = CallError::Refused { status: status.to_owned(), message: String::new() };
+
+        assert_eq!(error.is_unanswered(), is_unanswered);
     }
 }

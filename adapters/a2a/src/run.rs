@@ -74,9 +74,12 @@ impl A2a {
             if let Some(memory) = memory.clone() {
                 run.slot.keep(run.epoch, memory);
             }
+            // If this run ends before the task has answered, nobody follows it.
+            run.task.goes_on(&begun);
             if let Some(outcome) = run.resume(&begun).await? {
                 return Ok(outcome);
             }
+            run.task.ended();
         }
         let is_known = memory.is_some();
         match run.ask(memory).await {
@@ -296,6 +299,7 @@ impl<'a> Run<'a> {
             Err(error) => {
                 if error.is_unanswered() {
                     self.slot.leave(self.epoch);
+                    self.task.ended();
                 } else {
                     // Another run would not get further: the task is canceled.
                     self.task.named(id);

@@ -142,7 +142,8 @@ fn of_kind<'a>(options: &'a [PermissionOption], kind: &str) -> Vec<Option<&'a Pe
     found
 }
 
-/// The name under which an option is offered. `None`: it has none, or it holds for ever and an approver could not read the whole of it.
+/// The name under which an option is offered. `None`: it has none, it says untruly that it holds for ever, or it does and an approver
+/// could not read the whole of it.
 fn offered_name(option: &PermissionOption) -> Option<String> {
     let name = option.name.as_deref().unwrap_or_default();
     let shown = shown_option(name);
@@ -150,7 +151,8 @@ fn offered_name(option: &PermissionOption) -> Option<String> {
         return None;
     }
     if !option.kind.ends_with("_always") {
-        return Some(shown);
+        // It says that it holds for ever, and does not.
+        return (!shown.starts_with(FOR_EVER)).then_some(shown);
     }
     let whole = format!("{FOR_EVER}{name}");
     // What is left out of a name to show it only makes it shorter.
@@ -289,6 +291,13 @@ mod tests {
 
         assert_eq!(own, [longer.clone(), format!("for ever: {longest}")]);
         assert!(offer.told().ends_with(&format!("\nNot chosen: “{longer}”")), "{}", offer.told());
+    }
+
+    #[test]
+    fn what_holds_once_is_not_offered_as_if_it_held_for_ever() {
+        let options = options(&[ONCE, NO, ("for ever: all of it", ALLOWS)]);
+
+        assert_eq!(Offer::of(&options).own().into_iter().map(|option| option.name).collect::<Vec<_>>(), [""; 0]);
     }
 
     /// Of long details the core shows the first 1,000 characters and the end.

@@ -441,7 +441,8 @@ async fn a_crowd_of_strangers_costs_next_to_nothing() {
     let gateway = guarded().await;
     let nothing = Cutoffs::at(gateway.clock.now(), &Lifetimes::default());
     let come = async |numbers: std::ops::Range<u64>| {
-        let event = |number: u64| InboundEvent { raw: "r".repeat(5000), ..says(&number.to_string(), &"x".repeat(4000)) };
+        let event =
+            |number: u64| InboundEvent { raw: "r".repeat(5000), ..says(&number.to_string(), &"x".repeat(4000)) };
         for events in numbers.map(event).collect::<Vec<_>>().chunks(100) {
             gateway.intake().accept_all(events.to_vec(), None).await.expect("accepted");
         }

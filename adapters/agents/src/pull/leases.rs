@@ -269,7 +269,8 @@ impl<R: Clone, A: Clone> Leases<R, A> {
 
     /// A run of the turn, if this may be one of its leases from before the start.
     pub(super) fn with_lease_of_before(&self, turn: TurnId, lease: &str) -> Option<R> {
-        let run = self.runs.values().find(|run| run.turn == turn)?;
+        let before = LeaseNumber::of(lease)?;
+        let run = self.runs.values().find(|run| run.turn == turn && before.attempt < run.attempt)?;
         secret(lease).filter(|secret| !self.is_own(secret)).map(|_| run.work.clone())
     }
 
@@ -601,10 +602,10 @@ mod tests {
 
         assert_eq!([had(&bench, "gpu"), had(&bench, "phone")], [[true, true, false], [false; 3]]);
         let is_of_before = |lease| bench.leases.with_lease_of_before(turns[0], lease);
-        assert_eq!(
-            [is_of_before(BEFORE), is_of_before("1.1.00000001000000000000000000000007")],
-            [Some("expires"), None]
-        );
+        assert_eq!(is_of_before(BEFORE), None, "this is the first run");
+        bench.leases.add(turns[0], 2, "again");
+        let is_of_before = |lease| bench.leases.with_lease_of_before(turns[0], lease);
+        assert_eq!([is_of_before(BEFORE), is_of_before("1.1.00000001000000000000000000000007")], [Some("again"), None]);
     }
 
     #[tokio::test(start_paused = true)]
