@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     late::LateRuns,
     permits::{Permit, Permits},
-    promises::PATIENCE,
+    promises::{PATIENCE, Promise},
     run::{HeldRun, RunKey, RunTokens},
 };
 use crate::{
@@ -151,7 +151,8 @@ impl Slots {
         if state.permits.may_take(&permit.agent) {
             return self.take(&mut state, conversation, turn, Some(permit));
         }
-        if !state.late.is_empty() || !state.permits.may_promise(&permit.agent) {
+        let is_free = state.permits.has_one_for(&permit.agent);
+        if is_free || !state.late.is_empty() || !state.permits.may_promise(&permit.agent) {
             return None;
         }
         let mut slot = self.take(&mut state, conversation, turn, None)?;
@@ -425,8 +426,7 @@ impl State {
 
     /// Gives permits to turns that were promised one, as far as there are any.
     fn keep_promises(&mut self, now: Duration) {
-        while let Some((conversation, permit)) = self.permits.next_promised() {
-            // Another slot may be the conversation's by now.
+        while let Some(Promise { conversation, permit, .. }) = self.permits.next_promised() {
             let Some(held) = self.held.get_mut(&conversation) else { continue };
             if let Some(promised) = held.promised.take() {
                 self.permits.give(&permit);
@@ -515,10 +515,13 @@ impl Slot {
             () = self.tokens.stop.cancelled() => {}
             () = self.slots.stopping.cancelled() => {}
         }
-        if let Some(held) = self.slots.state().held.get_mut(&self.conversation) {
-            held.promised = None;
+        let mut state = self.slots.state();
+        let Some(held) = state.held.get_mut(&self.conversation) else { return false };
+        let has_permit = held.permit.is_some();
+        if held.promised.take().is_some() {
+            state.permits.forget_promise(self.conversation);
         }
-        self.has_permit()
+        has_permit
     }
 
     /// Makes the scheduler wait with its next round until the first turn has [begun](Self::has_begun): until that is stored,
@@ -606,7 +609,10 @@ impl Drop for LateRun {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.slots.state();
-        let Some(Held { more, permit, .. }) = state.held.remove(&self.conversation) else { return };
+        let Some(Held { more, permit, promised, .. }) = state.held.remove(&self.conversation) else { return };
+        if promised.is_some() {
+            state.permits.forget_promise(self.conversation);
+        }
         if let Some(permit) = permit {
             state.permits.take_back(&permit);
         }

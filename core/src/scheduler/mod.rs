@@ -5,7 +5,7 @@
 //! hundred that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are
 //! left, a turn runs as soon as it is accepted. While none waits, it is also stored as running if a permit will be free within a
 //! second, going by how long the agent's runs take: such turns get theirs in the order in which they came, and one that has none
-//! after three seconds waits as a row. When turns wait, the permits that become free are given out by these
+//! after two seconds waits as a row. When turns wait, the permits that become free are given out by these
 //! rules, the first of which counts most:
 //!
 //! 1. A turn waits for its own agent's permits only: an agent that hangs keeps no turn of another agent waiting.
@@ -78,7 +78,7 @@ impl Scheduler {
             if slot.gets_permit().await {
                 scheduler.run_turn(&mut slot, turn, run).await;
             } else {
-                scheduler.put_back(turn, &run, "no permit was free").await;
+                scheduler.put_back(turn, &run, "it had no permit to begin").await;
             }
             if slot.take_more() {
                 scheduler.run_waiting_turns(slot, None).await;
@@ -93,6 +93,9 @@ impl Scheduler {
         let end = RunEnd::new(turn.id, run.number, run.started_at, "interrupted".to_owned(), Some(why.to_owned()));
         let trigger = Trigger::RunEnded { end, remark: None, at_once: None, whole: None, leaves: false, title: None };
         self.ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
+        if turn.obligation.is_waiting() {
+            self.marker.wait(&turn);
+        }
     }
 
     pub(crate) fn run_waiting(self: &Arc<Self>, slot: Slot) {

@@ -70,7 +70,7 @@ async fn a_turn_that_was_promised_a_permit_is_run_once_it_is_there() {
     gateway.advance(secs(5)).await;
     let put_back = gateway.dossier(promised).await;
     assert_eq!(put_back.runs[0].end.as_deref(), Some("interrupted"));
-    assert_eq!(put_back.runs[0].detail.as_deref(), Some("no permit was free"));
+    assert_eq!(put_back.runs[0].detail.as_deref(), Some("it had no permit to begin"));
     assert_eq!(gateway.agent("main").runs().len(), 61, "the agent was not asked");
 
     gateway.advance(secs(20)).await;

@@ -49,11 +49,8 @@ impl InboxStore for SqliteStore {
         let repeated = |event: &NewEvent| Some(event.turn.as_ref()?.repeats.as_ref()?.session);
         let changed: Vec<_> = events.iter().filter_map(repeated).collect();
         let is_reaction = events.iter().any(|event| matches!(event.event.kind, EventKind::Reaction { .. }));
-        let written = self.write(WriteRequest::Accept { events, beside }).await;
-        if is_reaction {
-            self.transcripts.reacted();
-        }
-        match written? {
+        let _reacting = is_reaction.then(|| self.transcripts.reacting());
+        match self.write(WriteRequest::Accept { events, beside }).await? {
             WriteResult::Accepted(stored) => {
                 for session in changed {
                     self.transcripts.forget(session);

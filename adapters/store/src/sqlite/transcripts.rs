@@ -73,7 +73,10 @@ impl CachedSession {
     fn add(&mut self, line: CachedLine) {
         // Who reads it now may miss the line.
         self.epoch += 1;
-        let Some(lines) = &mut self.lines else { return };
+        let Some(lines) = &mut self.lines else {
+            self.without_news = None;
+            return;
+        };
         // That it was seen may be reported before that it was written.
         let is_seen = |cached: &CachedLine| cached.key == line.key && cached.line.state.is_said();
         if !line.line.state.is_said() && lines.iter().any(is_seen) {
@@ -81,6 +84,7 @@ impl CachedSession {
         }
         // Before the first known line there may be unknown ones.
         if !self.is_all && lines.first().is_none_or(|first| line.key < first.key) {
+            self.without_news = None;
             return;
         }
         let key = line.key;
@@ -197,9 +201,9 @@ impl Transcripts {
         (!has_none).then_some(ReadingNews { session, epoch, reactions })
     }
 
-    /// Somebody's reaction was stored.
-    pub(super) fn reacted(&self) {
-        self.reactions.fetch_add(1, Ordering::Release);
+    /// Announces that somebody's reaction may be stored, until what is returned is dropped.
+    pub(super) fn reacting(&self) -> Reacting<'_> {
+        Reacting(self)
     }
 
     /// The lines of a turn, oldest first, if they are cached.
@@ -274,6 +278,15 @@ impl ReadingNews {
         if session.epoch == self.epoch {
             session.without_news = Some(WithoutNews { agent: agent.to_owned(), reactions: self.reactions });
         }
+    }
+}
+
+/// A reaction that is being stored. When it is dropped, it may be.
+pub(super) struct Reacting<'a>(&'a Transcripts);
+
+impl Drop for Reacting<'_> {
+    fn drop(&mut self) {
+        self.0.reactions.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -406,7 +419,7 @@ mod tests {
         reading.found_none("other");
         assert!(!has_none("other"), "a line was written while it was read");
 
-        transcripts.reacted();
+        drop(transcripts.reacting());
         assert!(!has_none("main"), "somebody may have reacted to the answer");
         read();
         assert!(has_none("main"));

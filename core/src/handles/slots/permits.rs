@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::promises::Promises;
+use super::promises::{Promise, Promises};
 use crate::model::{AgentName, ChannelId, ConversationId};
 
 /// The right to run one turn of an agent.
@@ -13,14 +13,14 @@ pub(crate) struct Permit {
 }
 
 pub(super) struct Permits {
-    /// The permits of the gateway.
-    all: usize,
-    /// Those that are left.
+    /// The permits of the gateway that are left.
     free: usize,
     agents: HashMap<AgentName, AgentPermits>,
     channels: HashMap<ChannelId, ChannelPermits>,
     /// How many permits were given so far.
     given: u64,
+    /// How many were promised so far.
+    promised: u64,
 }
 
 struct AgentPermits {
@@ -50,7 +50,7 @@ impl Permits {
     /// `total`: the number of turns that run at once. `agents`: how many of them may be turns of each agent.
     pub(super) fn new(total: usize, agents: impl IntoIterator<Item = (AgentName, usize)>) -> Self {
         let agents = agents.into_iter().map(|(agent, all)| (agent, AgentPermits::new(all)));
-        Self { all: total, free: total, agents: agents.collect(), channels: HashMap::new(), given: 0 }
+        Self { free: total, agents: agents.collect(), channels: HashMap::new(), given: 0, promised: 0 }
     }
 
     pub(super) const fn free(&self) -> usize {
@@ -80,25 +80,37 @@ impl Permits {
         self.has_one_for(agent) && !self.is_someone_next()
     }
 
-    /// Whether a permit will be free soon for one more turn of `agent`, and no row waits that could have it.
+    /// Whether a permit will be free soon for one more turn of `agent`, and no row waits that could have it. Those that runs of other
+    /// agents hold may not be free for long.
     pub(super) fn may_promise(&self, agent: &AgentName) -> bool {
         let place = self.agents.values().map(|agent| agent.promises.len()).sum::<usize>() + 1;
-        let is_soon = |permits: &AgentPermits| permits.promises.is_soon(place, permits.all.min(self.all));
+        let is_soon = |permits: &AgentPermits| {
+            let turned_over = permits.all - permits.free + self.free.min(permits.free);
+            turned_over > 0 && permits.promises.is_soon(place, turned_over)
+        };
         self.agents.get(agent).is_some_and(is_soon) && !self.is_contended(agent)
     }
 
     pub(super) fn promise(&mut self, conversation: ConversationId, permit: Permit) {
+        self.promised += 1;
+        let number = self.promised;
         if let Some(agent) = self.agents.get_mut(&permit.agent) {
-            agent.promises.add(conversation, permit);
+            agent.promises.add(Promise { number, conversation, permit });
         }
     }
 
-    /// The next conversation that was promised a permit, if there is one for it.
-    pub(super) fn next_promised(&mut self) -> Option<(ConversationId, Permit)> {
+    /// The first promise for which there is a permit.
+    pub(super) fn next_promised(&mut self) -> Option<Promise> {
         if self.free == 0 {
             return None;
         }
-        self.agents.values_mut().filter(|agent| agent.free > 0).find_map(|agent| agent.promises.next())
+        let lines = self.agents.values_mut().filter(|agent| agent.free > 0 && agent.promises.len() > 0);
+        lines.min_by_key(|agent| agent.promises.first())?.promises.take_first()
+    }
+
+    /// A conversation waits no more for a permit that it was promised.
+    pub(super) fn forget_promise(&mut self, conversation: ConversationId) {
+        self.agents.values_mut().for_each(|agent| agent.promises.forget(conversation));
     }
 
     /// A run of `agent` has held its permit for this long.

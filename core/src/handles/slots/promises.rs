@@ -10,7 +10,7 @@ use crate::model::ConversationId;
 const SOON: Duration = Duration::from_secs(1);
 
 /// How long a turn waits for a permit that was promised: longer than it should. After that it waits as a row.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long an agent's run is taken to hold a permit, as long as none has ended. An agent that is slow is promised nothing.
 const UNKNOWN: Duration = Duration::from_mins(1);
@@ -20,10 +20,17 @@ const WEIGHT: u32 = 8;
 
 /// The promises of permits of one agent.
 pub(super) struct Promises {
-    /// Who was promised a permit, and has none yet, in order. Some may wait no more.
-    line: VecDeque<(ConversationId, Permit)>,
+    /// Who was promised a permit, and has none yet, in order.
+    line: VecDeque<Promise>,
     /// How long a run holds a permit: the mean, in which the latest runs count most.
     mean: Duration,
+}
+
+pub(super) struct Promise {
+    /// The order in which promises are made, over all agents.
+    pub(super) number: u64,
+    pub(super) conversation: ConversationId,
+    pub(super) permit: Permit,
 }
 
 impl Default for Promises {
@@ -48,12 +55,21 @@ impl Promises {
         place.is_ok_and(|place| self.mean.saturating_mul(place) / permits.unwrap_or(u32::MAX) <= SOON)
     }
 
-    pub(super) fn add(&mut self, conversation: ConversationId, permit: Permit) {
-        self.line.push_back((conversation, permit));
+    pub(super) fn add(&mut self, promise: Promise) {
+        self.line.push_back(promise);
     }
 
-    pub(super) fn next(&mut self) -> Option<(ConversationId, Permit)> {
+    /// The number of the first promise.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.line.front().map(|promise| promise.number)
+    }
+
+    pub(super) fn take_first(&mut self) -> Option<Promise> {
         self.line.pop_front()
+    }
+
+    pub(super) fn forget(&mut self, conversation: ConversationId) {
+        self.line.retain(|promise| promise.conversation != conversation);
     }
 }
 

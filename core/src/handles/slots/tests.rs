@@ -110,8 +110,12 @@ fn fast_slots(clock: SharedClock, total: usize) -> Arc<Slots> {
 }
 
 fn promised(slots: &Arc<Slots>) -> Slot {
+    promised_by(slots, &permit())
+}
+
+fn promised_by(slots: &Arc<Slots>, permit: &Permit) -> Slot {
     let (conversation, turn) = ids();
-    let slot = slots.try_take(conversation, turn, &permit()).expect("it is promised a permit");
+    let slot = slots.try_take(conversation, turn, permit).expect("it is promised a permit");
     assert!(slot.may_begin() && !slot.has_permit());
     slot
 }
@@ -160,6 +164,58 @@ fn nothing_is_promised_past_a_row_that_waits() {
 
     let (another, next) = ids();
     assert!(slots.try_take(another, next, &permit()).is_none());
+}
+
+/// Two agents share the permits of the gateway.
+#[test]
+fn promises_of_several_agents_are_kept_in_the_order_in_which_they_were_made() {
+    let agents = [permit(), Permit { agent: AgentName::from("other"), ..permit() }];
+    let limits = agents.clone().map(|permit| (permit.agent, 2));
+    let slots = Arc::new(Slots::new(2, limits, CancellationToken::new(), Arc::new(SystemClock)));
+    slots.end_round(&slots.begin_round(), &HashSet::new());
+    for permit in agents.iter().cycle().take(200) {
+        let (conversation, turn) = ids();
+        let slot = slots.try_take(conversation, turn, permit).expect("it is free");
+        slots.release_permit(conversation, turn, 1);
+        slot.release();
+    }
+    for order in [[0, 1], [1, 0]] {
+        let [running, other] = [0, 1].map(|agent| {
+            let (conversation, turn) = ids();
+            slots.try_take(conversation, turn, &agents[agent]).expect("it is free")
+        });
+        let [first, second] = order.map(|agent| promised_by(&slots, &agents[agent]));
+
+        running.release();
+
+        assert!(first.has_permit() && !second.has_permit());
+        [first, second, other].map(Slot::release);
+    }
+}
+
+#[tokio::test]
+async fn a_promise_that_is_over_gives_its_permit_to_nobody() {
+    let slots = fast_slots(Arc::new(SystemClock), 1);
+    let (conversation, turn) = ids();
+    let running = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    let (left, next) = ids();
+    slots.try_take(left, next, &permit()).expect("it is promised one").release();
+    let (before, again) = (promised(&slots), slots.try_take(left, next, &permit()).expect("it is promised one"));
+
+    running.release();
+
+    assert!(before.has_permit() && !again.has_permit(), "the conversation has a new place");
+}
+
+#[test]
+fn nothing_is_promised_while_a_permit_is_free() {
+    let slots = fast_slots(Arc::new(SystemClock), 2);
+    let (conversation, turn) = ids();
+    let _running = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    slots.enqueue(ids().0, &main());
+
+    let (another, next) = ids();
+    assert!(slots.try_take(another, next, &permit()).is_none(), "nobody would wake it");
 }
 
 /// The agent is free while the end of its run is stored.
