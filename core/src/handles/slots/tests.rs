@@ -189,7 +189,9 @@ fn promises_of_several_agents_are_kept_in_the_order_in_which_they_were_made() {
         running.release();
 
         assert!(first.has_permit() && !second.has_permit());
-        [first, second, other].map(Slot::release);
+        for slot in [first, second, other] {
+            slot.release();
+        }
     }
 }
 
