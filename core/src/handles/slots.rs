@@ -1,7 +1,8 @@
 //! Slots, the right to run turns: one per conversation, within the bounds of the gateway and of each agent.
 
 mod late;
-pub(crate) mod permits;
+pub(crate) mod permit;
+mod permits;
 mod promises;
 pub(crate) mod run;
 mod suspension;
@@ -18,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     late::LateRuns,
-    permits::{Permit, Permits},
+    permit::Permit,
+    permits::Permits,
     promises::{PATIENCE, Promise},
     run::{HeldRun, RunKey, RunTokens},
 };

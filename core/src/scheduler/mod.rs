@@ -42,7 +42,7 @@ use tracing::{debug, error, warn};
 use crate::{
     base::{lifecycle::Lifecycle, pauses, recent_turns::RecentTurns},
     events::{Run, TurnEvents},
-    handles::slots::{self, Slot, Slots, WaitingConversation, permits::Permit},
+    handles::slots::{self, Slot, Slots, WaitingConversation, permit::Permit},
     ledger::{
         Ledger,
         trigger::{Decided, Trigger},

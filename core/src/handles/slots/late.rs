@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{
-    permits::{Permit, Permits},
+    permit::Permit,
+    permits::Permits,
     run::{HeldRun, RunKey},
 };
 use crate::model::{AgentName, TurnId};

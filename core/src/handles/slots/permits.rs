@@ -2,15 +2,11 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::promises::{Promise, Promises};
+use super::{
+    permit::Permit,
+    promises::{Promise, Promises},
+};
 use crate::model::{AgentName, ChannelId, ConversationId};
-
-/// The right to run one turn of an agent.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Permit {
-    pub(crate) agent: AgentName,
-    pub(crate) channel: ChannelId,
-}
 
 pub(super) struct Permits {
     /// The permits of the gateway that are left.

@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::permits::Permit;
+use super::permit::Permit;
 use crate::model::ConversationId;
 
 /// How soon a permit must be free to be promised.

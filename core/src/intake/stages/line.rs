@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     conversations::addresses::Addresses,
-    handles::slots::{Slots, permits::Permit},
+    handles::slots::{Slots, permit::Permit},
     intake::{
         arrival::{Arrival, Notice, Verdict},
         limits::{Full, Limits, is_limited},
