@@ -1,4 +1,4 @@
-//! What a run needs to run.
+//! The permit of a run.
 
 use crate::model::{AgentName, ChannelId};
 
