@@ -23,6 +23,9 @@ const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
 /// The capacity of a Linux pipe, in bytes.
 const PIPE: usize = 64 << 10;
 
+/// How long the gateway may take to say whether it is ready: longer than it waits for its store.
+const READINESS_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What a gateway is started with.
 #[derive(Debug, Default)]
 pub struct GatewayBuilder {
@@ -327,9 +330,11 @@ impl Gateway {
             if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
                 panic!("the gateway ended with {status}:\n{}", self.log());
             }
-            let response = self.http.get(&url).send().await.ok()?;
-            let is_ready = response.status().is_success();
-            *last.lock().expect("no panic") = response.text().await.unwrap_or_default();
+            let (is_ready, said) = match self.http.get(&url).timeout(READINESS_TIMEOUT).send().await {
+                Ok(response) => (response.status().is_success(), response.text().await.unwrap_or_default()),
+                Err(error) => (false, format!("{error:?}")),
+            };
+            *last.lock().expect("no panic") = said;
             is_ready.then_some(())
         })
         .await;
@@ -602,5 +607,7 @@ fn client() -> reqwest::Client {
 }
 
 fn http_client() -> reqwest::ClientBuilder {
-    reqwest::Client::builder().no_proxy().timeout(crate::PATIENCE * 2)
+    // A connection is not kept for another request: one that begins in the moment in which the peer is killed may never end
+    // (hyper issue 4122).
+    reqwest::Client::builder().no_proxy().timeout(crate::PATIENCE * 2).pool_max_idle_per_host(0)
 }
