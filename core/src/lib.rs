@@ -81,7 +81,7 @@ pub mod store {
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
             stored_file::{NewFile, TurnFile},
             tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
-            turn::{Handler, TurnRecord, TurnSeq, Version},
+            turn::{EventSeq, Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{

@@ -67,6 +67,9 @@ pub type Version = i64;
 /// been set back between two starts.
 pub type TurnSeq = i64;
 
+/// The place of an event in the order in which events were stored.
+pub type EventSeq = i64;
+
 /// A turn with everything that the guard's decision on it needs.
 #[derive(Clone, Debug)]
 pub struct TurnRecord {

@@ -88,7 +88,7 @@ async fn rows_that_cannot_be_read_stop_neither_the_start_nor_the_list() {
     let options = SqliteConnectOptions::new().filename(data.path().join("rejoinder.db"));
     let mut connection = options.connect().await.unwrap();
     for change in [
-        "update obligations set body = '{}'",
+        "update turns set body = '{}'",
         "update deliveries set action = '{}'",
         "insert into attempts (delivery_id, number, owner, started_at) select id, 9, zeroblob(16), 0 from deliveries",
     ] {

@@ -7,7 +7,47 @@ use rusqlite::Connection;
 
 use crate::{TOKEN, hook};
 
-/// Undoes what later versions have changed in the schema.
+/// The first version of the schema.
+const FIRST: &str = include_str!("../../../migrations/sqlite/0001_initial.sql");
+
+/// Makes room for the tables of the first version, which later ones have put together.
+const PUT_ASIDE: &str = "
+    pragma foreign_keys = off;
+    pragma legacy_alter_table = on;
+    drop index events_by_key;
+    drop index events_with_payload;
+    drop index events_of_key_only;
+    drop index turns_of_conversation;
+    drop index turns_of_channel;
+    drop index turns_open;
+    drop index turns_waiting;
+    drop index turns_first;
+    drop index turns_line;
+    drop index turns_of_person;
+    drop index turns_wake;
+    drop index turns_absent;
+    drop index turns_deferred;
+    drop index turns_undeliverable;
+    drop index turns_ended;
+    alter table events rename to all_events;
+    alter table turns rename to all_turns;";
+
+/// Fills these tables again.
+const TAKE_APART: &str = "
+    insert into events
+    select id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at
+    from all_events order by seq;
+    insert into turns
+    select t.seq, t.id, e.id, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, t.channel, t.picked
+    from all_turns as t join all_events as e on e.seq = t.event;
+    insert into obligations
+    select id, seq, conversation_id, channel, person, next_agent, version, owed, state, work, wake_at, overdue_at, ended_at,
+        absent, rank, place, body
+    from all_turns;
+    drop table all_turns;
+    drop table all_events;";
+
+/// Undoes what later versions have changed in the rest of the schema.
 const TO_THE_FIRST: &str = "
     alter table approvals drop column chosen;
     alter table approvals drop column options;
@@ -64,9 +104,6 @@ const TO_THE_FIRST: &str = "
     alter table sessions drop column agent;
     alter table sessions drop column owner;
     alter table sessions drop column name;
-    alter table turns drop column left_out;
-    alter table turns drop column model;
-    alter table turns drop column rule;
     drop table questions;
     alter table conversations drop column queue;
     drop table direct_chats;
@@ -86,9 +123,13 @@ fn schema(connection: &Connection) -> Vec<String> {
 
 fn take_back(database: &Path) {
     let connection = Connection::open(database).expect("it opens");
-    connection.execute_batch(TO_THE_FIRST).expect("it is taken back");
+    let place = |what: &str| FIRST.find(what).expect("the first version has it");
+    let tables = &FIRST[place("create table events")..place("create table runs")];
+    for sql in [PUT_ASIDE, tables, TAKE_APART, TO_THE_FIRST] {
+        connection.execute_batch(sql).expect("it is taken back");
+    }
     let first = Connection::open_in_memory().expect("it opens");
-    first.execute_batch(include_str!("../../../migrations/sqlite/0001_initial.sql")).expect("it is made");
+    first.execute_batch(FIRST).expect("it is made");
     assert_eq!(schema(&connection), schema(&first));
 }
 

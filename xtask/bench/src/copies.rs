@@ -13,10 +13,9 @@ const PERIOD: i64 = 3 * 24 * 60 * 60 * 1000;
 
 /// What belongs to one turn, with the columns that contain its ids. Conversations and sessions are not copied: a
 /// conversation gets more turns.
-const TABLES: [(&str, &[&str]); 8] = [
+const TABLES: [(&str, &[&str]); 7] = [
     ("events", &["id", "turn_id"]),
-    ("turns", &["id", "event_id"]),
-    ("obligations", &["turn_id"]),
+    ("turns", &["id"]),
     ("runs", &["turn_id"]),
     ("deliveries", &["id", "turn_id"]),
     ("attempts", &["delivery_id"]),
@@ -56,13 +55,15 @@ fn copy_all(connection: &Connection, wanted: u64) -> Result<u64> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let turns = number("select count(*) from turns")?;
     ensure!(turns > 0, "it has no turns");
-    let open = number("select count(*) from obligations where state <> 'settled'")?;
+    let open = number("select count(*) from turns where state <> 'settled'")?;
     ensure!(open == 0, "{open} turns are not settled");
     let copies = (i64::try_from(wanted)?.max(1) - 1) / turns + 1;
     let apart = PERIOD / copies;
-    let length = number("select max(ended_at) - min(accepted_at) from turns join obligations on turn_id = id")?;
+    let length = number("select max(ended_at) - min(accepted_at) from turns")?;
     ensure!(length < apart, "its turns took {length} ms: their copies would overlap");
-    let steps = number("select max(seq) from (select seq from turns union all select seq from deliveries)")?;
+    let steps = number(
+        "select max(seq) from (select seq from events union all select seq from turns union all select seq from deliveries)",
+    )?;
     let spacing = Spacing { copies, apart, steps };
 
     // Written at once at the end, indexes take a fraction of the time.
@@ -96,7 +97,7 @@ struct Spacing {
     copies: i64,
     /// In milliseconds.
     apart: i64,
-    /// The distance in the order of turns and deliveries.
+    /// The distance in the order of events, turns and deliveries.
     steps: i64,
 }
 
@@ -115,7 +116,7 @@ fn columns(connection: &Connection, table: &str, ids: &[&str], spacing: &Spacing
             _ if ids.contains(&&*name) => format!("id_earlier_by({name}, {earlier_by})"),
             // A number that the database gives out.
             "id" if is_number => continue,
-            "seq" | "rank" => format!("{name} + copy * {steps}"),
+            "seq" | "rank" | "event" => format!("{name} + copy * {steps}"),
             "external_id" => format!("{name} || '-' || copy"),
             _ if is_number && (name == "at" || name.ends_with("_at")) => format!("{name} - {earlier_by}"),
             _ => name.clone(),
@@ -150,20 +151,22 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("rejoinder.db");
         let connection = Connection::open(&path).expect("a database");
-        connection.execute_batch(include_str!("../../../migrations/sqlite/0001_initial.sql")).expect("the schema");
+        for version in [
+            include_str!("../../../migrations/sqlite/0001_initial.sql"),
+            include_str!("../../../migrations/sqlite/0039_one_row.sql"),
+        ] {
+            connection.execute_batch(version).expect("the schema");
+        }
         connection
             .execute_batch(
                 "pragma foreign_keys = off;
-                 insert into events (id, channel, chat, thread, external_id, revision, turn_id, received_at)
-                 values (x'01a204af60e17000800000000000000a', 'webhook.a', 'c', '', 'e', 0,
+                 insert into events (seq, id, channel, chat, thread, external_id, revision, turn_id, received_at)
+                 values (1, x'01a204af60e17000800000000000000a', 'webhook.a', 'c', '', 'e', 0,
                          x'01a204af60e17000800000000000000b', 1795374932193);
-                 insert into turns (id, seq, event_id, conversation_id, session_id, agent, accepted_at, channel)
-                 values (x'01a204af60e17000800000000000000b', 1, x'01a204af60e17000800000000000000a', x'0c', x'0d', 'a',
-                         1795374932193, 'webhook.a');
-                 insert into obligations (turn_id, seq, conversation_id, channel, person, agent, version, owed, state,
-                                          ended_at, rank, body)
-                 values (x'01a204af60e17000800000000000000b', 1, x'0c', 'webhook.a', 'p', 'a', 2, 1, 'settled',
-                         1795374932203, 1, '{}');
+                 insert into turns (id, seq, event, conversation_id, session_id, agent, accepted_at, channel, owed, state,
+                                    ended_at, rank)
+                 values (x'01a204af60e17000800000000000000b', 1, 1, x'0c', x'0d', 'a', 1795374932193, 'webhook.a', 1,
+                         'settled', 1795374932203, 1);
                  insert into remarks (turn_id, at, kind, detail)
                  values (x'01a204af60e17000800000000000000b', 1795374932203, 'k', 'd');",
             )
@@ -179,9 +182,9 @@ mod tests {
 
         let connection = Connection::open(&path).expect("a database");
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect(sql);
-        let whole = "select count(*) from turns as t join events as e on e.id = t.event_id and e.turn_id = t.id
-                     join obligations as o on o.turn_id = t.id and o.seq = t.seq join remarks as a on a.turn_id = t.id
-                     where e.received_at = t.accepted_at and o.ended_at = t.accepted_at + 10";
+        let whole = "select count(*) from turns as t join events as e on e.seq = t.event and e.turn_id = t.id
+                     join remarks as a on a.turn_id = t.id
+                     where e.received_at = t.accepted_at and t.ended_at = t.accepted_at + 10 and t.rank = t.seq";
         assert_eq!(number(whole), 3);
         assert_eq!(number("select count(*) from turns as a join turns as b on b.seq > a.seq and b.id > a.id"), 3);
         assert_eq!(number("select max(accepted_at) from turns"), 1_795_374_932_193);
@@ -192,7 +195,7 @@ mod tests {
     fn a_turn_that_is_not_settled_is_not_copied() {
         let (_folder, path) = store();
         let connection = Connection::open(&path).expect("a database");
-        connection.execute_batch("update obligations set state = 'open'").expect("an update");
+        connection.execute_batch("update turns set state = 'open'").expect("an update");
 
         let error = multiply(&path, 3).expect_err("it is open");
 

@@ -408,11 +408,8 @@ mod tests {
         for sql in [
             "insert into conversations (id, channel, chat, thread, created_at) values (x'01', 'test.main', 'a', '', 0)",
             "with recursive n (i) as (select 1 union all select i + 1 from n where i < 2000)
-            insert into turns (id, seq, event_id, conversation_id, session_id, agent, accepted_at, channel)
-            select cast(printf('%016d', i) as blob), i, x'01', x'01', x'01', 'main', 1000, 'test.main' from n",
-            "insert into obligations
-                (turn_id, seq, conversation_id, channel, person, agent, version, owed, state, ended_at, rank, body)
-            select id, seq, x'01', channel, '', agent, 1, 1, 'settled', 1, seq, '{}' from turns",
+            insert into turns (id, seq, conversation_id, session_id, agent, accepted_at, channel, owed, state, ended_at)
+            select cast(printf('%016d', i) as blob), i, x'01', x'01', 'main', 1000, 'test.main', 1, 'settled', 1 from n",
         ] {
             sqlx::query(sql).execute(&mut connection).await.expect("it is written");
         }

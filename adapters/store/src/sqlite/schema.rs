@@ -10,7 +10,7 @@ use sqlx::{
 use super::{error::OpenError, lock::beside};
 
 /// Not `sqlx::migrate!`, which alone would need SQLx's macros: a second SQLx, Tokio and SQLite, for the compiler.
-static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     let all = [
         ("initial", include_str!("../../../../migrations/sqlite/0001_initial.sql")),
         ("questions", include_str!("../../../../migrations/sqlite/0002_questions.sql")),
@@ -50,6 +50,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("reactions", include_str!("../../../../migrations/sqlite/0036_reactions.sql")),
         ("whole_requests", include_str!("../../../../migrations/sqlite/0037_whole_requests.sql")),
         ("approval_options", include_str!("../../../../migrations/sqlite/0038_approval_options.sql")),
+        ("one_row", include_str!("../../../../migrations/sqlite/0039_one_row.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

@@ -25,7 +25,7 @@ macro_rules! turn_goes_on {
     ($turn:literal) => {
         concat!(
             "exists (
-                select 1 from obligations as o where o.turn_id = ",
+                select 1 from turns as o where o.id = ",
             $turn,
             " and (o.ended_at is null or o.work is not null))"
         )

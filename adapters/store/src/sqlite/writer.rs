@@ -40,6 +40,12 @@ const BATCH: usize = 256;
 /// The length of the writer's queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
+/// How many requests that wait at once make a crowd.
+const CROWD: usize = 4;
+
+/// How long a crowd waits for company, so that a flush, and the pages that all requests touch, are written for more of them.
+const COMPANY: Duration = Duration::from_micros(500);
+
 /// How long a background write waits for company.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -195,10 +201,11 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
             Ok(None) => write_at = Some(Instant::now()),
             Err(_) => {}
         }
-        while commands.len() < BATCH
-            && let Ok(command) = receiver.try_recv()
-        {
-            commands.push(command);
+        take(&mut receiver, &mut commands);
+        if (CROWD..BATCH).contains(&commands.len()) {
+            // Not a timer of the runtime: that is exact to a millisecond, and would wake the thread for each request.
+            std::thread::sleep(COMPANY);
+            take(&mut receiver, &mut commands);
         }
         if commands.len() < BATCH && commands.iter().all(WriterCommand::is_patient) {
             if !commands.is_empty() && write_at.is_none() {
@@ -243,6 +250,15 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
     drop(database);
     drop(receiver);
     drop(closing);
+}
+
+/// Takes the requests that wait, as far as they fit into a transaction.
+fn take(receiver: &mut mpsc::Receiver<WriterCommand>, commands: &mut Vec<WriterCommand>) {
+    while commands.len() < BATCH
+        && let Ok(command) = receiver.try_recv()
+    {
+        commands.push(command);
+    }
 }
 
 /// The writing connection. It is reopened after its file failed.

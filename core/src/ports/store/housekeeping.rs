@@ -6,7 +6,7 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
-use crate::model::{EventId, Identity, Lifetimes, LineId, LogSeq, TurnId};
+use crate::model::{EventSeq, Identity, Lifetimes, LineId, LogSeq, TurnId};
 
 store_trait! {
     /// Removing what is past its time, or about a person.
@@ -75,11 +75,11 @@ impl Cutoffs {
 /// One step of removing: what one transaction removes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
-    Payloads(Vec<EventId>),
+    Payloads(Vec<EventSeq>),
     /// The contents of runs, by their turns and numbers.
     Contents(Vec<(TurnId, u32)>),
     /// What events quote, and their payloads.
-    Quotes(Vec<EventId>),
+    Quotes(Vec<EventSeq>),
     /// Turns with everything about them, and the lines of the gateway's own log about them. Of their events the keys stay. A conversation without turns goes with its last
     /// one.
     Turns(Vec<TurnId>),
@@ -87,7 +87,7 @@ pub enum Removal {
     /// the platforms' answers to deliveries of removed turns, and settings without a run.
     Mentions(Identity),
     /// Events of which only the key is stored.
-    Keys(Vec<EventId>),
+    Keys(Vec<EventSeq>),
     /// The entries of the log up to this one.
     Log {
         /// The last one to remove. There is one after it: numbers are not used again.

@@ -15,9 +15,8 @@ impl TestGateway {
             .connect()
             .await
             .expect("the database opens once more");
-        let damage = sqlx::query(
-            "update obligations set body = '{\"owed\":7}', version = version + 1 where turn_id = unhex(?, '-')",
-        );
+        let damage =
+            sqlx::query("update turns set body = '{\"owed\":7}', version = version + 1 where id = unhex(?, '-')");
         let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
         assert_eq!(damaged.rows_affected(), 1);
         connection.close().await.expect("it closes");

@@ -27,9 +27,9 @@ const ARRIVAL: &str = "
     select c.id, c.queue, exists (
         select 1 from questions as q indexed by questions_open where q.conversation_id = c.id and q.state = 'open'
     ) as has_open_question, exists (
-        select 1 from obligations as o indexed by obligations_live
-        where o.conversation_id = c.id and o.ended_at is null and o.work is null
-            and iif(json_valid(o.body), json_extract(o.body, '$.work'), null) = 'postponed'
+        select 1 from turns as t indexed by turns_open
+        where t.conversation_id = c.id and t.ended_at is null and t.work is null
+            and iif(json_valid(t.body), json_extract(t.body, '$.work'), null) = 'postponed'
     ) as has_postponed, exists (
         select 1 from sessions as s where s.id = c.session_id and (s.agent is not null or s.model is not null)
     ) as has_choice
@@ -119,8 +119,7 @@ pub(in crate::sqlite) async fn conversations(
         sql.push(
             " or exists (select 1 from (select * from turns where conversation_id = c.id order by seq desc limit ",
         );
-        sql.push_bind(RECENT)
-            .push(") as t join obligations as o on o.turn_id = t.id join events as e on e.id = t.event_id where ");
+        sql.push_bind(RECENT).push(") as t join events as e on e.seq = t.event where ");
         // Among the turns looked at are those that the person wrote.
         push_person(&mut sql, &PersonFilter { with_received: false, ..person.clone() });
         sql.push(")");
@@ -132,8 +131,9 @@ pub(in crate::sqlite) async fn conversations(
         ")
         select l.id, l.channel, l.chat, l.thread, t.accepted_at, e.text, e.details,
             (select count(*) from turns where conversation_id = l.id) as turns,
-            (select count(*) from obligations where conversation_id = l.id and ended_at is null and owed = 1) as open
-        from listed as l cross join turns as t on t.seq = l.last cross join events as e on e.id = t.event_id
+            (select count(*) from turns indexed by turns_open
+                where conversation_id = l.id and ended_at is null and owed = 1) as open
+        from listed as l cross join turns as t on t.seq = l.last cross join events as e on e.seq = t.event
         where true",
     );
     if let Some(before) = filter.before {
@@ -192,7 +192,7 @@ mod tests {
         let expected = [
             "SEARCH c USING INDEX conversations_by_address (channel=? AND chat=? AND thread=?)",
             "SEARCH q USING COVERING INDEX questions_open (conversation_id=?)",
-            "SEARCH o USING INDEX obligations_live (conversation_id=?)",
+            "SEARCH t USING INDEX turns_open (conversation_id=?)",
             "SEARCH s USING PRIMARY KEY (id=?)",
         ];
         assert_eq!(reads, expected, "{steps:#?}");

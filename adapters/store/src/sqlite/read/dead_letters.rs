@@ -23,16 +23,16 @@ pub(in crate::sqlite) async fn dead_letters(
     let mut reading = pool.begin().await.map_err(store_error)?;
     let mut sql = QueryBuilder::<Sqlite>::new(
         "with dead (seq, turn_id, copy) as (
-            select seq, turn_id, null from obligations indexed by obligations_undeliverable
+            select seq, id, null from turns indexed by turns_undeliverable
             where state = 'undeliverable'
             union all
             select t.seq, d.turn_id, d.id
             from deliveries as d indexed by deliveries_dead cross join turns as t on t.id = d.turn_id
             where d.state = 'dead' and d.is_copy = 1)
         select dead.seq, dead.turn_id, dead.copy, t.accepted_at, t.conversation_id, c.channel, c.chat, c.thread,
-            o.ended_at, o.body, e.text, e.details
-        from dead cross join turns as t on t.id = dead.turn_id cross join obligations as o on o.turn_id = dead.turn_id
-            cross join conversations as c on c.id = t.conversation_id cross join events as e on e.id = t.event_id
+            t.ended_at, t.body, e.text, e.details
+        from dead cross join turns as t on t.id = dead.turn_id
+            cross join conversations as c on c.id = t.conversation_id cross join events as e on e.seq = t.event
         where true",
     );
     if let Some(before) = filter.before {

@@ -80,7 +80,7 @@ pub(in crate::sqlite) async fn list_deliveries(
     if let Some(person) = &filter.person {
         sql.push(
             " and exists (
-            select 1 from obligations as o join events as e on e.id = t.event_id where o.turn_id = t.id and ",
+            select 1 from events as e where e.seq = t.event and ",
         );
         push_person(&mut sql, person);
         sql.push(")");

@@ -61,12 +61,12 @@ macro_rules! expired_turns {
         concat!(
             "select ",
             $what,
-            " from obligations as o indexed by obligations_ended
-            where o.ended_at < ?1 and (o.state <> 'undeliverable' or o.ended_at < ?2) and o.work is null
+            " from turns as t indexed by turns_ended
+            where t.ended_at < ?1 and (t.state <> 'undeliverable' or t.ended_at < ?2) and t.work is null
                 and not exists (
                     select 1 from deliveries as d
-                    where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'held')
-                        and not (d.state = 'dead' and o.ended_at < ?2)) ",
+                    where d.turn_id = t.id and d.state not in ('delivered', 'withdrawn', 'refused', 'held')
+                        and not (d.state = 'dead' and t.ended_at < ?2)) ",
             $rest
         )
     };
@@ -111,12 +111,12 @@ const EXPIRED_LOG: &str = "
 const EXPIRED_LINES: &str = "
     select max(id) as through, count(*) as count from (select id, at from log_lines order by id limit ?2) where at < ?1";
 
-/// Turns that can be removed: `o` has ended, and nothing of it is under way.
+/// Turns that can be removed: `t` has ended, and nothing of it is under way.
 macro_rules! removable {
     () => {
-        "o.ended_at is not null and o.work is null and not exists (
+        "t.ended_at is not null and t.work is null and not exists (
             select 1 from deliveries as d
-            where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead', 'held'))"
+            where d.turn_id = t.id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead', 'held'))"
     };
 }
 
@@ -126,11 +126,10 @@ macro_rules! with_theirs {
         concat!(
             "with theirs (conversation_id, is_shared) as materialized (
                 select o.conversation_id, exists (
-                    select 1 from turns as t cross join obligations as p on p.turn_id = t.id
-                        cross join events as e on e.id = t.event_id
-                    where t.conversation_id = o.conversation_id and p.person <> ?2
+                    select 1 from turns as p cross join events as e on e.seq = p.event
+                    where p.conversation_id = o.conversation_id and p.person <> ?2
                         and coalesce(json_extract(e.details, '$.sender.kind'), 'person') <> 'operator')
-                from obligations as o where o.channel = ?1 and o.person = ?2 group by o.conversation_id
+                from turns as o where o.channel = ?1 and o.person = ?2 group by o.conversation_id
             )",
             $query
         )
@@ -147,9 +146,9 @@ const SHARED_CONTENTS: &str = with_theirs!(
 
 /// Events with a quote or a payload, in conversations with others. All events of a turn have the same key but for the revision.
 const SHARED_QUOTES: &str = with_theirs!(
-    "select f.id
+    "select f.seq
     from theirs as h cross join turns as t on t.conversation_id = h.conversation_id
-        cross join events as e on e.id = t.event_id
+        cross join events as e on e.seq = t.event
         cross join events as f on f.channel = e.channel and f.external_id = e.external_id
     where h.is_shared and (f.raw is not null or json_type(f.details, '$.quoted') is not null) limit ?3"
 );
@@ -170,14 +169,13 @@ macro_rules! about_them {
                     and substr(e.external_id, length(?5) + 1, length(e.external_id) - length(?5) - 37)
                         not glob '*[^0-9]*'
                 union select e.turn_id
-                from obligations as o cross join turns as t on t.id = o.turn_id and t.command = 'link'
-                    cross join channels as c cross join events as e on e.channel = c.channel and e.external_id =
+                from turns as t cross join channels as c cross join events as e on e.channel = c.channel and e.external_id =
                         'operator:link:' || lower(
                             substr(hex(t.id), 1, 8) || '-' || substr(hex(t.id), 9, 4) || '-' || substr(hex(t.id), 13, 4)
                             || '-' || substr(hex(t.id), 17, 4) || '-' || substr(hex(t.id), 21))
-                where o.channel = ?1 and o.person = ?2
+                where t.command = 'link' and t.channel = ?1 and t.person = ?2
                 union select n.turn_id
-                from obligations as o cross join approvals as a on a.turn_id = o.turn_id
+                from turns as o cross join approvals as a on a.turn_id = o.id
                     cross join approval_notices as n on n.approval_id = a.id
                 where o.channel = ?1 and o.person = ?2
             ),
@@ -187,7 +185,7 @@ macro_rules! about_them {
                 union select t.id
                 from asked as a cross join turns as q on q.id = a.turn_id
                     cross join turns as t on t.conversation_id = q.conversation_id
-                    cross join events as e on e.id = t.event_id
+                    cross join events as e on e.seq = t.event
                 where unhex(json_extract(e.details, '$.kind.choice.turn'), '-') = a.turn_id
             )",
             $query
@@ -198,20 +196,19 @@ macro_rules! about_them {
 /// The answers first, and none before all can go: they are found by the questions.
 const ABOUT_THEM: &str = concat!(
     about_them!(
-        "select o.turn_id as id from about as h cross join obligations as o on o.turn_id = h.turn_id
-        where not exists (select 1 from about as h cross join obligations as o on o.turn_id = h.turn_id where not ("
+        "select t.id from about as h cross join turns as t on t.id = h.turn_id
+        where not exists (select 1 from about as h cross join turns as t on t.id = h.turn_id where not ("
     ),
     removable!(),
-    ")) order by o.seq desc limit ?3"
+    ")) order by t.seq desc limit ?3"
 );
 
 /// What the gateway itself began in conversations without others.
 const BEGUN_THERE: &str = concat!(
     with_theirs!(
-        "select o.turn_id as id
+        "select t.id
         from theirs as h cross join turns as t on t.conversation_id = h.conversation_id
-            cross join obligations as o on o.turn_id = t.id
-            cross join events as e on e.id = t.event_id
+            cross join events as e on e.seq = t.event
         where not h.is_shared and json_extract(e.details, '$.sender.kind') = 'operator' and "
     ),
     removable!(),
@@ -221,9 +218,9 @@ const BEGUN_THERE: &str = concat!(
 /// Turns about conversations without others, whose words went elsewhere.
 const ABOUT_THERE: &str = concat!(
     with_theirs!(
-        "select o.turn_id as id
+        "select t.id
         from theirs as h cross join asides as a on a.conversation_id = h.conversation_id
-            cross join obligations as o on o.turn_id = a.turn_id
+            cross join turns as t on t.id = a.turn_id
         where not h.is_shared and "
     ),
     removable!(),
@@ -242,8 +239,8 @@ const SHARED_CONTENTS_ELSEWHERE: &str = with_theirs!(
 /// Not before what is about them is gone, which is found by their turns.
 const TURNS_OF_THEM: &str = concat!(
     about_them!(
-        "select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2
-            and not exists (select 1 from about as h cross join obligations as p on p.turn_id = h.turn_id
+        "select t.id from turns as t where t.channel = ?1 and t.person = ?2
+            and not exists (select 1 from about as h cross join turns as p on p.id = h.turn_id
                 where (p.channel, p.person) <> (?1, ?2)) and "
     ),
     removable!(),
@@ -252,11 +249,9 @@ const TURNS_OF_THEM: &str = concat!(
 
 /// Those about them go first: they are found by their turns.
 const UNENDED: &str = concat!(
-    about_them!(
-        "select o.turn_id as id from about as h cross join obligations as o on o.turn_id = h.turn_id where not ("
-    ),
+    about_them!("select t.id from about as h cross join turns as t on t.id = h.turn_id where not ("),
     removable!(),
-    ") union select o.turn_id as id from obligations as o where o.channel = ?1 and o.person = ?2 and not (",
+    ") union select t.id from turns as t where t.channel = ?1 and t.person = ?2 and not (",
     removable!(),
     ") limit ?3"
 );
@@ -315,7 +310,7 @@ impl HousekeepingStore for SqliteStore {
                 return Ok(Some(Removal::Contents(contents)));
             }
         }
-        let quotes = all(&self.counter, query(SHARED_QUOTES), id).await?;
+        let quotes = all(&self.counter, query(SHARED_QUOTES), |row| row.value("seq")).await?;
         if !quotes.is_empty() {
             return Ok(Some(Removal::Quotes(quotes)));
         }
@@ -396,9 +391,9 @@ impl HousekeepingStore for SqliteStore {
 
     async fn expired(&self, cutoffs: &Cutoffs, limit: u32) -> Result<Option<Removal>, StoreError> {
         let events = async |sql: &'static str, before: Timestamp| {
-            all(&self.operator, sqlx::query(sql).bind(before.as_millis()).bind(limit), id).await
+            all(&self.operator, sqlx::query(sql).bind(before.as_millis()).bind(limit), |row| row.value("seq")).await
         };
-        let payloads = events(expired_payloads!("id", "order by received_at limit ?2"), cutoffs.payloads).await?;
+        let payloads = events(expired_payloads!("seq", "order by received_at limit ?2"), cutoffs.payloads).await?;
         if !payloads.is_empty() {
             return Ok(Some(Removal::Payloads(payloads)));
         }
@@ -407,7 +402,7 @@ impl HousekeepingStore for SqliteStore {
         if !contents.is_empty() {
             return Ok(Some(Removal::Contents(contents)));
         }
-        let turns = sqlx::query(expired_turns!("o.turn_id as id", "order by o.ended_at limit ?3"))
+        let turns = sqlx::query(expired_turns!("t.id", "order by t.ended_at limit ?3"))
             .bind(cutoffs.turns.as_millis())
             .bind(cutoffs.dead_letters.as_millis())
             .bind(limit);
@@ -415,7 +410,7 @@ impl HousekeepingStore for SqliteStore {
         if !turns.is_empty() {
             return Ok(Some(Removal::Turns(turns)));
         }
-        let keys = events(expired_keys!("id", "order by received_at limit ?2"), cutoffs.keys).await?;
+        let keys = events(expired_keys!("seq", "order by received_at limit ?2"), cutoffs.keys).await?;
         if !keys.is_empty() {
             return Ok(Some(Removal::Keys(keys)));
         }
@@ -439,7 +434,7 @@ impl HousekeepingStore for SqliteStore {
                 union all
                 select min(at) + ?1 from (select at from run_contents order by run limit 100)
                 union all
-                select min(ended_at) + ?2 from obligations where ended_at is not null and state <> 'undeliverable'
+                select min(ended_at) + ?2 from turns indexed by turns_ended where ended_at is not null and state <> 'undeliverable'
                 union all
                 select min(received_at) + ?3 from events where details is null
                 union all

@@ -28,8 +28,8 @@ pub(in crate::sqlite) async fn list(
     now: Timestamp,
 ) -> Result<Vec<TurnSummary>, StoreError> {
     let mut sql = QueryBuilder::<Sqlite>::new(
-        "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, o.owed, o.state, o.wake_at,
-        o.ended_at, o.body, e.text, e.details, (
+        "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, t.owed, t.state, t.wake_at,
+        t.ended_at, t.body, e.text, e.details, (
             select coalesce(d.error, (
                 select coalesce(a.detail, a.result) from attempts as a
                 where a.delivery_id = d.id and a.ended_at is not null order by a.number desc limit 1))
@@ -41,7 +41,7 @@ pub(in crate::sqlite) async fn list(
     );
     push_source(&mut sql, filter, now);
     sql.push(
-        " cross join conversations as c on c.id = t.conversation_id cross join events as e on e.id = t.event_id where true",
+        " cross join conversations as c on c.id = t.conversation_id cross join events as e on e.seq = t.event where true",
     );
     if let Some(before) = filter.before {
         sql.push(" and t.seq < (select seq from turns where id = ").push_bind(before.as_uuid()).push(")");
@@ -74,7 +74,7 @@ pub(in crate::sqlite) async fn list(
         sql.push(" and e.text like ").push_bind(containing(text)).push(" escape '\\'");
     }
     if filter.fallback {
-        sql.push(" and json_extract(o.body, '$.state.settled.via.fallback') is not null");
+        sql.push(" and json_extract(t.body, '$.state.settled.via.fallback') is not null");
     }
     if let Some(since) = filter.since {
         sql.push(" and t.accepted_at >= ").push_bind(since.as_millis());
@@ -93,24 +93,18 @@ pub(in crate::sqlite) async fn list(
 const ASKED_FOR: i64 = 7 * 24 * 60 * 60 * 1000;
 
 fn push_source(sql: &mut QueryBuilder<Sqlite>, filter: &TurnFilter, now: Timestamp) {
-    // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
+    // Partial indexes find the few open, overdue, absent or undeliverable turns of a long history.
     let source = match filter.state {
         Some(TurnListState::Asked) => {
             sql.push("(select turn_id from questions indexed by questions_open where state = 'open' and asked_at >= ");
             sql.push_bind(now.as_millis() - ASKED_FOR);
-            ") as q cross join turns as t on t.id = q.turn_id cross join obligations as o on o.turn_id = t.id"
+            ") as q cross join turns as t on t.id = q.turn_id"
         }
-        _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
-        None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
-        Some(TurnListState::Open | TurnListState::Overdue) => {
-            "obligations as o indexed by obligations_live cross join turns as t on t.id = o.turn_id"
-        }
-        Some(TurnListState::Absent) => {
-            "obligations as o indexed by obligations_absent cross join turns as t on t.id = o.turn_id"
-        }
-        Some(TurnListState::Undeliverable) => {
-            "obligations as o indexed by obligations_undeliverable cross join turns as t on t.id = o.turn_id"
-        }
+        _ if filter.conversation.is_some() => "turns as t",
+        Some(TurnListState::Open | TurnListState::Overdue) => "turns as t indexed by turns_open",
+        Some(TurnListState::Absent) => "turns as t indexed by turns_absent",
+        Some(TurnListState::Undeliverable) => "turns as t indexed by turns_undeliverable",
+        None | Some(TurnListState::Settled) => "turns as t",
     };
     sql.push(source);
 }
@@ -119,24 +113,24 @@ fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now:
     match state {
         None => {}
         Some(TurnListState::Open) => {
-            sql.push(" and o.ended_at is null and o.owed = 1");
+            sql.push(" and t.ended_at is null and t.owed = 1");
         }
         Some(TurnListState::Settled) => {
-            sql.push(" and o.state = 'settled'");
+            sql.push(" and t.state = 'settled'");
         }
         Some(TurnListState::Undeliverable) => {
-            sql.push(" and o.state = 'undeliverable'");
+            sql.push(" and t.state = 'undeliverable'");
         }
         Some(TurnListState::Overdue) => {
-            sql.push(" and o.ended_at is null and o.owed = 1 and o.absent = 0 and o.overdue_at < ");
+            sql.push(" and t.ended_at is null and t.owed = 1 and t.absent = 0 and t.overdue_at < ");
             sql.push_bind(now.as_millis());
         }
         Some(TurnListState::Absent) => {
-            sql.push(" and o.absent = 1");
+            sql.push(" and t.absent = 1");
         }
         Some(TurnListState::Asked) => {
             sql.push(
-                " and o.state = 'settled' and not exists (
+                " and t.state = 'settled' and not exists (
                 select 1 from turns as l
                 where l.conversation_id = t.conversation_id and l.seq > t.seq
                     and coalesce(l.command, '') not in (",
@@ -153,19 +147,19 @@ fn push_state(sql: &mut QueryBuilder<Sqlite>, state: Option<TurnListState>, now:
 
 pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Result<Backlog, StoreError> {
     let sql = "select
-        (select count(*) from obligations where ended_at is null and owed = 1) as open,
-        (select count(*) from obligations
+        (select count(*) from turns indexed by turns_open where ended_at is null and owed = 1) as open,
+        (select count(*) from turns indexed by turns_open
             where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?) as overdue,
-        (select count(*) from obligations where work = 'waiting' and absent = 0) as waiting,
+        (select count(*) from turns indexed by turns_waiting where work = 'waiting' and absent = 0) as waiting,
         (select count(*) from deliveries
             where state in ('pending', 'sending') and absent = 0 and state = 'pending') as pending,
         (select count(*) from deliveries
             where state in ('pending', 'sending') and absent = 0 and parked = 1 and attempts > 0) as parked,
-        (select count(*) from obligations where absent = 1) as absent,
-        (select count(*) from obligations where state = 'undeliverable') as undeliverable,
+        (select count(*) from turns indexed by turns_absent where absent = 1) as absent,
+        (select count(*) from turns indexed by turns_undeliverable where state = 'undeliverable') as undeliverable,
         (select count(*) from deliveries where state = 'dead' and is_copy = 1) as dead_copies,
-        (select count(*) from obligations where state = 'deferred') as deferred,
-        (select accepted_at from turns where seq = (select min(seq) from obligations
+        (select count(*) from turns indexed by turns_deferred where state = 'deferred') as deferred,
+        (select accepted_at from turns where seq = (select min(seq) from turns indexed by turns_open
             where ended_at is null and owed = 1 and absent = 0)) as oldest_open";
     let row = sqlx::query(sql).bind(now.as_millis()).fetch_one(pool).await.map_err(store_error)?;
     Ok(record!(row => Backlog {
@@ -211,8 +205,8 @@ impl OperatorStore for SqliteStore {
             times.push(row.value("took")?);
         }
         let waiting = "
-            select agent, count(*) as number from obligations indexed by obligations_waiting
-            where work = 'waiting' and absent = 0 and agent <> '' group by agent";
+            select next_agent as agent, count(*) as number from turns indexed by turns_waiting
+            where work = 'waiting' and absent = 0 and next_agent <> '' group by next_agent";
         for (agent, number) in self.by_agent(waiting).await? {
             agents.entry(agent).or_default().0.waiting = number;
         }

@@ -38,11 +38,11 @@ fn push_person(sql: &mut QueryBuilder<Sqlite>, person: &PersonFilter) {
     let pairs = |pairs: Vec<(&str, &str)>| serde_json::to_string(&pairs).expect("they are text");
     let identities = person.identities.iter().map(|identity| (identity.channel.as_str(), &*identity.id)).collect();
     let chats = person.chats.iter().map(|chat| (chat.channel.as_str(), &*chat.chat)).collect();
-    sql.push("((o.channel, o.person) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(identities));
+    sql.push("((t.channel, t.person) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(identities));
     sql.push(")) or (c.channel, c.chat) in (select value ->> 0, value ->> 1 from json_each(").push_bind(pairs(chats));
     sql.push("))");
     if let Some(name) = &person.name {
-        sql.push(" or o.person = ").push_bind(name.clone()).push(" or c.chat = ").push_bind(name.clone());
+        sql.push(" or t.person = ").push_bind(name.clone()).push(" or c.chat = ").push_bind(name.clone());
         push_sender(sql.push(" or "), "e", name);
         if person.with_received {
             push_received(sql, name);
@@ -74,11 +74,11 @@ const RECENT: u32 = 100;
 fn push_received(sql: &mut QueryBuilder<Sqlite>, name: &str) {
     sql.push(
         " or (json_extract(e.details, '$.sender.kind') = 'operator' and exists (
-        select 1 from (select event_id from turns where conversation_id = t.conversation_id order by seq desc limit ",
+        select 1 from (select event from turns where conversation_id = t.conversation_id order by seq desc limit ",
     );
     sql.push_bind(RECENT);
     sql.push(
-        ") as l cross join events as w on w.id = l.event_id
+        ") as l cross join events as w on w.seq = l.event
         where json_extract(w.details, '$.chat') = 'direct'
             and json_extract(w.details, '$.sender.kind') is not 'operator' and ",
     );

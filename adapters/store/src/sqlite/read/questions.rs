@@ -15,11 +15,11 @@ macro_rules! select_questions {
     ($rest:literal) => {
         concat!(
             "select q.*, c.chat, c.thread, exists (
-                select 1 from turns as t cross join obligations as o on o.turn_id = t.id
-                    cross join events as e on e.id = t.event_id
+                select 1 from turns as t
+                    cross join events as e on e.seq = t.event
                 where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
-                    and t.accepted_at >= q.asked_at and (q.chooser is null or o.person = q.chooser) and (
-                        t.command = 'new' or t.command is null and o.owed = 1
+                    and t.accepted_at >= q.asked_at and (q.chooser is null or t.person = q.chooser) and (
+                        t.command = 'new' or t.command is null and t.owed = 1
                             and json_extract(e.details, '$.kind') = 'message')) as is_overtaken, exists (
                 select 1 from deliveries as d
                 where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
@@ -143,8 +143,8 @@ impl QuestionStore for SqliteStore {
         let sql = "
             select count(*) from (
                 select 1 from approvals as a indexed by approvals_waiting
-                    cross join obligations as o on o.turn_id = a.turn_id
-                where a.state = 'waiting' and a.choices is null and o.channel = ? and o.person = ? limit ?)";
+                    cross join turns as t on t.id = a.turn_id
+                where a.state = 'waiting' and a.choices is null and t.channel = ? and t.person = ? limit ?)";
         let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
         query.fetch_one(&self.readers).await.map_err(store_error)
     }

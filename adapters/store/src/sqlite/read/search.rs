@@ -45,7 +45,7 @@ impl SearchStore for SqliteStore {
                         select max(m.claim) from transcript_lines as m
                         where m.session_id = t.session_id and m.seq = t.seq and m.speaker = l.speaker
                             and m.state in ('seen', 'partly', 'stopped'))
-                left join events as e on s.rowid & 3 = 0 and e.id = t.event_id
+                left join events as e on s.rowid & 3 = 0 and e.seq = t.event
             where s.search match ",
         );
         sql.push_bind(search::condition(filter, words.as_deref()));

@@ -68,7 +68,7 @@ impl SessionStore for SqliteStore {
                 exists (select 1 from conversations as c where c.session_id = u.id and c.id = ?1) as is_current,
                 exists (select 1 from conversations as c where c.session_id = u.id and c.id <> ?1) as is_elsewhere, (
                     select coalesce(l.text, e.text)
-                    from transcript as l cross join turns as t on t.seq = l.seq cross join events as e on e.id = t.event_id
+                    from transcript as l cross join turns as t on t.seq = l.seq cross join events as e on e.seq = t.event
                     where l.session_id = u.id and l.speaker = 'person' and t.command is null
                         and coalesce(l.author ->> 'kind', '') <> 'operator' order by l.seq limit 1) as begins
             from (select * from usable order by used desc, number desc limit ?3) as u
@@ -87,11 +87,11 @@ impl SessionStore for SqliteStore {
     async fn is_session_open(&self, session: SessionId) -> Result<bool, StoreError> {
         let sql = "
             select exists (
-                select 1 from obligations as o cross join turns as t on t.id = o.turn_id
-                where o.ended_at is null and t.session_id = ?1 and t.command is null
+                select 1 from turns as t indexed by turns_open
+                where t.ended_at is null and t.session_id = ?1 and t.command is null
             ) or exists (
-                select 1 from obligations as o indexed by obligations_running cross join turns as t on t.id = o.turn_id
-                where o.work = 'running' and o.absent = 0 and t.session_id = ?1 and t.command is null)";
+                select 1 from turns as t indexed by turns_open
+                where t.work = 'running' and t.absent = 0 and t.session_id = ?1 and t.command is null)";
         sqlx::query_scalar(sql).bind(session.as_uuid()).fetch_one(&self.readers).await.map_err(store_error)
     }
 
@@ -149,7 +149,7 @@ macro_rules! was_run_here {
         "t.session_id = here.session_id and t.left_out = 0
             and exists (select 1 from runs as r where r.turn_id = t.id and r.agent = ?2)
             and not exists (
-                select 1 from events as e where e.id = t.event_id and json_extract(e.details, '$.kind.prompt.on_copy') = 1)"
+                select 1 from events as e where e.seq = t.event and json_extract(e.details, '$.kind.prompt.on_copy') = 1)"
     };
 }
 

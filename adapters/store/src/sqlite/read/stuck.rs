@@ -10,20 +10,19 @@ use super::columns::{Columns, record};
 use crate::sqlite::error::store_error;
 
 const OVERDUE: &str = "
-    select seq, channel, agent, person, state = 'claimed' as is_claimed, overdue_at from obligations indexed by obligations_live
+    select seq, channel, next_agent as agent, person, state = 'claimed' as is_claimed, overdue_at from turns indexed by turns_open
     where ended_at is null and owed = 1 and absent = 0 and overdue_at < ?1 order by seq desc limit ?2";
 
 const PARKED: &str = "
     select d.seq, d.channel, t.person, d.error, d.created_at,
         d.class = 'final' and d.is_copy = 0 and t.owed = 1 and t.ended_at is null as owed
-    from deliveries as d indexed by deliveries_in_lanes cross join obligations as t on t.turn_id = d.turn_id
-    where d.state in ('pending', 'sending') and d.absent = 0 and d.parked = 1 and d.attempts > 0 and not exists (
-        select 1 from obligations as o
-        where o.turn_id = d.turn_id and o.ended_at is null and o.owed = 1 and o.overdue_at < ?1)
+    from deliveries as d indexed by deliveries_in_lanes cross join turns as t on t.id = d.turn_id
+    where d.state in ('pending', 'sending') and d.absent = 0 and d.parked = 1 and d.attempts > 0 and not coalesce(
+        t.ended_at is null and t.owed = 1 and t.overdue_at < ?1, 0)
     order by d.seq desc limit ?2";
 
 const DEAD: &str = "
-    select seq, person, owed, ended_at from obligations indexed by obligations_undeliverable
+    select seq, person, owed, ended_at from turns indexed by turns_undeliverable
     where state = 'undeliverable' order by seq desc limit ?2";
 
 pub(in crate::sqlite) async fn stuck(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Stuck, StoreError> {

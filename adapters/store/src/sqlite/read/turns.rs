@@ -24,15 +24,20 @@ use crate::sqlite::{
     stored::{StoredEvent, decompress, event_columns},
 };
 
-/// `select` of whole turn records, `o` (the obligation) joined with `t` (the turn) and `e` (the event).
+/// `select` of whole turn records, `t` (the turn) joined with `e` (the event).
 macro_rules! select_turns {
     ($rest:literal) => {
+        select_turns!("", $rest)
+    };
+    ($index:literal, $rest:literal) => {
         concat!(
-            "select t.id, t.seq, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.rule, t.model, t.accepted_at, ",
+            "select t.id, t.seq, t.version, t.body, t.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.rule, t.model, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             event_columns!(),
-            " from obligations as o cross join turns as t on t.id = o.turn_id cross join events as e on e.id = t.event_id ",
+            " from turns as t ",
+            $index,
+            " cross join events as e on e.seq = t.event ",
             $rest
         )
     };
@@ -41,34 +46,35 @@ macro_rules! select_turns {
 /// Steps through the lines, of each channel and agent one, and reads only the beginning of each.
 pub(in crate::sqlite) const WAITING: &str = "
     with recursive lines (channel, agent) as (
-        select channel, agent from obligations where turn_id = (
-            select turn_id from obligations indexed by obligations_line
-            where place is not null and absent = 0 order by channel, agent limit 1)
+        select channel, next_agent from turns where seq = (
+            select seq from turns indexed by turns_line
+            where place is not null and absent = 0 order by channel, next_agent limit 1)
         union all
-        select o.channel, o.agent
-        from lines cross join obligations as o on o.turn_id = coalesce(
-            (select n.turn_id from obligations as n indexed by obligations_line
-            where n.place is not null and n.absent = 0 and n.channel = lines.channel and n.agent > lines.agent
-            order by n.agent limit 1),
-            (select n.turn_id from obligations as n indexed by obligations_line
+        select t.channel, t.next_agent
+        from lines cross join turns as t on t.seq = coalesce(
+            (select n.seq from turns as n indexed by turns_line
+            where n.place is not null and n.absent = 0 and n.channel = lines.channel and n.next_agent > lines.agent
+            order by n.next_agent limit 1),
+            (select n.seq from turns as n indexed by turns_line
             where n.place is not null and n.absent = 0 and n.channel > lines.channel
-            order by n.channel, n.agent limit 1))
+            order by n.channel, n.next_agent limit 1))
     )
-    select o.turn_id, o.version, o.conversation_id, o.channel, o.agent, o.owed, o.rank, o.place, not exists (
-        select 1 from obligations as m indexed by obligations_waiting
-        where m.work = 'waiting' and m.conversation_id = o.conversation_id and m.turn_id <> o.turn_id) as is_alone
-    from lines cross join obligations as o on o.turn_id in (
-        select w.turn_id from obligations as w indexed by obligations_line
-        where w.place is not null and w.absent = 0 and w.channel = lines.channel and w.agent = lines.agent
+    select t.id as turn_id, t.version, t.conversation_id, t.channel, t.next_agent as agent, t.owed, t.rank, t.place, not exists (
+        select 1 from turns as m indexed by turns_waiting
+        where m.work = 'waiting' and m.conversation_id = t.conversation_id and m.seq <> t.seq) as is_alone
+    from lines cross join turns as t on t.seq in (
+        select w.seq from turns as w indexed by turns_line
+        where w.place is not null and w.absent = 0 and w.channel = lines.channel and w.next_agent = lines.agent
         order by w.place, w.rank limit ?)
-    order by o.place, o.rank";
+    order by t.place, t.rank";
 
 #[async_trait]
 impl QueueStore for SqliteStore {
     async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
         let sql = select_turns!(
-            "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
-            order by o.rank limit 1"
+            "indexed by turns_waiting",
+            "where t.conversation_id = ? and t.work = 'waiting' and t.absent = 0
+            order by t.rank limit 1"
         );
         one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), record_or_its_turn).await
     }
@@ -85,8 +91,9 @@ impl QueueStore for SqliteStore {
     /// Those that cannot be read are left out.
     async fn waiting_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
         let sql = select_turns!(
-            "where o.conversation_id = ? and o.work = 'waiting' and o.absent = 0
-            order by o.rank limit ?"
+            "indexed by turns_waiting",
+            "where t.conversation_id = ? and t.work = 'waiting' and t.absent = 0
+            order by t.rank limit ?"
         );
         let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
         let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
@@ -96,7 +103,7 @@ impl QueueStore for SqliteStore {
     async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
         let sql = "
             select count(*) from (
-                select 1 from obligations indexed by obligations_waiting
+                select 1 from turns indexed by turns_waiting
                 where work = 'waiting' and conversation_id = ? limit ?)";
         let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(limit);
         query.fetch_one(&self.readers).await.map_err(store_error)
@@ -105,7 +112,7 @@ impl QueueStore for SqliteStore {
     async fn waiting_of(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
         let sql = "
             select count(*) from (
-                select 1 from obligations indexed by obligations_of_person
+                select 1 from turns indexed by turns_of_person
                 where work = 'waiting' and channel = ? and person = ? limit ?)";
         let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
         query.fetch_one(&self.readers).await.map_err(store_error)
@@ -114,7 +121,7 @@ impl QueueStore for SqliteStore {
     async fn postponed_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
         let sql = "
             select count(*) from (
-                select 1 from obligations
+                select 1 from turns indexed by turns_open
                 where conversation_id = ? and ended_at is null and work is null
                     and iif(json_valid(body), json_extract(body, '$.work'), null) = 'postponed'
                 limit ?)";
@@ -125,7 +132,7 @@ impl QueueStore for SqliteStore {
     /// Looks at all turns that have not ended.
     async fn postponed(&self) -> Result<Vec<ConversationId>, StoreError> {
         let sql = "
-            select distinct conversation_id from obligations
+            select distinct conversation_id from turns indexed by turns_open
             where ended_at is null and work is null and iif(json_valid(body), json_extract(body, '$.work'), null) = 'postponed'";
         all(&self.readers, sqlx::query(sql), |row| row.value("conversation_id")).await
     }
@@ -134,7 +141,7 @@ impl QueueStore for SqliteStore {
 #[async_trait]
 impl TurnStore for SqliteStore {
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        let query = sqlx::query(select_turns!("where o.turn_id = ?")).bind(turn.as_uuid());
+        let query = sqlx::query(select_turns!("where t.id = ?")).bind(turn.as_uuid());
         one(&self.readers, query, record_or_its_turn).await
     }
 
@@ -146,24 +153,22 @@ impl TurnStore for SqliteStore {
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
             with here (id) as (select ?1 union select id from conversations where succeeded_by = ?1)
-            select turn_id from (
-                select turn_id, seq from obligations where ended_at is null and conversation_id in here
-                union
-                select turn_id, seq from obligations indexed by obligations_running
-                where work = 'running' and absent = 0 and conversation_id in here)
+            select id from turns indexed by turns_open
+            where (ended_at is null or work is not null) and conversation_id in here
+                and (ended_at is null or work = 'running' and absent = 0)
             order by seq";
-        all(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), |row| row.value("turn_id")).await
+        all(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), |row| row.value("id")).await
     }
 
     /// Looks at all turns that have not ended.
     async fn merged_and_left(&self, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
-            select o.turn_id from obligations as o
-            where o.ended_at is null and o.state = 'merged' and not exists (
-                select 1 from obligations as f
-                where f.turn_id = unhex(iif(json_valid(o.body), json_extract(o.body, '$.state.merged.into'), null), '-') and f.ended_at is null)
-            order by o.seq limit ?";
-        all(&self.readers, sqlx::query(sql).bind(limit), |row| row.value("turn_id")).await
+            select t.id from turns as t indexed by turns_open
+            where t.ended_at is null and t.state = 'merged' and not exists (
+                select 1 from turns as f
+                where f.id = unhex(iif(json_valid(t.body), json_extract(t.body, '$.state.merged.into'), null), '-') and f.ended_at is null)
+            order by t.seq limit ?";
+        all(&self.readers, sqlx::query(sql).bind(limit), |row| row.value("id")).await
     }
 
     async fn readable_turn(&self, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
@@ -197,17 +202,17 @@ pub(in crate::sqlite) async fn last_question(
         "where t.seq = (select max(seq) from (
             select * from (
                 select q.seq from transcript as w cross join turns as q on q.seq = w.seq
-                    cross join obligations as p on p.turn_id = q.id cross join events as v on v.id = q.event_id
+                    cross join events as v on v.seq = q.event
                 where w.session_id = ?1 and w.speaker = 'person' and q.command is null and q.left_out = 0
-                    and p.owed = 1 and (?3 is null or p.channel = ?3 and p.person = ?4)
+                    and q.owed = 1 and (?3 is null or q.channel = ?3 and q.person = ?4)
                     and json_extract(v.details, '$.kind.prompt') is null
                 order by w.seq desc limit 1)
             union all
             select * from (
-                select q.seq from turns as q cross join obligations as p on p.turn_id = q.id
-                    cross join events as v on v.id = q.event_id
+                select q.seq from turns as q
+                    cross join events as v on v.seq = q.event
                 where q.conversation_id = ?2 and q.session_id = ?1 and q.command is null and q.left_out = 0
-                    and p.owed = 1 and (?3 is null or p.channel = ?3 and p.person = ?4)
+                    and q.owed = 1 and (?3 is null or q.channel = ?3 and q.person = ?4)
                     and json_extract(v.details, '$.kind.prompt') is null
                 order by q.seq desc limit 1)))"
     );
@@ -220,43 +225,43 @@ pub(in crate::sqlite) async fn last_question(
 impl DeadlineStore for SqliteStore {
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
-            select turn_id from obligations
+            select id from turns indexed by turns_wake
             where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at, seq limit ?";
-        all(&self.readers, sqlx::query(sql).bind(now.as_millis()).bind(limit), |row| row.value("turn_id")).await
+        all(&self.readers, sqlx::query(sql).bind(now.as_millis()).bind(limit), |row| row.value("id")).await
     }
 
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
-        let sql = "select min(wake_at) from obligations where wake_at is not null and absent = 0";
+        let sql = "select min(wake_at) from turns indexed by turns_wake where wake_at is not null and absent = 0";
         let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(&self.readers).await.map_err(store_error)?;
         Ok(at.map(Timestamp::from_millis))
     }
 
     async fn runs_left(&self, node: NodeId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
-            select o.turn_id from obligations as o indexed by obligations_running
-            where o.work = 'running' and o.absent = 0 and o.turn_id > ? and not exists (
-                select 1 from runs as r where r.turn_id = o.turn_id and r.ended_at is null and r.owner = ?)
-            order by o.turn_id limit ?";
+            select t.id from turns as t indexed by turns_open
+            where t.work = 'running' and t.absent = 0 and t.id > ? and not exists (
+                select 1 from runs as r where r.turn_id = t.id and r.ended_at is null and r.owner = ?)
+            order by t.id limit ?";
         let query = sqlx::query(sql).bind(id_after(after)).bind(node.as_uuid()).bind(limit);
-        all(&self.readers, query, |row| row.value("turn_id")).await
+        all(&self.readers, query, |row| row.value("id")).await
     }
 
     async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
             with ended as (
-                select turn_id, ended_at from obligations indexed by obligations_ended
+                select id, ended_at from turns indexed by turns_ended
                 where ended_at is not null order by ended_at desc limit ?1)
-            select turn_id from ended
+            select id from ended
             where ended_at >= (select max(ended_at) from ended) - ?2 and (exists (
                 select 1 from deliveries as d
-                where d.turn_id = ended.turn_id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
+                where d.turn_id = ended.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
                 or (select t.command is null and coalesce(
                         (select min(r.started_at) from runs as r where r.turn_id = t.id), ended.ended_at) - t.accepted_at >= ?3
-                    from turns as t where t.id = ended.turn_id))
-            order by turn_id";
+                    from turns as t where t.id = ended.id))
+            order by id";
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let query = sqlx::query(sql).bind(limit).bind(millis(span)).bind(millis(waited));
-        all(&self.readers, query, |row| row.value("turn_id")).await
+        all(&self.readers, query, |row| row.value("id")).await
     }
 }
 
@@ -264,10 +269,10 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
     // One transaction: all rows are from the same moment.
     let mut reading = pool.begin().await.map_err(store_error)?;
     let of_it = |sql: &'static str| sqlx::query(sql).bind(turn.as_uuid());
-    let query = of_it(select_turns!("where o.turn_id = ?"));
+    let query = of_it(select_turns!("where t.id = ?"));
     let Some(row) = query.fetch_optional(&mut *reading).await.map_err(store_error)? else { return Ok(None) };
     let absent = of_it(
-        "select exists (select 1 from obligations where turn_id = ?1 and absent = 1)
+        "select exists (select 1 from turns where id = ?1 and absent = 1)
             or exists (select 1 from deliveries where turn_id = ?1 and absent = 1) as absent",
     );
     let paused = sqlx::query("select since, by, reason from paused where channel = ?");
@@ -370,32 +375,31 @@ mod tests {
     use sqlx::{Connection, Row, SqliteConnection};
 
     use super::WAITING;
+    use crate::sqlite::schema::MIGRATIONS;
 
     /// However many conversations wait, and however many turns in each, only the beginnings of the lines are read.
     #[tokio::test]
     async fn what_waits_is_read_by_an_index_of_first_turns() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.expect("it opens");
-        let schema = include_str!("../../../../../migrations/sqlite/0001_initial.sql");
-        sqlx::raw_sql(schema).execute(&mut connection).await.expect("the schema is made");
+        MIGRATIONS.run_direct(None, &mut connection, false).await.expect("the schema is made");
 
         let plan = sqlx::query(sqlx::AssertSqlSafe(format!("explain query plan {WAITING}"))).bind(10);
         let plan = plan.fetch_all(&mut connection).await.expect("there is a plan");
 
         let steps = plan.iter().map(|row| row.get::<String, _>("detail"));
-        let reads: Vec<String> =
-            steps.filter(|step| step.contains("obligations") || step.contains(" USING ")).collect();
-        let line = "USING COVERING INDEX obligations_line";
-        let row = "USING PRIMARY KEY (turn_id=?)";
+        let reads: Vec<String> = steps.filter(|step| step.contains("turns") || step.contains(" USING ")).collect();
+        let line = "USING COVERING INDEX turns_line";
+        let row = "USING INTEGER PRIMARY KEY (rowid=?)";
         let expected = [
-            format!("SEARCH obligations {row}"),
+            format!("SEARCH turns {row}"),
             // With a limit of one row.
-            format!("SCAN obligations {line}"),
-            format!("SEARCH o {row}"),
-            format!("SEARCH n {line} (channel=? AND agent>?)"),
+            format!("SCAN turns {line}"),
+            format!("SEARCH t {row}"),
+            format!("SEARCH n {line} (channel=? AND next_agent>?)"),
             format!("SEARCH n {line} (channel>?)"),
-            format!("SEARCH o {row}"),
-            format!("SEARCH w {line} (channel=? AND agent=? AND place>?)"),
-            "SEARCH m USING COVERING INDEX obligations_waiting (conversation_id=?)".to_owned(),
+            format!("SEARCH t {row}"),
+            format!("SEARCH w {line} (channel=? AND next_agent=? AND place>?)"),
+            "SEARCH m USING COVERING INDEX turns_waiting (conversation_id=?)".to_owned(),
         ];
         assert_eq!(reads, expected);
     }

@@ -19,7 +19,7 @@ use crate::sqlite::{error::store_error, store::SqliteStore, stored::thread};
 macro_rules! select_views {
     ($rest:literal) => {
         concat!(
-            "select t.id, t.seq, t.agent, t.command, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details,
+            "select t.id, t.seq, t.agent, t.command, t.accepted_at, t.body, e.channel, e.chat, e.thread, e.text, e.details,
                 (select q.picked from questions as q where q.turn_id = t.id) as picked ",
             $rest
         )
@@ -28,7 +28,7 @@ macro_rules! select_views {
 
 async fn view_by_itself(connection: &mut SqliteConnection, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
     let sql = select_views!(
-        "from turns as t cross join obligations as o on o.turn_id = t.id cross join events as e on e.id = t.event_id
+        "from turns as t cross join events as e on e.seq = t.event
         where t.id = ?"
     );
     let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(&mut *connection).await.map_err(store_error)?;
@@ -59,11 +59,10 @@ impl ViewStore for SqliteStore {
         let sql = select_views!(
             "from conversations as c
             cross join turns as t on t.conversation_id = c.id
-            cross join obligations as o on o.turn_id = t.id
-            cross join events as e on e.id = t.event_id
+            cross join events as e on e.seq = t.event
             where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null
                 and t.seq < coalesce((select seq from turns where id = ?), ?)
-                and not (e.details ->> '$.sender.kind' is 'operator' and o.ended_at is not null
+                and not (e.details ->> '$.sender.kind' is 'operator' and t.ended_at is not null
                     and not exists (select 1 from deliveries as d where d.turn_id = t.id))
             order by t.seq desc
             limit ?"

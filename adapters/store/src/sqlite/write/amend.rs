@@ -31,13 +31,13 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<St
     if !insert::change(transaction, new.id, &event)? {
         return insert::one(transaction, new);
     }
+    let event = transaction.connection.last_insert_rowid();
     for sql in [
-        "update events set turn_id = ?1 where id = ?2",
-        "update turns set event_id = ?2 where id = ?1",
+        "update events set turn_id = ?1 where seq = ?2",
         // A task that is about to begin the turn has read the old text: the new version makes it read again.
-        "update obligations set version = version + 1 where turn_id = ?1 and ?2 is not null",
+        "update turns set event = ?2, version = version + 1 where id = ?1",
     ] {
-        rows::change(transaction, sql, params![turn, new.id.as_uuid()])?;
+        rows::change(transaction, sql, params![turn, event])?;
     }
     Ok(Stored::Amended { turn: turn.into() })
 }
@@ -46,13 +46,13 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<St
 fn find(transaction: &Transaction<'_>, event: &InboundEvent) -> Result<Option<(Uuid, EarlierTurn)>, StoreError> {
     let sql = concat!(
         "select t.id as turn_id, t.command is not null as is_command,
-            o.work is 'waiting' and o.ended_at is null as is_waiting,
-            (o.work is null and o.wake_at is not null and o.state in ('deferred', 'claimed'))
-                or (o.work is 'running' and coalesce(
-                    json_extract(o.body, '$.work.suspended'), json_extract(o.body, '$.work.resuming')) is not null) as is_put_off, ",
+            t.work is 'waiting' and t.ended_at is null as is_waiting,
+            (t.work is null and t.wake_at is not null and t.state in ('deferred', 'claimed'))
+                or (t.work is 'running' and coalesce(
+                    json_extract(t.body, '$.work.suspended'), json_extract(t.body, '$.work.resuming')) is not null) as is_put_off, ",
         event_columns!(),
-        " from events as f cross join turns as t on t.id = f.turn_id cross join obligations as o on o.turn_id = t.id
-            cross join events as e on e.id = t.event_id
+        " from events as f cross join turns as t on t.id = f.turn_id
+            cross join events as e on e.seq = t.event
         where f.channel = ? and f.external_id = ? and f.turn_id is not null
         order by t.seq desc limit 1"
     );
@@ -102,17 +102,17 @@ fn move_chat(transaction: &Transaction<'_>, from: &ConversationRef, to: &str) ->
     }
     for sql in [
         // A task that is about to begin a turn has read the old chat.
-        "update obligations set version = version + 1 where work = 'waiting' and ended_at is null and conversation_id in (
+        "update turns set version = version + 1 where work = 'waiting' and ended_at is null and conversation_id in (
             select id from conversations
             where channel = ?1 and chat = ?2 and ?3 is not null and succeeded_by is null)",
-        "update obligations set version = version + 1 where work = 'waiting' and ended_at is null and conversation_id in (
+        "update turns set version = version + 1 where work = 'waiting' and ended_at is null and conversation_id in (
             select id from conversations
             where channel = ?1 and chat = ?2 and ?3 is not null and succeeded_by is not null)",
-        "update events set chat = ?3 where id in (
-            select t.event_id from conversations as c cross join turns as t on t.conversation_id = c.id
+        "update events set chat = ?3 where seq in (
+            select t.event from conversations as c cross join turns as t on t.conversation_id = c.id
             where c.channel = ?1 and c.chat = ?2 and c.succeeded_by is null)",
-        "update events set chat = ?3 where id in (
-            select t.event_id from conversations as c cross join turns as t on t.conversation_id = c.id
+        "update events set chat = ?3 where seq in (
+            select t.event from conversations as c cross join turns as t on t.conversation_id = c.id
             where c.channel = ?1 and c.chat = ?2 and c.succeeded_by is not null)",
         "update conversations set chat = ?3 where channel = ?1 and chat = ?2 and succeeded_by is null",
         "update conversations set chat = ?3 where channel = ?1 and chat = ?2 and succeeded_by is not null",

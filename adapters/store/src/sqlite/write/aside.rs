@@ -22,8 +22,8 @@ pub(super) fn set(
     reason: &str,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let sql = "select conversation_id, place, cast(body as text), iif(ended_at is null, channel, null) from obligations
-        where turn_id = ?1 and (ended_at is null or work is not null or wake_at is not null or exists (
+    let sql = "select conversation_id, place, cast(body as text), iif(ended_at is null, channel, null) from turns
+        where id = ?1 and (ended_at is null or work is not null or wake_at is not null or exists (
             select 1 from deliveries where turn_id = ?1 and state in ('pending', 'held', 'sending')))";
     let read = |row: &Row<'_>| {
         let (conversation, position): (Uuid, Option<i64>) = (row.get(0)?, row.get(1)?);
@@ -35,9 +35,9 @@ pub(super) fn set(
     };
 
     let ObligationColumns { state, .. } = ObligationColumns::of(obligation);
-    let end = "update obligations set version = version + 1, work = null, wake_at = null, place = null,
+    let end = "update turns set version = version + 1, work = null, wake_at = null, place = null,
             state = iif(ended_at is null, ?2, state), body = iif(ended_at is null, ?4, body), ended_at = coalesce(ended_at, ?3)
-        where turn_id = ?1";
+        where id = ?1";
     rows::change(transaction, end, params![turn.as_uuid(), state, at.as_millis(), json(obligation)])?;
     approvals::change(transaction, &ApprovalChange::Closed { turn, state: ApprovalState::Dropped, at })?;
     for sql in [

@@ -8,7 +8,7 @@ use rusqlite::{Row, params};
 
 use super::rows::{self, Transaction, json};
 
-/// Marks unfinished obligations and deliveries as absent when their channel is not among `channels`. Returns the absent
+/// Marks unfinished turns and deliveries as absent when their channel is not among `channels`. Returns the absent
 /// channels with the number of rows that wait for each.
 pub(super) fn set(transaction: &Transaction<'_>, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
     let names = json(channels);
@@ -50,9 +50,9 @@ const PAUSE: &str = "insert or replace into paused (channel, since, by, reason) 
 const RESUME: &str = "delete from paused where channel = ?";
 
 const MARK_TURNS: &str = "
-    update obligations set absent = not absent
+    update turns indexed by turns_open set absent = not absent
     where ended_at is null and absent <> (
-        (select c.channel from conversations as c where c.id = obligations.conversation_id)
+        (select c.channel from conversations as c where c.id = turns.conversation_id)
         not in (select value from json_each(?)))";
 
 const MARK_DELIVERIES: &str = "
@@ -71,7 +71,7 @@ const MARK_HELD: &str = "
 const COUNT: &str = "
     select c.channel, sum(turn) as turns, sum(delivery) as deliveries
     from (
-        select conversation_id, 1 as turn, 0 as delivery from obligations where absent = 1
+        select conversation_id, 1 as turn, 0 as delivery from turns indexed by turns_absent where absent = 1
         union all
         select conversation_id, 0, 1 from deliveries where absent = 1
     ) as a cross join conversations as c on c.id = a.conversation_id

@@ -65,7 +65,7 @@ fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Resu
         obligation.handoff(),
         json(obligation),
     ];
-    rows::change_one(transaction, "obligations", CHANGE_OBLIGATION, values)
+    rows::change_one(transaction, "turns", CHANGE_OBLIGATION, values)
 }
 
 fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), StoreError> {
@@ -214,14 +214,14 @@ fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Re
     rows::change_one(transaction, "deliveries", CHANGE_DELIVERY, values)
 }
 
-const SELECT_CURRENT: &str = "select conversation_id, place from obligations where turn_id = ? and version = ?";
+const SELECT_CURRENT: &str = "select conversation_id, place from turns where id = ? and version = ?";
 
 const CHANGE_OBLIGATION: &str = "
-    update obligations set
+    update turns set
         version = version + 1, owed = ?3, state = ?4, work = ?5, wake_at = ?6, overdue_at = ?7,
         place = iif(?5 is 'waiting', place, null), absent = iif(?8 is null, absent, 0),
-        ended_at = iif(?8 is null, null, coalesce(ended_at, ?8)), agent = coalesce(?9, agent), body = ?10
-    where turn_id = ?1 and version = ?2";
+        ended_at = iif(?8 is null, null, coalesce(ended_at, ?8)), next_agent = coalesce(?9, next_agent), body = ?10
+    where id = ?1 and version = ?2";
 
 const CHANGE_QUEUE: &str = "update conversations set queue = ?2 where id = ?1";
 
@@ -260,7 +260,7 @@ const WRITE_TRANSCRIPT: &str = "
     insert into transcript (session_id, seq, turn_id, speaker, author, forwarded, text, at, claim, stopped)
     values (coalesce((select session_id from turns where id = ?3), ?1), ?2, ?3, ?4, ?5, ?6,
         iif(?4 = 'person', nullif(?7, (
-            select e.text from turns as t cross join events as e on e.id = t.event_id where t.seq = ?2)), ?7),
+            select e.text from turns as t cross join events as e on e.seq = t.event where t.seq = ?2)), ?7),
         ?8, ?9, ?10)
     on conflict do update set author = excluded.author, forwarded = excluded.forwarded,
         text = excluded.text, at = excluded.at, stopped = excluded.stopped";

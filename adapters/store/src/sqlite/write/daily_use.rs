@@ -74,7 +74,7 @@ const ADD: &str = "
     update daily_use set
         tokens = min(tokens + ?2, 4000000000000000000), estimated = min(estimated + ?3, 4000000000000000000),
         micros = min(micros + ?4, 4000000000000000000)
-    where (channel, id) = (select channel, person from obligations where turn_id = ?1)";
+    where (channel, id) = (select channel, person from turns where id = ?1)";
 
 const SELECT_OF_AGENT: &str =
     "select day, turns, tokens, estimated, micros from agent_use where agent = ?1 and day between ?2 and ?2 + ?3";

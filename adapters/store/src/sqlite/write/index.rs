@@ -111,8 +111,8 @@ const SELECT_TURNS: &str = "select seq, id from turns where seq > ? order by seq
 
 const SELECT_ENDED: &str = "
     select t.seq, t.session_id, t.channel, t.conversation_id, substr(e.text, 1, ?2)
-    from turns as t cross join obligations as o on o.turn_id = t.id left join events as e on e.id = t.event_id
-    where t.id = ?1 and o.ended_at is not null";
+    from turns as t left join events as e on e.seq = t.event
+    where t.id = ?1 and t.ended_at is not null";
 
 const SELECT_LINES: &str = "
     select case speaker when 'person' then 0 when 'agent' then 1 else 2 end, substr(text, 1, ?3)

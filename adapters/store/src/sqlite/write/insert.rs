@@ -2,7 +2,7 @@
 
 use rejoinder_core::{
     ConversationId, ConversationRef, EventId, InboundEvent, SessionId, StoreError, Timestamp, TurnId,
-    store::{EarlierMessage, LogEvent, NewEvent, NewLogEntry, NewTurn, Stored, Subject, TurnSeq, rules},
+    store::{EarlierMessage, EventSeq, LogEvent, NewEvent, NewLogEntry, NewTurn, Stored, Subject, TurnSeq, rules},
 };
 use rusqlite::{Row, params};
 use uuid::Uuid;
@@ -31,7 +31,7 @@ pub(super) fn one(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Store
     }
     match &new.turn {
         Some(turn) => {
-            let stored = open(transaction, new.id, &new.event, turn)?;
+            let stored = open(transaction, transaction.connection.last_insert_rowid(), &new.event, turn)?;
             approvals::note_told(transaction, new)?;
             Ok(stored)
         }
@@ -139,32 +139,17 @@ fn current_session(
     Ok(CurrentSession { conversation, session, has_history: has_history && goes_on })
 }
 
-/// Inserts a turn, its obligation, and its run if that starts at once.
+/// Inserts the turn of the event with the place `event_seq`, and its run if that starts at once.
 fn open(
     transaction: &Transaction<'_>,
-    event_id: EventId,
+    event_seq: EventSeq,
     event: &InboundEvent,
     turn: &NewTurn,
 ) -> Result<Stored, StoreError> {
     let (address, at) = (&event.conversation, event.received_at);
     let CurrentSession { conversation, session, has_history } = current_session(transaction, address, turn, at)?;
     let (agent, command) = runs::handler(&turn.handler);
-    insert_into!(
-        transaction,
-        turns {
-            id: turn.id.as_uuid(),
-            event_id: event_id.as_uuid(),
-            conversation_id: conversation.as_uuid(),
-            session_id: session.as_uuid(),
-            agent,
-            command,
-            accepted_at: at.as_millis(),
-            channel: address.channel.as_str(),
-            rule: turn.rule.as_deref(),
-            model: turn.model.as_deref(),
-        }
-    )?;
-    let seq: TurnSeq = transaction.connection.last_insert_rowid();
+    let seq = rows::one(transaction, SELECT_NEXT, [], |row| row.get::<_, TurnSeq>(0))?.unwrap_or(1);
     let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
     let (conversation_id, rank) = (conversation.as_uuid(), rules::rank(seq, owed));
     let is_waiting = turn.obligation.is_waiting();
@@ -176,13 +161,20 @@ fn open(
     };
     insert_into!(
         transaction,
-        obligations {
+        turns {
             seq,
-            turn_id: turn.id.as_uuid(),
+            id: turn.id.as_uuid(),
             conversation_id,
+            session_id: session.as_uuid(),
+            agent,
+            command,
+            accepted_at: at.as_millis(),
             channel: address.channel.as_str(),
+            rule: turn.rule.as_deref(),
+            model: turn.model.as_deref(),
+            event: event_seq,
             person: event.person(),
-            agent: agent.unwrap_or(""),
+            next_agent: agent.unwrap_or(""),
             rank,
             place: position,
             owed,
@@ -223,6 +215,9 @@ fn open(
     }
     Ok(Stored::Turn { seq, conversation, session, has_history })
 }
+
+/// The place that the next turn gets. It has it before it is inserted: its rank is made of it.
+const SELECT_NEXT: &str = "select coalesce(max(seq), 0) + 1 from turns";
 
 const SELECT_DUPLICATE: &str = "
     select turn_id, coalesce(json_extract(details, '$.said'), text), json_extract(details, '$.sender.id'),

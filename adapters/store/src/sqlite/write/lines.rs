@@ -67,18 +67,18 @@ fn first(row: &Row<'_>) -> rusqlite::Result<First> {
 }
 
 const SELECT_FIRST: &str = "
-    select turn_id, rank, channel, person, owed, place is not null from obligations indexed by obligations_waiting
+    select id, rank, channel, person, owed, place is not null from turns indexed by turns_waiting
     where work = 'waiting' and conversation_id = ? order by rank limit 1";
 
 const SELECT_PLACED: &str = "
-    select turn_id from obligations indexed by obligations_first where place is not null and conversation_id = ?";
+    select id from turns indexed by turns_first where place is not null and conversation_id = ?";
 
 /// The last place of a conversation that waits with a turn of a person.
 const SELECT_LAST: &str = "
-    select max(place) from obligations indexed by obligations_of_person
+    select max(place) from turns indexed by turns_of_person
     where work = 'waiting' and channel = ? and person = ? and owed = ?";
 
 const CLEAR: &str = "
-    update obligations indexed by obligations_first set place = null where place is not null and conversation_id = ?";
+    update turns indexed by turns_first set place = null where place is not null and conversation_id = ?";
 
-const PLACE: &str = "update obligations set place = ?2 where turn_id = ?1";
+const PLACE: &str = "update turns set place = ?2 where id = ?1";

@@ -91,9 +91,9 @@ const SELECT_EXPIRING: &str = "
         where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
             and d.state in ('pending', 'held', 'sending', 'delivered')
     ) as is_shown, exists (
-        select 1 from turns as t cross join obligations as o on o.turn_id = t.id cross join events as e on e.id = t.event_id
+        select 1 from turns as t cross join events as e on e.seq = t.event
         where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
             and t.accepted_at >= q.asked_at and json_extract(e.details, '$.kind') = 'message' and t.command is null
-            and o.owed = 1 and (q.chooser is null or o.person = q.chooser)
+            and t.owed = 1 and (q.chooser is null or t.person = q.chooser)
     ) as is_written_to
     from questions as q where q.turn_id = ? and q.state = 'open'";

@@ -21,14 +21,14 @@ pub(super) fn rows(
 ) -> Result<Vec<SessionId>, StoreError> {
     match removal {
         Removal::Turns(ids) => return turns(transaction, ids, now),
-        Removal::Payloads(ids) => {
-            for id in ids {
-                rows::change(transaction, CLEAR_PAYLOAD, [id.as_uuid()])?;
+        Removal::Payloads(events) => {
+            for event in events {
+                rows::change(transaction, CLEAR_PAYLOAD, [event])?;
             }
         }
-        Removal::Quotes(ids) => {
-            for id in ids {
-                rows::change(transaction, CLEAR_QUOTE, [id.as_uuid()])?;
+        Removal::Quotes(events) => {
+            for event in events {
+                rows::change(transaction, CLEAR_QUOTE, [event])?;
             }
         }
         Removal::Contents(runs) => {
@@ -47,9 +47,9 @@ pub(super) fn rows(
             rows::change(transaction, CLEAR_LOG, [])?;
             settings::remove_unreferenced(transaction)?;
         }
-        Removal::Keys(ids) => {
-            for id in ids {
-                rows::change(transaction, DELETE_KEY, [id.as_uuid()])?;
+        Removal::Keys(events) => {
+            for event in events {
+                rows::change(transaction, DELETE_KEY, [event])?;
             }
         }
         Removal::Log { through, .. } => {
@@ -122,10 +122,10 @@ fn turns(transaction: &Transaction<'_>, turns: &[TurnId], now: Timestamp) -> Res
     Ok(sessions.into_iter().map(SessionId::from).collect())
 }
 
-const CLEAR_PAYLOAD: &str = "update events set raw = null, details = json_remove(details, '$.brief') where id = ?";
+const CLEAR_PAYLOAD: &str = "update events set raw = null, details = json_remove(details, '$.brief') where seq = ?";
 
 const CLEAR_QUOTE: &str = "
-    update events set raw = null, details = json_remove(details, '$.brief', '$.quoted') where id = ?";
+    update events set raw = null, details = json_remove(details, '$.brief', '$.quoted') where seq = ?";
 
 const DELETE_LOG: &str = "delete from log where seq <= ? and seq < (select max(seq) from log)";
 
@@ -158,14 +158,14 @@ const CLEAR_LOG: &str = "
     where topic = 'delivery.failed' and json_type(data, '$.error') = 'text'
         and not exists (select 1 from turns where id = log.turn_id)";
 
-const DELETE_KEY: &str = "delete from events where id = ? and details is null and raw is null";
+const DELETE_KEY: &str = "delete from events where seq = ? and details is null and raw is null";
 
 const SELECT_ENDED: &str = "
     select t.conversation_id, t.session_id
-    from obligations as o cross join turns as t on t.id = o.turn_id
-    where o.turn_id = ? and o.ended_at is not null and o.work is null and not exists (
+    from turns as t
+    where t.id = ? and t.ended_at is not null and t.work is null and not exists (
         select 1 from deliveries as d
-        where d.turn_id = o.turn_id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead', 'held'))";
+        where d.turn_id = t.id and d.state not in ('delivered', 'withdrawn', 'refused', 'dead', 'held'))";
 
 const SELECT_NOTICES: &str = "
     select n.turn_id from approvals as a cross join approval_notices as n on n.approval_id = a.id where a.turn_id = ?";
@@ -178,8 +178,8 @@ const DELETE_CONTENTS: &str = "
         where t.id = ?)";
 
 /// What belongs to a turn, and the turn.
-const DELETE_TURN: [&str; 23] = [
-    "delete from guesses where who = (select channel || '/' || person from obligations where turn_id = ?)",
+const DELETE_TURN: [&str; 22] = [
+    "delete from guesses where who = (select channel || '/' || person from turns where id = ?)",
     "update errors set fields = '{}' where muted = 1 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from errors where muted = 0 and last_line in (select id from log_lines where turn_id = ?)",
     "delete from log_lines where turn_id = ?",
@@ -202,18 +202,17 @@ const DELETE_TURN: [&str; 23] = [
     "delete from asides where turn_id = ?",
     "delete from transcript where (session_id, seq) in (select session_id, seq from turns where id = ?)",
     // The language that somebody chose goes with their last turn in a conversation, unless they are known.
-    "delete from languages where (channel, id) = (select channel, person from obligations where turn_id = ?1)
+    "delete from languages where (channel, id) = (select channel, person from turns where id = ?1)
         and not exists (select 1 from identities as i where i.channel = languages.channel and i.id = languages.id)
         and not exists (
-            select 1 from turns as t cross join obligations as o on o.turn_id = t.id
+            select 1 from turns as t
             where t.conversation_id = (select conversation_id from turns where id = ?1) and t.id <> ?1
-                and o.person = languages.id)",
-    "delete from obligations where turn_id = ?",
+                and t.person = languages.id)",
     // All events of a turn have the same key but for the revision.
     "update events set chat = '', thread = '', text = null, details = null, raw = null
-    where rowid in (
-        select f.rowid
-        from turns as t cross join events as e on e.id = t.event_id
+    where seq in (
+        select f.seq
+        from turns as t cross join events as e on e.seq = t.event
             cross join events as f on f.channel = e.channel and f.external_id = e.external_id
         where t.id = ?1 and f.turn_id = ?1)",
     "delete from turns where id = ?",

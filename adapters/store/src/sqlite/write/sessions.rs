@@ -194,13 +194,12 @@ const LEAVE_OUT: &str = "update turns set left_out = 1 where id = ?";
 
 /// A message that came while the deletion was decided on is in the session that its conversation has now.
 const MOVE_OPEN: &str = "
-    update turns set session_id = (select c.session_id from conversations as c where c.id = conversation_id)
-    where session_id = ?1 and command is null and id in (select turn_id from obligations where ended_at is null)";
+    update turns indexed by turns_open set session_id = (select c.session_id from conversations as c where c.id = conversation_id)
+    where session_id = ?1 and command is null and ended_at is null";
 
 const MOVE_RUNNING: &str = "
-    update turns set session_id = (select c.session_id from conversations as c where c.id = conversation_id)
-    where session_id = ?1 and command is null and id in (
-        select turn_id from obligations indexed by obligations_running where work = 'running' and absent = 0)";
+    update turns indexed by turns_open set session_id = (select c.session_id from conversations as c where c.id = conversation_id)
+    where session_id = ?1 and command is null and work = 'running' and absent = 0";
 
 /// The lines in the index of the search are those of the transcript: see `index.rs`.
 const DELETE: [&str; 3] = [
