@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::Mutex,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
