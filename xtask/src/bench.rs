@@ -33,7 +33,7 @@ const GENERATED: [&str; 3] = [RECORDED, DOCUMENT, history::FILE];
 #[derive(Args)]
 #[group(id = "bench")]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, agents, start, waiting, settled, strangers, telegram, discord or matrix; everything if not given.
+    /// What to measure: hooks, agents, start, waiting, settled, strangers, telegram, discord, matrix or drafts; everything if not given.
     #[arg(conflicts_with_all = ["quick", "record", "report"])]
     name: Option<String>,
     /// Measure only hooks with 16 and 64 callers, in about a minute. Fails if throughput or CPU time beside the proxy's, memory, or
@@ -151,7 +151,7 @@ impl Arguments {
         bench.args(["run", "--release", "--locked", "--package", "rejoinder-bench", "--", "run"]);
         // The servers for Discord and Matrix are Python programs with third-party packages.
         let is_only_hooks = self.quick || self.record;
-        if !is_only_hooks && self.name.as_deref().is_none_or(|name| matches!(name, "discord" | "matrix")) {
+        if !is_only_hooks && self.name.as_deref().is_none_or(|name| matches!(name, "discord" | "matrix" | "drafts")) {
             bench.env("REJOINDER_PYTHON", counterparts::set_up_python(workspace)?);
         }
         bench.arg("--rejoinder").arg(rejoinder);

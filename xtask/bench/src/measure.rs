@@ -2,6 +2,7 @@
 
 mod agents;
 mod discord;
+mod drafts;
 mod hooks;
 mod matrix;
 mod peer;
@@ -41,6 +42,8 @@ pub(crate) enum Measurement {
     Discord,
     /// Conversations on Matrix, compared with a bare bot.
     Matrix,
+    /// Time from the agent's words until they are seen on Telegram and Discord.
+    Drafts,
     /// The figures that are compared with recorded ones: a part of those of [`Measurement::Hooks`].
     #[value(skip)]
     Quick,
@@ -58,6 +61,7 @@ impl fmt::Display for Measurement {
             Self::Telegram => "telegram",
             Self::Discord => "discord",
             Self::Matrix => "matrix",
+            Self::Drafts => "drafts",
             Self::Quick => "quick",
         })
     }
@@ -85,6 +89,7 @@ impl Measurement {
             Self::Telegram => telegram::round(bench).await,
             Self::Discord => discord::round(bench).await,
             Self::Matrix => matrix::round(bench).await,
+            Self::Drafts => drafts::round(bench).await,
             Self::Quick => hooks::quick_round(bench).await,
         }
     }

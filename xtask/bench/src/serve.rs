@@ -8,6 +8,7 @@ pub(crate) mod matrix_bot;
 pub(crate) mod proxy;
 pub(crate) mod telegram_bot;
 pub(crate) mod worker;
+pub(crate) mod writer;
 
 use std::{io::Read, net::Ipv4Addr};
 

@@ -30,7 +30,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     Ok(samples("Telegram", &TARGETS, &bare, &gateway_results))
 }
 
-async fn double() -> TelegramDouble {
+pub(super) async fn double() -> TelegramDouble {
     let double = TelegramDouble::start().await;
     double.keep_calls(false);
     double

@@ -15,7 +15,7 @@ use axum::{
     routing::{get, post},
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The text of every answer.
 pub(crate) const ANSWER: &str = "pong, said the agent that answers at once";
@@ -34,7 +34,6 @@ pub(crate) fn router(stall: bool) -> Router {
         }
         if request.stream { streamed() } else { whole() }
     };
-    let models = async || Json(json!({ "object": "list", "data": [{ "id": "bench", "object": "model" }] }));
     Router::new()
         .route("/v1/chat/completions", post(complete))
         .route("/v1/messages", post(async |_: Bytes| messages()))
@@ -42,8 +41,13 @@ pub(crate) fn router(stall: bool) -> Router {
         .route("/a2a", post(async |_: Bytes| task()))
         // A long history exceeds axum's default limit.
         .layer(DefaultBodyLimit::disable())
-        .route("/v1/models", get(models))
+        .route("/v1/models", get(async || models()))
         .route("/.well-known/agent-card.json", get(async |headers: HeaderMap| card(&headers)))
+}
+
+/// The list of models.
+pub(super) fn models() -> Json<Value> {
+    Json(json!({ "object": "list", "data": [{ "id": "bench", "object": "model" }] }))
 }
 
 fn whole() -> Response {
@@ -65,35 +69,38 @@ fn whole() -> Response {
 /// The same as server-sent events: two pieces of text, the finish reason, the usage, the end.
 fn streamed() -> Response {
     let (first, second) = ANSWER.split_at(ANSWER.len() / 2);
-    let chunk = |choices: serde_json::Value, usage: serde_json::Value| {
-        let chunk = json!({
-            "id": "chatcmpl-bench",
-            "object": "chat.completion.chunk",
-            "created": 0,
-            "model": "bench",
-            "choices": choices,
-            "usage": usage,
-        });
-        format!("data: {chunk}\n\n")
-    };
-    let text = |delta: serde_json::Value, finish: Option<&str>| {
-        chunk(json!([{ "index": 0, "delta": delta, "finish_reason": finish }]), json!(null))
-    };
-    let body = [
-        text(json!({ "role": "assistant", "content": first }), None),
-        text(json!({ "content": second }), None),
-        text(json!({}), Some("stop")),
-        chunk(json!([]), json!({ "prompt_tokens": 8, "completion_tokens": 8, "total_tokens": 16 })),
-        "data: [DONE]\n\n".to_owned(),
-    ]
-    .concat();
+    let begin = piece(&json!({ "role": "assistant", "content": first }));
+    let body = [begin, piece(&json!({ "content": second })), end()].concat();
     ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
+/// The event of a piece of text.
+pub(super) fn piece(delta: &Value) -> String {
+    chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": null }]), &json!(null))
+}
+
+/// The last events: the finish reason, the usage, the end.
+pub(super) fn end() -> String {
+    let finish = chunk(&json!([{ "index": 0, "delta": {}, "finish_reason": "stop" }]), &json!(null));
+    let usage = chunk(&json!([]), &json!({ "prompt_tokens": 8, "completion_tokens": 8, "total_tokens": 16 }));
+    format!("{finish}{usage}data: [DONE]\n\n")
+}
+
+fn chunk(choices: &Value, usage: &Value) -> String {
+    let chunk = json!({
+        "id": "chatcmpl-bench",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "bench",
+        "choices": choices,
+        "usage": usage,
+    });
+    format!("data: {chunk}\n\n")
 }
 
 /// An answer of the Messages API as server-sent events.
 fn messages() -> Response {
-    let event =
-        |data: serde_json::Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
+    let event = |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
     let message = json!({
         "id": "msg_bench", "type": "message", "role": "assistant", "content": [], "model": "bench",
         "stop_reason": null, "stop_sequence": null, "usage": { "input_tokens": 8, "output_tokens": 1 },
@@ -130,7 +137,7 @@ fn card(headers: &HeaderMap) -> Response {
 
 /// An answer of A2A as server-sent events: the task, two pieces of its artifact, its end.
 fn task() -> Response {
-    let event = |result: serde_json::Value| {
+    let event = |result: Value| {
         let response = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
         format!("data: {response}\n\n")
     };
