@@ -167,7 +167,8 @@ impl Ground {
         let gate = RateGate::new(clock.clone(), store.blocked(clock.now()).await?, store.paused().await?);
         let health = Health::new(store.clone(), lanes.clone(), clock.clone(), lifecycle.clone());
         Ok(given!(Caller: self [clock, lifecycle], [],
-            gate: gate, health: Arc::new(health), calls: Calls::default(), abandoned_edits: AbandonedEdits::new(clock.clone())))
+            gate: gate, health: Arc::new(health), calls: Calls::default(),
+            in_flight: Caller::in_flight_limits(&self.channels), abandoned_edits: AbandonedEdits::new(clock.clone())))
     }
 
     fn worker(
@@ -230,7 +231,7 @@ impl Ground {
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             files: OutgoingFiles::new(ground.store.clone()),
-            opened: Mutex::new(opened), in_flight: Dispatcher::in_flight_limits(&ground.channels)));
+            opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
                 [store, questions, outbox, usage])));

@@ -7,9 +7,9 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use crate::model::ConversationId;
 
-/// The conversations with an adapter call in flight.
-#[derive(Debug, Default)]
-pub(crate) struct Calls(DashMap<ConversationId, Arc<Slot>>);
+/// The conversations with an adapter call in flight. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(Arc<DashMap<ConversationId, Arc<Slot>>>);
 
 #[derive(Debug, Default)]
 struct Slot {
@@ -19,14 +19,14 @@ struct Slot {
 }
 
 /// The right to call the adapter for a conversation. Released when dropped.
-pub(crate) struct Call<'a> {
-    calls: &'a Calls,
+pub(crate) struct Call {
+    calls: Calls,
     conversation: ConversationId,
     slot: Option<Arc<Slot>>,
     held: Option<OwnedMutexGuard<()>>,
 }
 
-impl Call<'_> {
+impl Call {
     /// Returns once a delivery waits for the end of this call.
     pub(crate) async fn is_waited_for(&self) {
         if let Some(slot) = &self.slot {
@@ -36,7 +36,7 @@ impl Call<'_> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for Call {
     fn drop(&mut self) {
         (self.held, self.slot) = (None, None);
         self.calls.forget(self.conversation);
@@ -53,21 +53,21 @@ impl Drop for Waiting {
 
 impl Calls {
     /// Waits until no other call for `conversation` is in flight, and lets that call know.
-    pub(crate) async fn begin(&self, conversation: ConversationId) -> Call<'_> {
+    pub(crate) async fn begin(&self, conversation: ConversationId) -> Call {
         let waiting = Waiting(self.slot(conversation));
         waiting.0.waiting.send_modify(|waiting| *waiting += 1);
         self.begin_quietly(conversation).await
     }
 
     /// As [`begin`](Self::begin), but the call in flight does not know.
-    pub(crate) async fn begin_quietly(&self, conversation: ConversationId) -> Call<'_> {
+    pub(crate) async fn begin_quietly(&self, conversation: ConversationId) -> Call {
         let slot = self.slot(conversation);
         let held = Arc::clone(&slot.lock).lock_owned().await;
-        Call { calls: self, conversation, slot: Some(slot), held: Some(held) }
+        Call { calls: self.clone(), conversation, slot: Some(slot), held: Some(held) }
     }
 
     /// As [`begin_quietly`](Self::begin_quietly); `None` if it would have to wait.
-    pub(crate) fn try_begin(&self, conversation: ConversationId) -> Option<Call<'_>> {
+    pub(crate) fn try_begin(&self, conversation: ConversationId) -> Option<Call> {
         let slot = self.slot(conversation);
         let Ok(held) = Arc::clone(&slot.lock).try_lock_owned() else {
             drop(slot);
@@ -75,7 +75,7 @@ impl Calls {
             self.forget(conversation);
             return None;
         };
-        Some(Call { calls: self, conversation, slot: Some(slot), held: Some(held) })
+        Some(Call { calls: self.clone(), conversation, slot: Some(slot), held: Some(held) })
     }
 
     fn forget(&self, conversation: ConversationId) {

@@ -5,11 +5,11 @@
 //! starve others. A delivery that must wait longer keeps no task: its row has a time, and the sweep
 //! opens the lane again.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
-use tokio::sync::{Mutex, Semaphore, mpsc};
+use tokio::sync::{Mutex, mpsc};
 use tracing::{error, info, warn};
 
 use super::{
@@ -25,15 +25,12 @@ use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
     handles::lanes::{Hurry, Lanes, Opened},
     model::{
-        Action, ChannelId, Class, ConversationId, Delivery, DeliveryError, DeliveryId, DeliveryRecord, DeliveryState,
+        Action, Class, ConversationId, Delivery, DeliveryError, DeliveryId, DeliveryRecord, DeliveryState,
         LiveSettings, Pairing, Receipt, Support,
     },
     ports::{ChannelAdapter, NextDeliveries, OutboxStore, SharedClock, StoreError},
     shown::{render, retry},
 };
-
-/// The number of deliveries of one channel in flight at once.
-const AT_ONCE: usize = 64;
 
 /// The time limit for one adapter call, in addition to the adapter's own timeouts.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(2);
@@ -56,7 +53,6 @@ pub(crate) struct Dispatcher {
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) opened: Mutex<mpsc::UnboundedReceiver<Opened>>,
-    pub(crate) in_flight: HashMap<ChannelId, Semaphore>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
@@ -83,11 +79,6 @@ enum Sent {
 }
 
 impl Dispatcher {
-    /// The semaphores that bound each channel's deliveries in flight.
-    pub(crate) fn in_flight_limits(channels: &Channels) -> HashMap<ChannelId, Semaphore> {
-        channels.ids().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect()
-    }
-
     /// Runs the lanes that are opened, until the gateway has ended.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut opened = self.opened.lock().await;
@@ -228,7 +219,7 @@ impl Dispatcher {
                 }
             }
             if permit.is_none()
-                && let Some(limit) = self.in_flight.get(&address.channel)
+                && let Some(limit) = self.caller.in_flight.get(&address.channel)
             {
                 permit = limit.try_acquire().ok();
                 if permit.is_none() {
