@@ -9,7 +9,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, SemaphorePermit, mpsc};
 use tracing::{error, info, warn};
 
 use super::{
@@ -236,7 +236,7 @@ impl Dispatcher {
             match self.caller.gate.take(&address, &capabilities, class) {
                 Ok(()) => {
                     drop(position);
-                    let sent = Box::pin(self.send(delivery, &**channel, now, round)).await?;
+                    let sent = Box::pin(self.send(delivery, &**channel, now, round, permit)).await?;
                     // What was claimed meanwhile has opened the lane again, so it does not close.
                     let is_done = is_last && sent == Sent::Delivered;
                     return Ok(if is_done || sent == Sent::Stopped { Next::End } else { Next::Again });
@@ -305,6 +305,7 @@ impl Dispatcher {
         channel: &dyn ChannelAdapter,
         now: Timestamp,
         round: &mut Round,
+        permit: Option<SemaphorePermit<'_>>,
     ) -> Result<Sent, StoreError> {
         let mut is_hopeless = self.attempts.is_hopeless(&delivery).await?;
         if is_hopeless && !self.caller.health.fails_although_it_answers(&delivery.conversation.channel) {
@@ -331,7 +332,8 @@ impl Dispatcher {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Sent::Stopped);
         };
-        drop((call, files));
+        // Other lanes do not wait until the end is stored.
+        drop((call, permit, files));
         if let (Some(code), Err(error)) = (&begun.link_code, &mut result) {
             error.conceal(code);
         }
