@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     subject::Subject,
-    turn::{START, Turn, at, chat, deliveries, done, gone, me, said},
+    turn::{START, Turn, at, chat, commit, deliveries, done, gone, me, said},
 };
 use crate::{
     model::{
@@ -15,7 +15,7 @@ use crate::{
     },
     ports::store::{
         Store,
-        transition::{AttemptEnd, AttemptStart, DeliveryChange, Transition, Withdrawal},
+        transition::{AttemptEnd, AttemptStart, Commit, DeliveryChange, Transition, Withdrawal},
     },
 };
 
@@ -64,6 +64,37 @@ pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl
     assert_eq!(store.next_deliveries(elsewhere.conversation).await.expect("deliveries are read").list.len(), 1);
     let nowhere = ConversationId::new(START);
     assert_eq!(store.next_deliveries(nowhere).await.expect("deliveries are read").list, []);
+}
+
+/// What is sent at once is stored with its first attempt, unless something of its conversation goes before it.
+pub async fn what_is_sent_at_once_needs_an_empty_lane(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a").in_thread("t"), "1")).await;
+    let elsewhere = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    let at_once = |claim, address: &ConversationRef| {
+        let sending = DeliveryRecord { state: DeliveryState::Sending, attempts: 1, ..turn.delivery(claim, "now") };
+        let attempts_started = vec![AttemptStart { delivery: sending.id, number: 1, node: gone(), at: at(2) }];
+        let empty_lane = Some((turn.conversation, address.clone()));
+        Transition { attempts_started, empty_lane, ..deliveries([sending]) }
+    };
+    done(&*store, deliveries([elsewhere.delivery(1, "elsewhere")])).await;
+
+    for address in [&elsewhere.address, &chat("b").in_thread("t")] {
+        assert_eq!(commit(&*store, at_once(1, address)).await, Commit::Conflict, "{address:?}");
+    }
+    done(&*store, at_once(1, &turn.address)).await;
+    let first = record(&*store, &turn, 1).await;
+    assert_eq!((first.state, first.attempts), (DeliveryState::Sending, 1));
+    let left = store.attempts_left(me()).await.expect("deliveries are read");
+    assert_eq!(left.iter().map(|it| it.id).collect::<Vec<_>>(), [first.id]);
+    for state in [DeliveryState::Sending, DeliveryState::Pending] {
+        change(&*store, DeliveryChange { state, parked: true, ..DeliveryChange::of(&first) }).await;
+        assert_eq!(commit(&*store, at_once(2, &turn.address)).await, Commit::Conflict, "{state:?}");
+    }
+    assert_eq!(store.deliveries(turn.id).await.expect("deliveries are read").len(), 1);
+    change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&first) }).await;
+
+    done(&*store, at_once(2, &turn.address)).await;
 }
 
 /// A withdrawal affects only the pending deliveries of its claim, also those with a failed attempt.

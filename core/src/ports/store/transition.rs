@@ -12,9 +12,10 @@ use super::{
 };
 use crate::model::{
     Action, AgentName, AgentSessionChange, ApprovalChange, AskedQuestion, AuditEntry, BUDGET_SOON, BUDGET_USED, Budget,
-    ChannelId, ConversationId, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler, HistoryLine, Label,
-    LineLevel, LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent, ScheduleChange,
-    SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnFile, TurnId, TurnSeq, Usage, Used, Version,
+    ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler,
+    HistoryLine, Label, LineLevel, LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent,
+    ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnFile, TurnId, TurnSeq, Usage,
+    Used, Version,
 };
 
 store_trait! {
@@ -37,6 +38,9 @@ pub struct Transition {
     pub seen: Vec<Seen>,
     /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,
+    /// A conversation, and its address: the transition is applied only if it is at this address, and nothing of it is pending or
+    /// being sent. Then the first of these deliveries can be sent at once.
+    pub empty_lane: Option<(ConversationId, ConversationRef)>,
     /// Files that rows of turns refer to from now on. They are stored before these rows.
     pub files: Vec<TurnFile>,
     /// Questions that these deliveries ask: in place of earlier ones of their turns.
@@ -159,8 +163,8 @@ pub struct TurnChange {
 pub enum Commit {
     #[default]
     Done,
-    /// A turn or a noun was not at its expected version, or a channel was paused or resumed already: nothing was changed.
-    /// Read again and decide again.
+    /// A turn or a noun was not at its expected version, a channel was paused or resumed already, or a lane was not empty: nothing
+    /// was changed. Read again and decide again.
     Conflict,
 }
 

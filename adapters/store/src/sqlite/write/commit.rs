@@ -1,7 +1,7 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    LineState, QueueMode, StoreError, Timestamp,
+    ConversationId, ConversationRef, LineState, QueueMode, StoreError, Timestamp,
     store::{
         AttemptEnd, AttemptStart, BoundedRemark, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine,
         Transition, TurnChange, TurnFile, rules,
@@ -15,9 +15,9 @@ use super::{
     rows::{self, Transaction, insert_into, json, name},
     runs, schedules, sessions, tokens, versions,
 };
-use crate::sqlite::stored::ObligationColumns;
+use crate::sqlite::stored::{ObligationColumns, thread};
 
-/// Applies a transition if all its turns and nouns have the expected versions.
+/// Applies a transition if all that it was decided on is as expected.
 pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {
     // Conversations in which a turn began or ceased to wait, and the place of that turn.
     let mut touched = Vec::new();
@@ -39,6 +39,11 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
     {
         return Ok(Commit::Conflict);
     }
+    if let Some((conversation, address)) = &transition.empty_lane
+        && !has_empty_lane(transaction, *conversation, address)?
+    {
+        return Ok(Commit::Conflict);
+    }
     versions::count(transaction, transition)?;
     for change in &transition.turns {
         change_obligation(transaction, change)?;
@@ -48,6 +53,16 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
     }
     write(transaction, transition)?;
     Ok(Commit::Done)
+}
+
+/// Whether a conversation is at this address, and nothing of it is pending or being sent.
+fn has_empty_lane(
+    transaction: &Transaction<'_>,
+    conversation: ConversationId,
+    address: &ConversationRef,
+) -> Result<bool, StoreError> {
+    let values = params![conversation.as_uuid(), address.channel.as_str(), address.chat, thread(address)];
+    rows::one(transaction, HAS_EMPTY_LANE, values, |_| Ok(())).map(|found| found.is_some())
 }
 
 fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Result<(), StoreError> {
@@ -215,6 +230,11 @@ fn change_delivery(transaction: &Transaction<'_>, change: &DeliveryChange) -> Re
 }
 
 const SELECT_CURRENT: &str = "select conversation_id, place from turns where id = ? and version = ?";
+
+const HAS_EMPTY_LANE: &str = "
+    select 1 from conversations as c
+    where c.id = ? and c.channel = ? and c.chat = ? and c.thread = ? and not exists (
+        select 1 from deliveries as d where d.conversation_id = c.id and d.state in ('pending', 'sending'))";
 
 const CHANGE_OBLIGATION: &str = "
     update turns set
