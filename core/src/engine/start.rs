@@ -44,6 +44,7 @@ use crate::{
         dispatcher::Dispatcher,
         ephemerals::{marker::Marker, show::Ephemerals, tidy::Tidier},
         files::OutgoingFiles,
+        first_attempts::FirstAttempts,
         gate::RateGate,
         health::Health,
     },
@@ -153,8 +154,10 @@ impl Ground {
         Ok((ground, opened))
     }
 
-    fn ledger(&self, leftovers: Leftovers, undeliverable: Undeliverable) -> Ledger {
-        let context = given!(DecisionContext: self [settings, channels, people, agents], [], node: self.node);
+    fn ledger(&self, caller: &Arc<Caller>, leftovers: Leftovers, undeliverable: Undeliverable) -> Ledger {
+        let first_attempts = given!(FirstAttempts: self [channels, lanes], [caller]);
+        let context = given!(DecisionContext: self [settings, channels, people, agents], [],
+            node: self.node, reservations: Arc::new(first_attempts));
         let executor = given!(ConsequenceExecutor:
             self [store, timer, slots, lanes, drafts, marks, hub, lifecycle], [], leftovers: leftovers, undeliverable: undeliverable);
         given!(Ledger: self [store, clock, addresses, questions, approvals, lifecycle], [],
@@ -214,8 +217,8 @@ impl Ground {
         let ground = self;
         let (leftovers, left) = Leftovers::new(ground.lifecycle.clone());
         let (undeliverable, undelivered) = Undeliverable::new();
-        let ledger = Arc::new(ground.ledger(leftovers, undeliverable));
         let caller = Arc::new(ground.caller().await?);
+        let ledger = Arc::new(ground.ledger(&caller, leftovers, undeliverable));
         let health = caller.health.clone();
         let ephemerals = Arc::new(given!(Ephemerals: ground [channels, drafts, clock, lifecycle],
             [caller, ledger], [store, conversations]));

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use dashmap::{DashMap, Entry};
+use dashmap::{DashMap, Entry, VacantEntry};
 use tokio::sync::mpsc;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
-    model::{ChannelId, ConversationId, DeliveryId},
+    model::{ChannelId, ConversationId, DeliveryId, DeliveryRecord, TurnRecord},
 };
 
 /// The number of open lanes of one channel at which the sweep opens no more: the other deliveries that are due wait as
@@ -58,8 +58,56 @@ struct OpenLane {
 
 pub(crate) struct Opened {
     pub(crate) conversation: ConversationId,
+    /// What is sent before the lane looks for what is to be sent.
+    pub(crate) first: Option<Box<FirstAttempt>>,
     /// Counts the lane as work that a stop waits for.
     pub(crate) work: TaskTrackerToken,
+}
+
+/// The first attempt of a delivery, stored with its claim.
+pub(crate) struct FirstAttempt {
+    pub(crate) delivery: DeliveryRecord,
+    /// The turn as it was stored.
+    pub(crate) turn: TurnRecord,
+    pub(crate) reservation: Box<dyn Reservation>,
+}
+
+/// Reserves what the first attempt of a delivery needs, before it is stored. The outbox does.
+pub(crate) trait Reservations: Send + Sync {
+    /// `None` if the attempt would have to wait for anything.
+    fn reserve(&self, delivery: &DeliveryRecord) -> Option<ReservedLane>;
+}
+
+/// What an attempt needs beside its lane, until it is dropped. What is not [used](Self::used) by then is given back.
+pub(crate) trait Reservation: Send {
+    fn used(&mut self);
+}
+
+/// A lane that waits for its first attempt to be stored. Dropped before, it looks for what is to be sent.
+pub(crate) struct ReservedLane {
+    lanes: Arc<Lanes>,
+    conversation: ConversationId,
+    reservation: Option<Box<dyn Reservation>>,
+    first: Option<Box<FirstAttempt>>,
+    _work: TaskTrackerToken,
+}
+
+impl ReservedLane {
+    /// Has the attempt made, which is stored now.
+    pub(crate) fn begin(mut self, delivery: DeliveryRecord, turn: TurnRecord) {
+        if let Some(mut reservation) = self.reservation.take() {
+            reservation.used();
+            self.first = Some(Box::new(FirstAttempt { delivery, turn, reservation }));
+        }
+    }
+}
+
+impl Drop for ReservedLane {
+    fn drop(&mut self) {
+        // Before the lane looks.
+        self.reservation = None;
+        self.lanes.start(self.conversation, self.first.take());
+    }
 }
 
 impl Lanes {
@@ -77,12 +125,37 @@ impl Lanes {
         match self.open.entry(conversation) {
             Entry::Occupied(mut open) => open.get_mut().more = true,
             Entry::Vacant(vacant) => {
-                vacant.insert(OpenLane { channel: channel.clone(), more: false });
-                self.counts.entry(channel.clone()).or_default().open += 1;
-                // Sending fails only after the gateway has ended: the row stays then.
-                let _ = self.opened.send(Opened { conversation, work: self.lifecycle.work.token() });
+                self.insert(vacant, channel);
+                self.start(conversation, None);
             }
         }
+    }
+
+    /// Opens the lane of `conversation` for a first attempt that is about to be stored. `None` if it is open, or the gateway
+    /// stops: the attempt might not be made any more.
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        channel: &ChannelId,
+        conversation: ConversationId,
+        reservation: Box<dyn Reservation>,
+    ) -> Option<ReservedLane> {
+        if self.lifecycle.stopping.is_cancelled() {
+            return None;
+        }
+        let Entry::Vacant(vacant) = self.open.entry(conversation) else { return None };
+        self.insert(vacant, channel);
+        let (lanes, reservation, work) = (Arc::clone(self), Some(reservation), self.lifecycle.work.token());
+        Some(ReservedLane { lanes, conversation, reservation, first: None, _work: work })
+    }
+
+    fn insert(&self, vacant: VacantEntry<'_, ConversationId, OpenLane>, channel: &ChannelId) {
+        vacant.insert(OpenLane { channel: channel.clone(), more: false });
+        self.counts.entry(channel.clone()).or_default().open += 1;
+    }
+
+    fn start(&self, conversation: ConversationId, first: Option<Box<FirstAttempt>>) {
+        // Sending fails only after the gateway has ended: the row stays then.
+        let _ = self.opened.send(Opened { conversation, first, work: self.lifecycle.work.token() });
     }
 
     /// As [`open`](Self::open), and deliveries that wait for their next attempt are due at once.
@@ -129,5 +202,41 @@ impl Lanes {
             }
         }
         closed.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_guard::Timestamp;
+
+    use super::*;
+    use crate::conformance::clock::TestClock;
+
+    struct Nothing;
+
+    impl Reservation for Nothing {
+        fn used(&mut self) {}
+    }
+
+    #[tokio::test]
+    async fn a_reserved_lane_is_open_and_begins_when_it_is_given_up() {
+        let lifecycle = Lifecycle::new(TestClock::new());
+        let (lanes, mut opened) = Lanes::new(Arc::new(Timer::new()), lifecycle.clone());
+        let (lanes, channel) = (Arc::new(lanes), ChannelId::new("test", "main"));
+        let chat = ConversationId::new(Timestamp::from_millis(0));
+        let reserve = || lanes.reserve(&channel, chat, Box::new(Nothing));
+
+        let reserved = reserve().expect("it is not open");
+        assert!(reserve().is_none());
+        lanes.open(&channel, chat);
+        assert!(opened.try_recv().is_err(), "it waits for what is stored");
+        drop(reserved);
+        let begun = opened.try_recv().expect("it begins");
+        assert!(begun.first.is_none() && opened.try_recv().is_err());
+        assert!(!lanes.close(chat), "it was opened meanwhile");
+        assert!(lanes.close(chat));
+
+        lifecycle.stopping.cancel();
+        assert!(reserve().is_none());
     }
 }

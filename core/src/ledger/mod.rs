@@ -18,7 +18,7 @@ use tracing::error;
 use self::{
     consequences::ConsequenceExecutor,
     store_retry::StoreRetry,
-    transaction::{DecisionContext, Transaction},
+    transaction::{DecisionContext, SentAtOnce, Transaction},
     trigger::{Decided, Trigger},
 };
 use crate::{
@@ -100,10 +100,13 @@ impl Ledger {
         inputs: &mut [TurnEvents],
         trigger: &Trigger,
     ) -> Result<Vec<Decided>, StoreError> {
+        let mut may_send_at_once = true;
         loop {
-            if let Some(decided) = self.try_to_decide(inputs, trigger).await? {
+            if let Some(decided) = self.decide_once(inputs, trigger, may_send_at_once).await? {
                 return Ok(decided);
             }
+            // Something may be sent before it.
+            may_send_at_once = false;
             for input in &mut *inputs {
                 input.turn = self.turn(input.turn.id).await?;
             }
@@ -117,7 +120,16 @@ impl Ledger {
         inputs: &mut [TurnEvents],
         trigger: &Trigger,
     ) -> Result<Option<Vec<Decided>>, StoreError> {
-        let mut transaction = Transaction::new(&self.context, trigger, self.clock.now());
+        self.decide_once(inputs, trigger, false).await
+    }
+
+    async fn decide_once(
+        &self,
+        inputs: &mut [TurnEvents],
+        trigger: &Trigger,
+        may_send_at_once: bool,
+    ) -> Result<Option<Vec<Decided>>, StoreError> {
+        let mut transaction = Transaction::new(&self.context, trigger, self.clock.now(), may_send_at_once);
         let mut passed = BTreeMap::new();
         let mut decisions = Vec::with_capacity(inputs.len());
         for input in &*inputs {
@@ -135,6 +147,7 @@ impl Ledger {
                 merged.push((input, decision));
             }
         }
+        let sent_at_once = transaction.sent_at_once.take();
         let transition = transaction.into_transition();
         let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
@@ -176,6 +189,11 @@ impl Ledger {
             if let Some(next) = decision.next {
                 self.executor.execute(&input.turn, &next, decision.consequences);
             }
+        }
+        if let Some(SentAtOnce { lane, delivery }) = sent_at_once
+            && let Some(input) = inputs.iter().find(|input| input.turn.id == delivery.turn)
+        {
+            lane.begin(delivery, input.turn.clone());
         }
         Ok(Some(decided))
     }

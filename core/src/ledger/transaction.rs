@@ -21,15 +21,16 @@ use crate::{
         Run, TurnEvents,
         subjects::{subject_of, subject_of_delivery},
     },
+    handles::lanes::{Reservations, ReservedLane},
     model::{
-        AgentName, Approval, ApprovalChange, ApprovalId, ApprovalState, AuditEntry, ChannelId, DeliveryRecord,
+        Action, AgentName, Approval, ApprovalChange, ApprovalId, ApprovalState, AuditEntry, ChannelId, DeliveryRecord,
         DeliveryState, Handler, Label, LineState, LiveSettings, LogEvent, NewLogEntry, NodeId, Receipts, Subject,
         TurnFile, TurnId, TurnRecord, detach,
     },
     people::{People, quiet_hours::quiet_until},
     ports::{
-        ClosedQuestion, DeliveryChange, LineChange, NewDelivery, Operation, Remark, RunStart, Transition, TurnChange,
-        Withdrawal,
+        AttemptStart, ClosedQuestion, DeliveryChange, LineChange, NewDelivery, Operation, Remark, RunStart, Transition,
+        TurnChange, Withdrawal,
     },
     shown::{
         render::{self, Target},
@@ -43,8 +44,9 @@ pub(crate) struct DecisionContext {
     pub(crate) channels: Arc<Channels>,
     pub(crate) people: Arc<People>,
     pub(crate) agents: HashSet<AgentName>,
-    /// This process, the node of the runs that it starts.
+    /// This process, the node of the runs and attempts that begin here.
     pub(crate) node: NodeId,
+    pub(crate) reservations: Arc<dyn Reservations>,
 }
 
 impl DecisionContext {
@@ -74,6 +76,15 @@ pub(super) struct Transaction<'a> {
     transition: Transition,
     /// The change of the trigger's delivery. The guard's effects overwrite it.
     delivery: Option<DeliveryChange>,
+    /// Whether the answer of a run may be sent at once.
+    may_send_at_once: bool,
+    pub(super) sent_at_once: Option<SentAtOnce>,
+}
+
+/// A delivery whose first attempt is stored with its claim.
+pub(super) struct SentAtOnce {
+    pub(super) lane: ReservedLane,
+    pub(super) delivery: DeliveryRecord,
 }
 
 /// The decision on one turn, and what follows once it is stored.
@@ -87,7 +98,12 @@ pub(super) struct TurnDecision {
 
 impl<'a> Transaction<'a> {
     /// Begins with the rows that the trigger itself writes.
-    pub(super) fn new(context: &'a DecisionContext, trigger: &'a Trigger, now: Timestamp) -> Self {
+    pub(super) fn new(
+        context: &'a DecisionContext,
+        trigger: &'a Trigger,
+        now: Timestamp,
+        may_send_at_once: bool,
+    ) -> Self {
         let mut transition = Transition::default();
         let mut delivery = None;
         match trigger {
@@ -128,7 +144,7 @@ impl<'a> Transaction<'a> {
             Trigger::Approval(decided) => add_decision(&mut transition, decided),
             Trigger::Operator(step) => add_step(&mut transition, step),
         }
-        Self { context, trigger, now, transition, delivery }
+        Self { context, trigger, now, transition, delivery, may_send_at_once, sent_at_once: None }
     }
 
     pub(super) fn into_transition(mut self) -> Transition {
@@ -216,6 +232,9 @@ impl<'a> Transaction<'a> {
                     }
                 }
             }
+            if events.is_empty() {
+                events.extend(self.send_at_once(&turn, &mut consequences));
+            }
         }
         if turn.obligation.is_suspended() && !input.turn.obligation.is_suspended() {
             consequences.run_suspends = Some(turn.runs);
@@ -291,6 +310,34 @@ impl<'a> Transaction<'a> {
         self.transition.deliveries.extend(rendered.deliveries);
         self.transition.questions.extend(rendered.question);
         (capabilities.receipts != Receipts::Platform).then(|| Event::Delivered { claim: cleared.get().claim, messages })
+    }
+
+    /// Has the first attempt of what a run's turn says begin with its claim, if nothing has to be waited for. No rule of the guard
+    /// needs two transactions: a run has ended, so nothing better can come from it before the attempt.
+    fn send_at_once(&mut self, turn: &TurnRecord, consequences: &mut Consequences) -> Option<Event> {
+        let is_its_run = matches!(self.trigger, Trigger::RunEnded { end, .. } if end.turn == turn.id);
+        if !is_its_run || !self.may_send_at_once || self.sent_at_once.is_some() {
+            return None;
+        }
+        let claim = turn.obligation.claim_in_flight()?;
+        let now = self.now;
+        let of_claim = |new: &&mut NewDelivery| new.record().claim == claim && new.record().turn == turn.id;
+        let new = self.transition.deliveries.iter_mut().find(of_claim)?;
+        if !may_go_at_once(new.record(), turn, now) {
+            return None;
+        }
+        let lane = self.context.reservations.reserve(new.record())?;
+        new.begin();
+        let delivery = new.record().clone();
+        let start = AttemptStart { delivery: delivery.id, number: 1, node: self.context.node, at: now };
+        let event = LogEvent::DeliveryAttempted { delivery_id: start.delivery, attempt: start.number };
+        self.transition.log.push(NewLogEntry { at: now, subject: subject_of_delivery(&delivery), event });
+        self.transition.attempts_started.push(start);
+        self.transition.empty_lane = Some((delivery.conversation_id, delivery.conversation.clone()));
+        // Its other parts are sent there, too.
+        consequences.lane = None;
+        self.sent_at_once = Some(SentAtOnce { lane, delivery });
+        Some(Event::Attempted { claim })
     }
 
     /// Has the store keep the bytes of files once, and rows refer to them.
@@ -515,6 +562,16 @@ impl<'a> Transaction<'a> {
     fn remark(&mut self, turn: TurnId, kind: &str, detail: String) {
         self.transition.remarks.push(Remark { turn, at: self.now, kind: kind.to_owned(), detail });
     }
+}
+
+/// Whether a delivery is sent as it was claimed, and now. What may replace a draft is known when its attempt begins, and files are
+/// read before.
+fn may_go_at_once(delivery: &DeliveryRecord, turn: &TurnRecord, now: Timestamp) -> bool {
+    let is_new_message = matches!(delivery.action, Action::Send { .. });
+    let may_replace =
+        turn.obligation.has_lost_message() || (is_new_message && turn.obligation.draft_message().is_some());
+    let is_due = delivery.state == DeliveryState::Pending && !delivery.parked && delivery.next_attempt_at <= now;
+    is_due && delivery.part == 1 && !delivery.is_copy && !may_replace && delivery.action.files().is_empty()
 }
 
 /// The files that an event of the guard brings.

@@ -64,6 +64,12 @@ pub(crate) struct StartedAttempt {
 }
 
 impl StartedAttempt {
+    /// A first attempt that is stored with the claim of its delivery, and with `turn`.
+    pub(crate) fn of_claim(delivery: DeliveryRecord, turn: TurnRecord) -> Self {
+        let (at, language) = (delivery.created_at, turn.event.language);
+        Self { delivery, number: 1, at, is_overtaken: false, language, link_code: None, turn: Some(turn) }
+    }
+
     fn end(&self, result: &Result<Receipt, DeliveryError>, at: Timestamp) -> AttemptEnd {
         let (name, detail) = match result {
             Ok(receipt) => ("delivered", receipt.message_id.clone()),

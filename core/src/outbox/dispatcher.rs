@@ -16,14 +16,14 @@ use super::{
     account_line::LinePosition,
     attempts::{Attempts, StartedAttempt},
     caller::{Caller, TIMEOUT},
-    files::OutgoingFiles,
+    files::{LoadedFiles, OutgoingFiles},
     gate::Refill,
     health::MayResend,
     round::Round,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
-    handles::lanes::{Hurry, Lanes, Opened},
+    handles::lanes::{FirstAttempt, Hurry, Lanes, Opened},
     model::{
         Action, Class, ConversationId, Delivery, DeliveryError, DeliveryId, DeliveryRecord, DeliveryState,
         LiveSettings, Pairing, Receipt, Support,
@@ -78,28 +78,43 @@ enum Sent {
     Stopped,
 }
 
+impl Sent {
+    /// What follows in the lane; `is_last`: nothing else was to be sent in it.
+    fn next(self, is_last: bool) -> Next {
+        // What was claimed meanwhile has opened the lane again, so it does not close.
+        let is_done = is_last && self == Self::Delivered;
+        if is_done || self == Self::Stopped { Next::End } else { Next::Again }
+    }
+}
+
 impl Dispatcher {
     /// Runs the lanes that are opened, until the gateway has ended.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut opened = self.opened.lock().await;
         loop {
-            let Opened { conversation, work } = tokio::select! {
+            let Opened { conversation, first, work } = tokio::select! {
                 Some(opened) = opened.recv() => opened,
                 () = self.lifecycle.ended.cancelled() => return,
             };
             let dispatcher = Arc::clone(&self);
             tokio::spawn(async move {
                 let _work = work;
-                dispatcher.run_lane(conversation).await;
+                dispatcher.run_lane(conversation, first).await;
             });
         }
     }
 
-    async fn run_lane(&self, conversation: ConversationId) {
+    async fn run_lane(&self, conversation: ConversationId, mut first: Option<Box<FirstAttempt>>) {
         let mut round = Round::default();
         loop {
+            let next = async {
+                match first.take() {
+                    Some(first) => Ok(Box::pin(self.send_first(*first, &mut round)).await),
+                    None => self.send_next(conversation, &mut round).await,
+                }
+            };
             // A panic in an adapter's pure method must not leave the conversation without a lane.
-            let result = AssertUnwindSafe(self.send_next(conversation, &mut round)).catch_unwind().await;
+            let result = AssertUnwindSafe(next).catch_unwind().await;
             let pause = match result {
                 Ok(Ok(Next::Wait(pause))) => pause,
                 // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one.
@@ -237,9 +252,7 @@ impl Dispatcher {
                 Ok(()) => {
                     drop(position);
                     let sent = Box::pin(self.send(delivery, &**channel, now, round, permit)).await?;
-                    // What was claimed meanwhile has opened the lane again, so it does not close.
-                    let is_done = is_last && sent == Sent::Delivered;
-                    return Ok(if is_done || sent == Sent::Stopped { Next::End } else { Next::Again });
+                    return Ok(sent.next(is_last));
                 }
                 Err(Refill::Account(refill)) if refill <= patience => {
                     // The others in line wait behind this position.
@@ -314,8 +327,30 @@ impl Dispatcher {
         }
         let call = self.caller.calls.begin(delivery.conversation_id).await;
         // Before the attempt: it must not begin if the store cannot read them.
-        let mut files = self.files.load(&delivery).await?;
+        let files = self.files.load(&delivery).await?;
         let Some(begun) = self.attempts.begin(delivery, is_hopeless).await? else { return Ok(Sent::NotDelivered) };
+        Ok(self.make(begun, files, (call, permit), channel, now, round).await)
+    }
+
+    /// Makes a first attempt that is stored with the claim of its delivery. Nothing else of its conversation was to be sent.
+    async fn send_first(&self, first: FirstAttempt, round: &mut Round) -> Next {
+        let FirstAttempt { delivery, turn, reservation } = first;
+        let Some(channel) = self.channels.get(&delivery.conversation.channel) else { return Next::Again };
+        let (is_last, now) = (delivery.part == delivery.parts, self.clock.now());
+        let begun = StartedAttempt::of_claim(delivery, turn);
+        self.make(begun, LoadedFiles::default(), reservation, &**channel, now, round).await.next(is_last)
+    }
+
+    /// Makes an attempt that is stored. What others wait for is `held` until its call has ended.
+    async fn make(
+        &self,
+        begun: StartedAttempt,
+        mut files: LoadedFiles,
+        held: impl Send,
+        channel: &dyn ChannelAdapter,
+        now: Timestamp,
+        round: &mut Round,
+    ) -> Sent {
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
@@ -330,10 +365,10 @@ impl Dispatcher {
         files.fill(&mut attempted);
         let Some(mut result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
-            return Ok(Sent::Stopped);
+            return Sent::Stopped;
         };
         // Other lanes do not wait until the end is stored.
-        drop((call, permit, files));
+        drop((held, files));
         if let (Some(code), Err(error)) = (&begun.link_code, &mut result) {
             error.conceal(code);
         }
@@ -363,7 +398,7 @@ impl Dispatcher {
             self.lanes.hurry(channel.channel(), begun.delivery.conversation_id);
         }
         crash_point!("draft_noted" if is_draft);
-        Ok(if result.is_ok() { Sent::Delivered } else { Sent::NotDelivered })
+        if result.is_ok() { Sent::Delivered } else { Sent::NotDelivered }
     }
 
     async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {

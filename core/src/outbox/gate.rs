@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -56,17 +56,36 @@ impl Budget {
             self.interim = self.interim.max(now) + half(rate).per;
         }
     }
+
+    fn give_back(&mut self, rate: Rate, class: Class) {
+        self.everything = self.everything.saturating_sub(rate.per);
+        if class != Class::Final {
+            self.interim = self.interim.saturating_sub(half(rate).per);
+        }
+    }
 }
 
 fn half(rate: Rate) -> Rate {
     Rate { per: rate.per * 2, burst: (rate.burst / 2).max(1) }
 }
 
-/// The budgets of all accounts and chats. The empty chat stands for the account.
+/// A chat. The empty one stands for its account.
+type BudgetKey = (ChannelId, Arc<str>);
+
+/// The budgets of all accounts and chats.
 #[derive(Default)]
 struct Budgets {
-    by_chat: HashMap<(ChannelId, Arc<str>), Budget>,
+    by_chat: HashMap<BudgetKey, Budget>,
     sends: u32,
+}
+
+/// The budgets that a send in a conversation is taken from: that of its chat, and that of the account.
+fn scopes(conversation: &ConversationRef, capabilities: &Capabilities) -> [Option<(Rate, BudgetKey)>; 2] {
+    let usable = |rate: Option<Rate>| rate.filter(|rate| !rate.per.is_zero() && rate.burst > 0);
+    let key = |chat: &Arc<str>| (conversation.channel.clone(), Arc::clone(chat));
+    let chat = usable(capabilities.conversation_rate).map(|rate| (rate, key(&conversation.chat)));
+    let account = usable(capabilities.account_rate).map(|rate| (rate, key(&Arc::from(""))));
+    [chat, account]
 }
 
 /// Every channel's budgets and blocks.
@@ -160,12 +179,9 @@ impl RateGate {
         class: Class,
     ) -> Result<(), Refill> {
         let now = Duration::from_millis(u64::try_from(self.clock.now().as_millis()).unwrap_or(0));
-        let usable = |rate: Option<Rate>| rate.filter(|rate| !rate.per.is_zero() && rate.burst > 0);
-        let key = |chat: &Arc<str>| (conversation.channel.clone(), Arc::clone(chat));
-        let chat = usable(capabilities.conversation_rate).map(|rate| (rate, key(&conversation.chat)));
-        let account = usable(capabilities.account_rate).map(|rate| (rate, key(&Arc::from(""))));
-        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
-        let refill = |scope: &Option<(Rate, (ChannelId, Arc<str>))>| {
+        let [chat, account] = scopes(conversation, capabilities);
+        let mut budgets = self.budgets();
+        let refill = |scope: &Option<(Rate, BudgetKey)>| {
             let (rate, key) = scope.as_ref()?;
             let refill = budgets.by_chat.get(key).copied().unwrap_or_default().refill(*rate, class, now);
             (!refill.is_zero()).then_some(refill)
@@ -184,6 +200,20 @@ impl RateGate {
             budgets.by_chat.retain(|_, budget| budget.everything.max(budget.interim) > now);
         }
         Ok(())
+    }
+
+    /// Gives back what was [taken](Self::take) for a send that was not made.
+    pub(crate) fn give_back(&self, conversation: &ConversationRef, capabilities: &Capabilities, class: Class) {
+        let mut budgets = self.budgets();
+        for (rate, key) in scopes(conversation, capabilities).into_iter().flatten() {
+            if let Some(budget) = budgets.by_chat.get_mut(&key) {
+                budget.give_back(rate, class);
+            }
+        }
+    }
+
+    fn budgets(&self) -> MutexGuard<'_, Budgets> {
+        self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -243,5 +273,20 @@ mod tests {
         clock.advance(Duration::from_secs(1));
 
         assert_eq!(gate.take(&conversation("b"), &limits, Class::Final), Ok(()));
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let gate = RateGate::new(TestClock::new(), Vec::new(), Vec::new());
+        let (here, limits) = (conversation("a"), limited(Some(per_second(2)), Some(per_second(4))));
+        for class in [Class::Final, Class::Interim] {
+            for _ in 0..9 {
+                assert_eq!(gate.take(&here, &limits, class), Ok(()));
+                gate.give_back(&here, &limits, class);
+            }
+        }
+        let take = || gate.take(&here, &limits, Class::Interim).is_ok();
+
+        assert_eq!([take(), take()], [true, false]);
     }
 }

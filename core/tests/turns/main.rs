@@ -25,6 +25,7 @@ mod digests;
 mod drafts;
 mod elsewhere;
 mod files;
+mod first_attempts;
 mod floods;
 mod forgotten;
 mod gateway;

@@ -421,7 +421,7 @@ async fn no_message_is_lost_or_answered_twice_whenever_the_gateway_is_killed(
             check_each_is_answered(&gateway, mode, receipts, &format!("{mode}, {crash:?} write {number}")).await;
             gateway.at_rest().await;
             if !life.is_over() {
-                let least = if receipts == Receipts::Row { 4 } else { 8 };
+                let least = if receipts == Receipts::Row { 4 } else { 6 };
                 assert!(number > least, "three turns take more than {number} writes");
                 break;
             }

@@ -34,7 +34,7 @@ const STEPS: [CrashStep; 8] = [
     step("run_ended:1", 2),
     // The outcome is about to be claimed.
     step("before_commit:1", 2),
-    // The claim is committed, but not sent.
+    // The claim is committed, in most cases with the beginning of its attempt, but not sent.
     step("after_commit:1", 1),
     // The attempt is stored, but not sent.
     step("attempt_started:1", 1),

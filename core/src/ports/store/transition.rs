@@ -180,6 +180,12 @@ impl NewDelivery {
         Self { record }
     }
 
+    /// Has it stored as being sent: its first attempt begins with its claim.
+    pub(crate) const fn begin(&mut self) {
+        self.record.state = DeliveryState::Sending;
+        self.record.attempts = 1;
+    }
+
     /// The row to insert.
     pub const fn record(&self) -> &DeliveryRecord {
         &self.record
