@@ -149,7 +149,9 @@ impl Ledger {
         }
         let sent_at_once = transaction.sent_at_once.take();
         let transition = transaction.into_transition();
-        let is_sent_next = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
+        let has_pending = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
+        // Of an answer in parts whose first one is sent at once, the turn has changed by the time of the next.
+        let is_sent_next = has_pending && sent_at_once.is_none();
         let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
         let people = transition.people.clone();
         let mut changed = ChangedConversations::by(&transition);
