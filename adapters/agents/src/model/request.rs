@@ -64,14 +64,15 @@ impl Request {
 
     /// What the model gets to read, without the bytes of pictures.
     pub(crate) fn input<P: Protocol>(&self, prompt: &Prompt<'_>) -> ModelInput {
-        let part = |part: Range<usize>| String::from_utf8_lossy(&self.body[part]);
-        let settings = format!("{},\"system\":{}}}", part(0..self.options), part(self.instructions.clone()));
+        let part = |part: Range<usize>| text(&self.body[part]);
+        let settings = [part(0..self.options), ",\"system\":", part(self.instructions.clone()), "}"].concat();
+        let list = |elements: &str| ["[", elements, "]"].concat();
         let messages = match prompt.with_notes() {
-            None => format!("[{}]", part(self.messages.clone())),
+            None => list(part(self.messages.clone())),
             Some(messages) => {
                 let mut noted = Vec::new();
                 P::write_messages(&messages, &mut noted);
-                format!("[{}]", String::from_utf8_lossy(&noted))
+                list(text(&noted))
             }
         };
         ModelInput { settings, messages, left_out: 0 }
@@ -86,6 +87,11 @@ pub(crate) fn write_elements<T: Serialize>(values: impl IntoIterator<Item = T>, 
         }
         write(&value, body);
     }
+}
+
+/// What was written as JSON.
+fn text(json: &[u8]) -> &str {
+    std::str::from_utf8(json).expect("JSON is written as UTF-8")
 }
 
 /// Appends a value as JSON.
