@@ -73,19 +73,20 @@ impl<'a> ChatMessage<'a> {
     }
 
     /// The messages of this API that say the same.
-    fn all_of(message: &'a Message<'_>) -> Vec<Self> {
-        match message {
-            Message::People(Content { text, pictures }) => vec![Self::new(Role::User, text, pictures)],
-            Message::Model(text) => vec![Self::new(Role::Assistant, text, &[])],
+    fn all_of(message: &'a Message<'_>) -> impl Iterator<Item = Self> {
+        let (first, calls, results): (_, &[ToolCall], &[String]) = match message {
+            Message::People(Content { text, pictures }) => (Self::new(Role::User, text, pictures), &[], &[]),
+            Message::Model(text) => (Self::new(Role::Assistant, text, &[]), &[], &[]),
             Message::Round { written, results } => {
                 let tool_calls = written.calls.iter().map(CallMade::from).collect();
                 let called = Self { tool_calls, ..Self::new(Role::Assistant, &written.text, &[]) };
-                let results = written.calls.iter().zip(results);
-                let results = results
-                    .map(|(call, result)| Self { tool_call_id: Some(&call.id), ..Self::new(Role::Tool, result, &[]) });
-                std::iter::once(called).chain(results).collect()
+                (called, &written.calls, results)
             }
-        }
+        };
+        let results = calls.iter().zip(results);
+        let results =
+            results.map(|(call, result)| Self { tool_call_id: Some(&call.id), ..Self::new(Role::Tool, result, &[]) });
+        std::iter::once(first).chain(results)
     }
 }
 
