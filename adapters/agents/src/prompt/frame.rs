@@ -331,12 +331,19 @@ pub fn of_told_line(line: &HistoryLine) -> String {
 
 fn one_line(frame: &impl Serialize) -> String {
     let json = serde_json::to_string(frame).expect("texts and lists serialise to JSON");
+    if json.is_ascii() {
+        return json;
+    }
     // JSON allows these line breaks within a text.
     json.replace('\u{85}', "\\u0085").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
 
 /// Whether a line of the text could be taken for a frame.
 fn has_frame(text: &str) -> bool {
+    // Nearly no text has one, and finding that out is much faster.
+    if !text.contains('{') {
+        return false;
+    }
     let breaks = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     text.split(breaks).any(|line| {
         // What shows nothing, or little, may stand before and between.
