@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, MatchKind, packed};
 use serde_json::Value;
 
 /// Stands in place of a secret.
@@ -14,12 +14,24 @@ const SHORTEST: usize = 8;
 /// Replaces the operator's secrets in texts. Only exact occurrences are found, and those that JSON has escaped once or
 /// twice; not a secret that a model has written in another way, such as in parts.
 #[derive(Clone, Default)]
-pub struct Masker(Option<Arc<AhoCorasick>>);
+pub struct Masker(Option<Arc<Secrets>>);
+
+struct Secrets {
+    automaton: AhoCorasick,
+    /// Finds whether there is any, several bytes at once. `None` if there are too many of them, or the processor cannot.
+    quick: Option<packed::Searcher>,
+}
+
+impl Secrets {
+    fn are_in(&self, text: &str) -> bool {
+        self.quick.as_ref().map_or_else(|| self.automaton.is_match(text), |quick| quick.find(text).is_some())
+    }
+}
 
 impl fmt::Debug for Masker {
     /// Prints no secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secrets = self.0.as_ref().map_or(0, |secrets| secrets.patterns_len());
+        let secrets = self.0.as_ref().map_or(0, |secrets| secrets.automaton.patterns_len());
         f.debug_struct("Masker").field("secrets", &secrets).finish()
     }
 }
@@ -42,21 +54,23 @@ impl Masker {
         if patterns.is_empty() {
             return Self(None);
         }
-        let secrets = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
-        Self(Some(Arc::new(secrets.expect("secrets are small"))))
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
+        let automaton = automaton.expect("secrets are small");
+        Self(Some(Arc::new(Secrets { automaton, quick: packed::Searcher::new(&patterns) })))
     }
 
     /// The text without secrets.
     pub fn text(&self, text: String) -> String {
         match &self.0 {
-            Some(secrets) if secrets.is_match(&text) => replaced(secrets, &text),
+            Some(secrets) if secrets.are_in(&text) => replaced(&secrets.automaton, &text),
             _ => text,
         }
     }
 
     /// The JSON without secrets. It stays JSON.
     pub fn json(&self, json: String) -> String {
-        let Some(secrets) = self.0.as_ref().filter(|secrets| secrets.is_match(&json)) else { return json };
+        let Some(secrets) = self.0.as_ref().filter(|secrets| secrets.are_in(&json)) else { return json };
+        let secrets = &secrets.automaton;
         // A secret may begin within an escape (`\n`), so the texts are masked, and not what JSON makes of them.
         match serde_json::from_str(&json) {
             Ok(mut value) => {
@@ -112,6 +126,20 @@ mod tests {
         assert_eq!(masker.text("padded-secret and short".to_owned()), "•••• and short");
         assert_eq!(masker.text("nothing".to_owned()), "nothing");
         assert_eq!(Masker::default().text("sk-12345678".to_owned()), "sk-12345678");
+    }
+
+    #[test]
+    fn secrets_are_found_in_short_and_long_texts_however_many_there_are() {
+        for count in [1, 2, 40, 200] {
+            let secrets: Vec<String> = (0..count).map(|number| format!("secret-{number:04}")).collect();
+            let masker = Masker::new(secrets.iter().map(String::as_str));
+            for around in ["", "a secret that is none: secret-x, "].map(|text| text.repeat(20)) {
+                for secret in &secrets {
+                    assert_eq!(masker.text(format!("{around}{secret}{around}")), format!("{around}••••{around}"));
+                }
+                assert_eq!(masker.text(around.clone()), around);
+            }
+        }
     }
 
     #[test]
