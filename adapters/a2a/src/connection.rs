@@ -1,14 +1,14 @@
 //! Requests to an agent: its card, calls and streams, within bounds.
 
 use std::{
-    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
-use rejoinder_agents::response::{self, EventsError, MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body};
+use rejoinder_agents::response::{
+    Events, EventsError, MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body,
+};
 use rejoinder_core::{AgentError, TraceHeaders};
 use rejoinder_kit::secret_headers;
 use reqwest::{
@@ -158,8 +158,7 @@ impl Connection {
         let content_type = response.headers().get(CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
         match content_type {
             Some(kind) if kind.starts_with(b"text/event-stream") => {
-                let events = Box::pin(response::events(response));
-                Ok(EventStream { events, binding: to.binding, connection: self })
+                Ok(EventStream { events: Events::of(response), binding: to.binding, connection: self })
             }
             // A request that is not done has one response.
             Some(kind) if JSON_TYPES.split(", ").any(|json| kind.starts_with(json.as_bytes())) => {
@@ -267,7 +266,7 @@ impl Connection {
 
 /// The events of a task.
 pub(crate) struct EventStream<'a> {
-    events: Pin<Box<dyn Stream<Item = Result<rejoinder_agents::response::ServerEvent, EventsError>> + Send>>,
+    events: Events,
     binding: Binding,
     connection: &'a Connection,
 }
@@ -278,10 +277,10 @@ impl EventStream<'_> {
         let limit = self.connection.idle_timeout;
         match timeout(limit, self.events.next()).await {
             Err(_) => Err(CallError::Stalled(format!("nothing came for {limit:?} (`idle_timeout`)"))),
-            Ok(None) => Ok(None),
-            Ok(Some(Ok(event))) => self.connection.read(self.binding, event.data.as_bytes()).map(Some),
-            Ok(Some(Err(EventsError::Cut(why)))) => Err(CallError::Cut(self.connection.told(&why))),
-            Ok(Some(Err(EventsError::Broken(why)))) => Err(CallError::Broken(why)),
+            Ok(Ok(None)) => Ok(None),
+            Ok(Ok(Some(data))) => self.connection.read(self.binding, data.as_bytes()).map(Some),
+            Ok(Err(EventsError::Cut(why))) => Err(CallError::Cut(self.connection.told(&why))),
+            Ok(Err(EventsError::Broken(why))) => Err(CallError::Broken(why)),
         }
     }
 }

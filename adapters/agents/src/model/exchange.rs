@@ -1,8 +1,7 @@
 //! One request and its answer: HTTP, timeouts, and which errors are retried.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
-use futures_util::StreamExt;
 use rejoinder_config::Secret;
 use rejoinder_core::{AgentError, AgentTurn, TraceHeaders};
 use reqwest::{
@@ -19,7 +18,7 @@ use super::{
 use crate::{
     prompt::files::essence,
     report::Report,
-    response::{EventsError, MAX_EVENT, chain, error_body, error_detail, events, is_hidden, read_body, too_large},
+    response::{Events, EventsError, MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body, too_large},
     section::ModelSettings,
 };
 
@@ -185,23 +184,23 @@ impl<P: Protocol> Model<P> {
         answer: &mut P::Answer,
         report: &mut Report<'_>,
     ) -> Result<(), ExchangeError> {
-        let mut events = pin!(events(response));
+        let mut events = Events::of(response);
 
         let ModelSettings { first_token_timeout: first, idle_timeout: idle, .. } = self.protocol.settings();
         let mut patience = (sent + first, first);
         let mut begun = false;
         while !answer.text().is_done() {
-            let event = match timeout_at(patience.0, events.next()).await {
-                Ok(Some(Ok(event))) => event,
+            let data = match timeout_at(patience.0, events.next()).await {
+                Ok(Ok(Some(data))) => data,
                 // Only the usage can still be missing.
-                Err(_) | Ok(Some(Err(_)) | None) if answer.text().is_finished() => return Ok(()),
+                Err(_) | Ok(Err(_) | Ok(None)) if answer.text().is_finished() => return Ok(()),
                 Err(_) => return Err(ExchangeError::Stalled(format!("no data for {:?}", patience.1))),
-                Ok(None) if answer.is_empty() => return Ok(()),
-                Ok(None) => return Err(ExchangeError::Cut("the stream has no end marker".to_owned())),
-                Ok(Some(Err(EventsError::Cut(why)))) => return Err(ExchangeError::Cut(why)),
-                Ok(Some(Err(EventsError::Broken(why)))) => return Err(ExchangeError::Broken(why)),
+                Ok(Ok(None)) if answer.is_empty() => return Ok(()),
+                Ok(Ok(None)) => return Err(ExchangeError::Cut("the stream has no end marker".to_owned())),
+                Ok(Err(EventsError::Cut(why))) => return Err(ExchangeError::Cut(why)),
+                Ok(Err(EventsError::Broken(why))) => return Err(ExchangeError::Broken(why)),
             };
-            let update = answer.event(&event.data)?;
+            let update = answer.event(data)?;
             if update.progress {
                 if !std::mem::replace(&mut begun, true) {
                     self.record_first_token(sent);
