@@ -210,6 +210,9 @@ impl<P: Protocol> Model<P> {
             }
             report.update(update).await;
         }
+        // Most often the end has arrived, and the task of the connection only has to pass it on: then no timer is set, which would
+        // wake a thread.
+        tokio::task::yield_now().await;
         // Data after the last event is ignored.
         let _ = timeout(END_TIMEOUT, events.next()).await;
         Ok(())
