@@ -102,7 +102,10 @@ impl Calendar {
     fn time(&self, machine: i64) -> Timestamp {
         let passed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
         let at_start = machine.saturating_sub(passed);
-        let kept = self.at_start.fetch_max(at_start, Ordering::Relaxed).max(at_start);
+        let latest = self.at_start.load(Ordering::Relaxed);
+        // Seldom: what is written here, all other processors must fetch anew.
+        let kept =
+            if at_start > latest { self.at_start.fetch_max(at_start, Ordering::Relaxed).max(at_start) } else { latest };
         let behind = kept.saturating_sub(at_start);
         // One second exceeds rounding and the slow corrections of a time server.
         if behind > 1000 && !self.is_said.swap(true, Ordering::Relaxed) {
