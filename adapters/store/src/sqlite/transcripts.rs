@@ -4,9 +4,12 @@
 //! the database: a line is added when its transaction is committed, and is seen when the transaction with its receipt is. A
 //! session is read again if the result of a transaction is unknown, or if its lines change in any other way.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use quick_cache::sync::Cache;
@@ -43,7 +46,7 @@ impl CachedLine {
 #[derive(Debug, Default)]
 struct CachedSession {
     /// The last lines, oldest first; `None` until they are read.
-    lines: Option<Vec<CachedLine>>,
+    lines: Option<VecDeque<CachedLine>>,
     /// Whether the database has no older ones.
     is_all: bool,
     /// Counts how often the session was read, written or forgotten. A reading that began before says nothing any more.
@@ -83,7 +86,7 @@ impl CachedSession {
             return;
         }
         // Before the first known line there may be unknown ones.
-        if !self.is_all && lines.first().is_none_or(|first| line.key < first.key) {
+        if !self.is_all && lines.front().is_none_or(|first| line.key < first.key) {
             self.without_news = None;
             return;
         }
@@ -118,8 +121,12 @@ impl CachedSession {
 
     fn trim(&mut self) {
         let Some(lines) = &mut self.lines else { return };
-        while lines.len() > LINES || lines.iter().map(|cached| cached.line.text.len()).sum::<usize>() > BYTES {
-            if !is_plain(&lines.remove(0).line) {
+        let mut bytes: usize = lines.iter().map(|cached| cached.line.text.len()).sum();
+        while (lines.len() > LINES || bytes > BYTES)
+            && let Some(oldest) = lines.pop_front()
+        {
+            bytes -= oldest.line.text.len();
+            if !is_plain(&oldest.line) {
                 self.without_news = None;
             }
             self.is_all = false;
@@ -128,13 +135,13 @@ impl CachedSession {
 
     fn has_no_news(&self, agent: &str, reactions: u64) -> bool {
         let is_it = |known: &WithoutNews| known.agent == agent && known.reactions == reactions;
-        let are_plain = |lines: &Vec<CachedLine>| lines.iter().all(|cached| is_plain(&cached.line));
+        let are_plain = |lines: &VecDeque<CachedLine>| lines.iter().all(|cached| is_plain(&cached.line));
         self.without_news.as_ref().is_some_and(is_it) && self.lines.as_ref().is_some_and(are_plain)
     }
 
     fn of_turn(&self, (seq, turn): (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
         let lines = self.lines.as_ref()?;
-        let is_known = self.is_all || lines.first().is_some_and(|first| first.key.0 < seq);
+        let is_known = self.is_all || lines.front().is_some_and(|first| first.key.0 < seq);
         let of_it = lines.iter().filter(|cached| cached.key.2 == turn && cached.counts());
         is_known.then(|| of_it.map(|cached| cached.line.clone()).collect())
     }
@@ -147,10 +154,16 @@ impl CachedSession {
 }
 
 /// Inserts a line in order. A turn has one line per claim: a new one replaces the old one.
-fn put(lines: &mut Vec<CachedLine>, line: CachedLine) {
-    lines.retain(|cached| cached.key != line.key);
+fn put(lines: &mut VecDeque<CachedLine>, line: CachedLine) {
+    if lines.len() == LINES {
+        // One is trimmed again: there need not be room for twice as many.
+        lines.reserve_exact(1);
+    }
     let index = lines.partition_point(|cached| cached.key < line.key);
-    lines.insert(index, line);
+    match lines.get(index) {
+        Some(cached) if cached.key == line.key => lines[index] = line,
+        _ => lines.insert(index, line),
+    }
 }
 
 type Session = Arc<Mutex<CachedSession>>;
