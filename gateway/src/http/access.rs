@@ -4,7 +4,7 @@
 //! as `Host`. Such a page has no token either; this is a second line of defence.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr},
     sync::Arc,
 };
 
@@ -138,12 +138,14 @@ impl Access {
 }
 
 fn names_loopback(host: &str) -> bool {
+    if let Ok(ip) = host.parse::<Ipv4Addr>() {
+        return ip.is_loopback();
+    }
     match Host::parse(host) {
         // The parser reads `2130706433` as 127.0.0.1. Browsers do too, and send `127.0.0.1`, so the number is not accepted.
-        Ok(Host::Ipv4(ip)) => IpAddr::V4(ip).is_loopback() && host == ip.to_string(),
+        Ok(Host::Ipv4(_)) | Err(_) => false,
         Ok(Host::Ipv6(ip)) => ip.is_loopback(),
         Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Err(_) => false,
     }
 }
 
