@@ -166,8 +166,8 @@ impl Command {
     /// Whether a text consists of this command alone, with as many words as may follow it. Keyboards write a capital letter.
     pub(super) fn matches(&self, text: &str) -> bool {
         let mut words = text.split_whitespace();
-        let is_named = words.next().is_some_and(|first| self.texts.contains(&&*first.to_ascii_lowercase()));
-        is_named && words.count() <= self.arguments
+        let is_named = |first: &str| self.texts.iter().any(|text| text.eq_ignore_ascii_case(first));
+        words.next().is_some_and(is_named) && words.count() <= self.arguments
     }
 }
 

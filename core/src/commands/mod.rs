@@ -100,7 +100,8 @@ const UNKNOWN: &str = "failed";
 
 /// The command that a text invokes, if it consists of that alone.
 pub(crate) fn find(text: &str) -> Option<&'static Command> {
-    all().find(|command| command.matches(text))
+    let has_slash = text.trim_start().starts_with('/');
+    has_slash.then(|| all().find(|command| command.matches(text))).flatten()
 }
 
 /// Whether the gateway executes `/name` itself.
@@ -227,6 +228,8 @@ mod tests {
         assert_eq!(name("/stop it"), None);
         assert_eq!(name("please stop"), None);
         assert_eq!(name("/stranger"), None);
+        assert_eq!(name("/STOP"), Some("stop"));
+        assert!(all().all(|command| command.texts.iter().all(|text| text.starts_with('/'))));
     }
 
     #[test]
