@@ -32,8 +32,10 @@ pub(super) fn is_own(name: &str) -> bool {
 
 /// The tools for a run of this turn.
 pub(crate) fn offered(turn: &AgentTurn) -> Vec<Cow<'static, Tool>> {
-    let capabilities = &turn.place.capabilities;
-    let react = can_react(turn).then(|| react(capabilities.allowed_reactions.as_deref())).map(Cow::Owned);
+    let react = can_react(turn).then(|| match turn.place.capabilities.allowed_reactions.as_deref() {
+        None => Cow::Borrowed(&*REACT_TOOL),
+        allowed => Cow::Owned(react(allowed)),
+    });
     let others = [
         (turn.rights.may_defer.left > 0, &*DEFER_TOOL),
         (turn.rights.may_ask_approval, &*APPROVAL_TOOL),
@@ -64,6 +66,9 @@ fn react(allowed: Option<&[String]>) -> Tool {
         &["emoji"],
     )
 }
+
+/// The same where any emoji is shown.
+static REACT_TOOL: LazyLock<Tool> = LazyLock::new(|| react(None));
 
 /// The tool that asks the person. `wait`: what waits for the answer, where a call can.
 fn ask(description: &'static str, wait: Option<Property<'_>>) -> Tool {
