@@ -348,7 +348,7 @@ impl Lifetimes {
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     default: Policy,
-    by_name: HashMap<(String, ChatKind), Policy>,
+    by_name: HashMap<String, HashMap<ChatKind, Policy>>,
 }
 
 impl Policies {
@@ -360,13 +360,13 @@ impl Policies {
     /// Adds `policy` for `chat` on `name`: a channel (`webhook.siri`) or a platform (`webhook`).
     #[must_use]
     pub fn with(mut self, name: &str, chat: ChatKind, policy: Policy) -> Self {
-        self.by_name.insert((name.to_owned(), chat), policy);
+        self.by_name.entry(name.to_owned()).or_default().insert(chat, policy);
         self
     }
 
     /// The most specific policy for `chat` on `channel`.
     pub fn of(&self, channel: &ChannelId, chat: ChatKind) -> &Policy {
-        let find = |name: &str| self.by_name.get(&(name.to_owned(), chat));
+        let find = |name: &str| self.by_name.get(name)?.get(&chat);
         find(channel.as_str()).or_else(|| find(channel.platform())).unwrap_or(&self.default)
     }
 }
