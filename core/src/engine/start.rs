@@ -247,7 +247,7 @@ impl Ground {
             ground [backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
             [store, queue],
             router: Arc::new(ground.event_router().await)));
-        let inlet = acceptor.clone() as Arc<dyn Inlet>;
+        let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
         let initiative = Arc::new(ground.initiative(&inlet));
         let planner = Arc::new(given!(Schedules: ground [calendar, agents, settings, lifecycle], [initiative]));
         let triggers = given!(Triggers: ground [channels, people, activity, settings, clock, lifecycle], [initiative],

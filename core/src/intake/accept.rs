@@ -52,7 +52,7 @@ pub(crate) struct Acceptor {
 }
 
 #[async_trait]
-impl Inlet for Acceptor {
+impl Inlet for Arc<Acceptor> {
     async fn accept(
         &self,
         channel: &ChannelId,
@@ -64,7 +64,7 @@ impl Inlet for Acceptor {
         }
         // In its own task: a stored event is acted on even if the caller drops this future. On the heap at once: it is large,
         // and would be copied several times.
-        let (acceptor, channel) = (self.clone(), channel.clone());
+        let (acceptor, channel) = (Arc::clone(self), channel.clone());
         let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, beside).await });
         let accepting = self.lifecycle.work.spawn(accepting);
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
