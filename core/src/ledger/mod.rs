@@ -102,7 +102,9 @@ impl Ledger {
     ) -> Result<Vec<Decided>, StoreError> {
         let mut may_send_at_once = true;
         loop {
-            if let Some(decided) = self.decide_once(inputs, trigger, may_send_at_once).await? {
+            // In a box: the future of a run has room for it all the time that its agent works.
+            let decide = Box::pin(self.decide_once(inputs, trigger, may_send_at_once));
+            if let Some(decided) = decide.await? {
                 return Ok(decided);
             }
             // Something may be sent before it.

@@ -75,7 +75,7 @@ pub async fn what_is_sent_at_once_needs_an_empty_lane(subject: &mut impl Subject
         let sending = DeliveryRecord { state: DeliveryState::Sending, attempts: 1, ..turn.delivery(claim, "now") };
         let attempts_started = vec![AttemptStart { delivery: sending.id, number: 1, node: gone(), at: at(2) }];
         let empty_lane = Some((turn.conversation, address.clone()));
-        Transition { attempts_started, empty_lane, ..deliveries([sending]) }
+        Transition { empty_lane, attempts_started, ..deliveries([sending]) }
     };
     done(&*store, deliveries([elsewhere.delivery(1, "elsewhere")])).await;
 
