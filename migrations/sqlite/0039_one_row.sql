@@ -16,12 +16,17 @@ alter table turns add column place integer;                             -- the c
 -- JSON: Obligation, the guard's state machine. The columns before it repeat parts of it for searches.
 alter table turns add column body text not null default '{}';
 
+-- A turn without its obligation could not be read: it has ended.
 update turns set
     event = coalesce((select e.rowid from events as e where e.id = turns.event_id), 0),
+    state = 'settled', ended_at = accepted_at, rank = seq;
+
+update turns set
     (person, next_agent, version, owed, state, work, wake_at, overdue_at, ended_at, absent, rank, place, body) = (
         select o.person, o.agent, o.version, o.owed, o.state, o.work, o.wake_at, o.overdue_at, o.ended_at, o.absent, o.rank,
             o.place, o.body
-        from obligations as o where o.turn_id = turns.id);
+        from obligations as o where o.turn_id = turns.id)
+where exists (select 1 from obligations as o where o.turn_id = turns.id);
 
 drop table obligations;
 alter table turns drop column event_id;

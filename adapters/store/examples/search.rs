@@ -171,17 +171,13 @@ fn fill(database: &Connection, turns: i64) {
     }
     let prepare = |sql| database.prepare(sql).expect("it is prepared");
     let mut event = prepare(
-        "insert into events (id, channel, chat, thread, external_id, revision, turn_id, text, details, received_at)
-        values (?1, ?2, '', '', hex(?1), 0, ?3, ?4, '{}', ?5)",
+        "insert into events (seq, id, channel, chat, thread, external_id, revision, turn_id, text, details, received_at)
+        values (?6, ?1, ?2, '', '', hex(?1), 0, ?3, ?4, '{}', ?5)",
     );
     let mut turn = prepare(
-        "insert into turns (id, seq, event_id, conversation_id, session_id, agent, accepted_at, channel)
-        values (?, ?, ?, ?, ?, 'main', ?, ?)",
-    );
-    let mut obligation = prepare(
-        "insert into obligations (turn_id, seq, conversation_id, channel, person, agent, version, owed, state, ended_at,
-            rank, body)
-        values (?1, ?2, ?3, ?4, 'ann', 'main', 2, 1, 'settled', ?5, ?2, '{}')",
+        "insert into turns (id, seq, event, conversation_id, session_id, agent, accepted_at, channel, person, next_agent,
+            version, owed, state, ended_at, rank)
+        values (?1, ?2, ?2, ?3, ?4, 'main', ?5, ?6, 'ann', 'main', 2, 1, 'settled', ?5, ?2)",
     );
     let mut line = prepare(
         "insert into transcript (session_id, seq, claim, turn_id, speaker, text, at) values
@@ -191,9 +187,8 @@ fn fill(database: &Connection, turns: i64) {
         let (number, at) = (seq % CONVERSATIONS, 1_750_000_000_000 + seq * 1000);
         let (conversation, channel) = (id(0, number), channel(number));
         let (event_id, turn_id, session) = (id(1, seq), id(2, seq), id(3, number));
-        event.execute(params![event_id, channel, turn_id, numbers.line(&words), at]).expect("it is inserted");
-        turn.execute(params![turn_id, seq, event_id, conversation, session, at, channel]).expect("it is inserted");
-        obligation.execute(params![turn_id, seq, conversation, channel, at]).expect("it is inserted");
+        event.execute(params![event_id, channel, turn_id, numbers.line(&words), at, seq]).expect("it is inserted");
+        turn.execute(params![turn_id, seq, conversation, session, at, channel]).expect("it is inserted");
         line.execute(params![session, seq, turn_id, numbers.line(&words), at]).expect("it is inserted");
     }
     database

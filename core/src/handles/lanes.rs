@@ -106,6 +106,11 @@ impl Drop for ReservedLane {
     fn drop(&mut self) {
         // Before the lane looks.
         self.reservation = None;
+        if self.lanes.lifecycle.ended.is_cancelled() {
+            // Nobody makes an attempt any more: the next start finds its row.
+            self.first = None;
+            return;
+        }
         self.lanes.start(self.conversation, self.first.take());
     }
 }
@@ -236,7 +241,11 @@ mod tests {
         assert!(!lanes.close(chat), "it was opened meanwhile");
         assert!(lanes.close(chat));
 
+        let left = reserve().expect("it is closed");
         lifecycle.stopping.cancel();
         assert!(reserve().is_none());
+        lifecycle.ended.cancel();
+        drop(left);
+        assert!(opened.try_recv().is_err(), "nobody would make its attempt");
     }
 }

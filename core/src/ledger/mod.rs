@@ -64,15 +64,25 @@ impl Ledger {
         events: Vec<Event>,
         trigger: Trigger,
     ) -> Result<Decided, StoreError> {
+        self.decide_on_one(turn, events, trigger, true).await
+    }
+
+    async fn decide_on_one(
+        &self,
+        turn: &mut TurnRecord,
+        events: Vec<Event>,
+        trigger: Trigger,
+        may_send_at_once: bool,
+    ) -> Result<Decided, StoreError> {
         let mut inputs = [TurnEvents { turn: turn.clone(), events }];
-        let decided = self.decide_all(&mut inputs, &trigger).await;
+        let decided = self.decide_again(&mut inputs, &trigger, may_send_at_once).await;
         let [input] = inputs;
         *turn = input.turn;
         Ok(decided?.pop().unwrap_or_default())
     }
 
     /// As [`decide`](Self::decide), and retries until it is stored. `None` if that was given up (see [`StoreRetry`]):
-    /// the turn's stored deadline ends it then.
+    /// the turn's stored deadline ends it then. Must not be cancelled: what is stored then may wait for an attempt of this call.
     pub(crate) async fn decide_until_stored(
         &self,
         turn: &mut TurnRecord,
@@ -80,10 +90,12 @@ impl Ledger {
         trigger: Trigger,
     ) -> Option<Decided> {
         let mut retry = self.store_retry("an event of a turn", turn.id);
+        // The store may have rejected just that.
+        let mut may_send_at_once = true;
         loop {
-            match self.decide(turn, event.clone(), trigger.clone()).await {
+            match self.decide_on_one(turn, vec![event.clone()], trigger.clone(), may_send_at_once).await {
                 Ok(decided) => return Some(decided),
-                Err(error) if retry.wait(&error).await => {}
+                Err(error) if retry.wait(&error).await => may_send_at_once = false,
                 Err(_) => return None,
             }
         }
@@ -100,7 +112,16 @@ impl Ledger {
         inputs: &mut [TurnEvents],
         trigger: &Trigger,
     ) -> Result<Vec<Decided>, StoreError> {
-        let mut may_send_at_once = true;
+        self.decide_again(inputs, trigger, true).await
+    }
+
+    /// As [`decide_all`](Self::decide_all). `may_send_at_once`: an answer may begin its first attempt with its claim.
+    async fn decide_again(
+        &self,
+        inputs: &mut [TurnEvents],
+        trigger: &Trigger,
+        mut may_send_at_once: bool,
+    ) -> Result<Vec<Decided>, StoreError> {
         loop {
             // In a box: the future of a run has room for it all the time that its agent works.
             let decide = Box::pin(self.decide_once(inputs, trigger, may_send_at_once));
@@ -111,6 +132,11 @@ impl Ledger {
             may_send_at_once = false;
             for input in &mut *inputs {
                 input.turn = self.turn(input.turn.id).await?;
+                if input.turn.obligation.claim_in_flight().is_some() {
+                    // A commit that failed here may have been applied: then nobody makes the attempt that it began.
+                    let channel = &input.turn.event.conversation.channel;
+                    self.executor.lanes.open(channel, input.turn.conversation);
+                }
             }
         }
     }

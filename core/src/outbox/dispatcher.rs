@@ -238,7 +238,10 @@ impl Dispatcher {
             {
                 permit = limit.try_acquire().ok();
                 if permit.is_none() {
-                    permit = limit.acquire().await.ok();
+                    permit = tokio::select! {
+                        permit = limit.acquire() => permit.ok(),
+                        () = self.lifecycle.ended.cancelled() => None,
+                    };
                     continue;
                 }
             }

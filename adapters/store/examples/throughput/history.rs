@@ -28,7 +28,7 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
     let at = format!("({first} + i * {step})");
     let (conversation, session) = (id("7004", &first.to_string(), "k"), id("7005", &first.to_string(), "k"));
     for statement in [
-        "create temp table template as select t.id, t.event_id, t.conversation_id, d.id as delivery
+        "create temp table template as select t.id, t.event, t.conversation_id, d.id as delivery
             from turns as t cross join deliveries as d on d.turn_id = t.id limit 1"
             .to_owned(),
         format!(
@@ -53,20 +53,16 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
         run(&mut database, "begin".to_owned()).await;
         for statement in [
             format!(
-                "insert into events select n.event, e.channel, 'person ' || n.k, '', 'event ' || n.i, 0, n.turn, e.text, e.details, e.raw, n.at
-                from {n} cross join events as e on e.id = (select event_id from template)"
+                "insert into events (seq, id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at)
+                select n.i + 2, n.event, e.channel, 'person ' || n.k, '', 'event ' || n.i, 0, n.turn, e.text, e.details, e.raw, n.at
+                from {n} cross join events as e on e.seq = (select event from template)"
             ),
             format!(
-                "insert into turns (id, seq, event_id, conversation_id, session_id, agent, command, accepted_at, channel)
-                select n.turn, n.i + 2, n.event, {conversation}, {session}, t.agent, t.command, n.at, t.channel
+                "insert into turns (id, seq, event, conversation_id, session_id, agent, command, accepted_at, channel, person,
+                    next_agent, version, owed, state, work, ended_at, rank, body)
+                select n.turn, n.i + 2, n.i + 2, {conversation}, {session}, t.agent, t.command, n.at, t.channel, t.person,
+                    t.next_agent, t.version, t.owed, t.state, t.work, n.at, n.i + 2, t.body
                 from {n} cross join turns as t on t.id = (select id from template)"
-            ),
-            format!(
-                "insert into obligations (turn_id, seq, conversation_id, channel, person, agent, version, owed, state, work,
-                    ended_at, rank, body)
-                select n.turn, n.i + 2, {conversation}, o.channel, o.person, o.agent, o.version, o.owed, o.state, o.work, n.at,
-                    n.i + 2, o.body
-                from {n} cross join obligations as o on o.turn_id = (select id from template)"
             ),
             format!(
                 "insert into runs (turn_id, number, agent, command, owner, started_at, ended_at, ending, detail, usage)

@@ -40,10 +40,10 @@ const BATCH: usize = 256;
 /// The length of the writer's queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
-/// How many requests that wait at once make a crowd.
+/// How many requests that wait at once are a crowd, if they were more before: then others are on their way.
 const CROWD: usize = 4;
 
-/// How long a crowd waits for company, so that a flush, and the pages that all requests touch, are written for more of them.
+/// How long a crowd waits for the others, so that a flush, and the pages that all requests touch, are written for more of them.
 const COMPANY: Duration = Duration::from_micros(500);
 
 /// How long a background write waits for company.
@@ -183,6 +183,8 @@ impl Writer {
 async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database) {
     let mut commands = Vec::with_capacity(BATCH);
     let (mut closing, mut compacting) = (Vec::new(), Vec::new());
+    // How many of the last commands somebody waited for.
+    let mut last = 0;
     // When the commands are written, if nobody waits for them.
     let mut write_at: Option<Instant> = None;
     while closing.is_empty() {
@@ -202,11 +204,12 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database
             Err(_) => {}
         }
         take(&mut receiver, &mut commands);
-        if (CROWD..BATCH).contains(&commands.len()) {
+        if (CROWD..last).contains(&urgent(&commands)) {
             // Not a timer of the runtime: that is exact to a millisecond, and would wake the thread for each request.
             std::thread::sleep(COMPANY);
             take(&mut receiver, &mut commands);
         }
+        last = urgent(&commands);
         if commands.len() < BATCH && commands.iter().all(WriterCommand::is_patient) {
             if !commands.is_empty() && write_at.is_none() {
                 write_at = Some(Instant::now() + PATIENCE);
@@ -259,6 +262,11 @@ fn take(receiver: &mut mpsc::Receiver<WriterCommand>, commands: &mut Vec<WriterC
     {
         commands.push(command);
     }
+}
+
+/// How many of the commands somebody waits for.
+fn urgent(commands: &[WriterCommand]) -> usize {
+    commands.iter().filter(|command| !command.is_patient()).count()
 }
 
 /// The writing connection. It is reopened after its file failed.

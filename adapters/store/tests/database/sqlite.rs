@@ -256,7 +256,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
     let [(bad, session), (good, _)] = turns[..] else { panic!("two turns were accepted") };
     let mut other = elsewhere(&database.path).await;
     for change in [
-        "update obligations set body = '{}' where turn_id = ?",
+        "update turns set body = '{}' where id = ?",
         "update deliveries set action = '{}' where turn_id = ?",
         "update transcript set speaker = 'somebody new' where turn_id = ?",
     ] {
@@ -420,8 +420,8 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
     for sql in [
         "select count(*) from pragma_foreign_key_check",
         "select count(*) from transcript where turn_id not in (select id from turns)",
-        "select count(*) from turns where event_id not in (select id from events where details is not null)",
-        "select count(*) from events where details is not null and id not in (select event_id from turns)",
+        "select count(*) from turns where event not in (select seq from events where details is not null)",
+        "select count(*) from events where details is not null and seq not in (select event from turns)",
         "select count(*) - 1 from turns",
         "select count(*) - 1 from search where search match 'words'",
     ] {
