@@ -9,7 +9,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
-use tokio::sync::{Mutex, SemaphorePermit, mpsc};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit, mpsc};
 use tracing::{error, info, warn};
 
 use super::{
@@ -238,10 +238,7 @@ impl Dispatcher {
             {
                 permit = limit.try_acquire().ok();
                 if permit.is_none() {
-                    permit = tokio::select! {
-                        permit = limit.acquire() => permit.ok(),
-                        () = self.lifecycle.ended.cancelled() => None,
-                    };
+                    permit = self.wait_for_permit(limit).await;
                     continue;
                 }
             }
@@ -266,6 +263,14 @@ impl Dispatcher {
                     return self.reschedule(&delivery, now + refill).await;
                 }
             }
+        }
+    }
+
+    /// One of the channel's calls; `None` once the gateway has ended.
+    async fn wait_for_permit<'a>(&self, limit: &'a Semaphore) -> Option<SemaphorePermit<'a>> {
+        tokio::select! {
+            permit = limit.acquire() => permit.ok(),
+            () = self.lifecycle.ended.cancelled() => None,
         }
     }
 
