@@ -6,6 +6,7 @@ use rejoinder_core::{
     conformance::{runtime::decision, scripted::Script},
     store::{Approval, ApprovalFilter},
 };
+use rstest::rstest;
 
 use crate::{
     approvals::person,
@@ -255,32 +256,15 @@ async fn it_may_take_back_what_it_asked_for_and_not_wait() {
     gateway.at_rest().await;
 }
 
-/// It stops to wait in the moment of the decision: it was not told, and nobody is asked again.
+/// It stops to wait in the moment of the decision: it was not told, and nobody is asked again. If it defers its answer, the run that
+/// pays the debt acts on the decision.
+#[rstest]
+#[case::asks_again(Script::asks_approval("pay the rent", None))]
+#[case::defers(Script::defers(None, secs(60)))]
 #[tokio::test]
-async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one() {
-    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.past.approvals.last() {
-        None => Script::asks_approval("pay the rent", None).asking_approval_unheard("pay the rent", secs(60)),
-        Some(last) => Script::replies(if last.is_used { "may be paid" } else { "paid" }),
-    });
-    setup.people = grace();
-    let gateway = setup.start().await;
-    gateway.accepts(says("ada", "pay")).await;
-    gateway.advance(secs(1)).await;
-    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
-
-    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
-    gateway.advance(secs(70)).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
-    assert_eq!(approvals(&gateway).await.len(), 1);
-    gateway.at_rest().await;
-}
-
-/// It defers its answer: the run that pays the debt acts on the decision.
-#[tokio::test]
-async fn a_decision_that_a_run_has_not_heard_which_defers_is_given_to_the_next_one() {
-    let mut setup = setup().agent("main", |turn: &AgentTurn| match turn.past.approvals.last() {
-        None => Script::defers(None, secs(60)).asking_approval_unheard("pay the rent", secs(60)),
+async fn a_decision_that_a_run_has_not_heard_is_given_to_the_next_one(#[case] then: Script) {
+    let mut setup = setup().agent("main", move |turn: &AgentTurn| match turn.past.approvals.last() {
+        None => then.clone().asking_approval_unheard("pay the rent", secs(60)),
         Some(last) => Script::replies(if last.is_used { "may be paid" } else { "paid" }),
     });
     setup.people = grace();
