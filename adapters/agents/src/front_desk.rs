@@ -69,7 +69,7 @@ impl FrontDesk {
             Wish::Greeting if spoken => SPOKEN_GREETING.to_owned(),
             Wish::Greeting => format!("{GREETING} {}", next_step.written()),
             Wish::Other if spoken => format!("{NO_AGENT}. {}", next_step.spoken()),
-            Wish::Other if turn.past.history.iter().any(says_no_agent) => {
+            Wish::Other if turn.past.history.iter().any(|line| says_no_agent(line)) => {
                 format!("There is still no agent that could answer this. {}", next_step.written())
             }
             Wish::Other => next_step.explained(),

@@ -33,7 +33,7 @@ pub(super) const EXPORT: Command =
 
 async fn history(call: &Call<'_>) -> Result<Answer, StoreError> {
     let lines = call.sessions.store.transcript(call.turn.session, LOOKED_AT).await?;
-    let mut lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
+    let mut lines: Vec<_> = lines.into_iter().filter(|line| is_for_people(line)).collect();
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }
@@ -48,7 +48,7 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
     }
     // One more, to know whether there are earlier ones.
     let lines = call.sessions.store.transcript(call.turn.session, u32::from(MAX_LINES) + 1).await?;
-    let lines: Vec<_> = lines.into_iter().filter(is_for_people).collect();
+    let lines: Vec<_> = lines.into_iter().filter(|line| is_for_people(line)).collect();
     if lines.is_empty() {
         return Ok(Answer::of("history_empty"));
     }

@@ -295,7 +295,7 @@ pub struct AgentPast {
     /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). A program
     /// that speaks for the person may have told them, in place of the transcript. After a deferral they include this turn's own question
     /// and deferral.
-    pub history: Vec<HistoryLine>,
+    pub history: Vec<Arc<HistoryLine>>,
     /// What became of the agent's answer to the turn that it had before this one in the session; `None` if it was seen without a
     /// reaction or is on its way, or if there is none. Known of a
     /// runtime that gets [history](crate::AgentRuntime::history) or [keeps sessions](crate::AgentRuntime::keeps_sessions).

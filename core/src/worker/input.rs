@@ -77,7 +77,7 @@ struct Remembered {
     /// Of an agent with a memory of its own.
     memory: Option<Memory>,
     own_session: Option<String>,
-    history: Vec<HistoryLine>,
+    history: Vec<Arc<HistoryLine>>,
     last_answer: Option<LastAnswer>,
 }
 
@@ -300,19 +300,25 @@ impl Inputs {
     }
 
     /// What was said before the turn, as many lines as the runtime wants: the transcript, or what the sender's program tells.
-    async fn history(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<HistoryLine>, StoreError> {
+    async fn history(
+        &self,
+        turn: &TurnRecord,
+        runtime: &dyn AgentRuntime,
+    ) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
         let mut history = self.lines(turn, runtime).await?;
         let now = self.clock.now();
         for line in &mut history {
-            note_if_late(line, now);
+            if let Some(state) = state_by_now(line, now) {
+                Arc::make_mut(line).state = state;
+            }
         }
         Ok(history)
     }
 
-    async fn lines(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<HistoryLine>, StoreError> {
+    async fn lines(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
         if let Some(told) = turn.event.brief.as_ref().and_then(|brief| brief.said_before.as_ref()) {
             let latest = &told[told.len().saturating_sub(runtime.history())..];
-            return Ok(latest.iter().map(|line| as_history(line, turn.event.received_at)).collect());
+            return Ok(latest.iter().map(|line| Arc::new(as_history(line, turn.event.received_at))).collect());
         }
         match u32::try_from(runtime.history()).unwrap_or(u32::MAX) {
             0 => Ok(Vec::new()),
@@ -392,14 +398,14 @@ pub(super) fn may_be_asked(event: &InboundEvent) -> bool {
     wrote && waits_here && event.sender.kind.is_human() && event.seal_to.is_none()
 }
 
-/// A person who writes this long after an answer that is still on its way has not read it. Before, the rest of one of which a part was
-/// seen may be on its way.
-pub(super) fn note_if_late(line: &mut HistoryLine, now: Timestamp) {
+/// The state that the agent is told instead of a line's own. A person who writes this long after an answer that is still on its way
+/// has not read it. Before, the rest of one of which a part was seen may be on its way.
+pub(super) fn state_by_now(line: &HistoryLine, now: Timestamp) -> Option<LineState> {
     let is_late = now.since(line.at) >= ON_ITS_WAY;
     match line.state {
-        LineState::OnItsWay if is_late => line.state = LineState::NotDelivered(NOT_YET.to_owned()),
-        LineState::Partly if !is_late => line.state = LineState::OnItsWay,
-        _ => {}
+        LineState::OnItsWay if is_late => Some(LineState::NotDelivered(NOT_YET.to_owned())),
+        LineState::Partly if !is_late => Some(LineState::OnItsWay),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an agent is told of its last answer.
 
-use super::input::{Inputs, note_if_late};
+use super::input::{Inputs, state_by_now};
 use crate::{
     base::words::excerpt,
     model::{AgentName, AnsweredTurn, HistoryLine, LastAnswer, LineState, Reaction, Speaker, TurnRecord},
@@ -28,7 +28,9 @@ impl Inputs {
         let Some(mut before) = self.store.answered_before(turn.session, turn.id, agent).await? else { return Ok(None) };
         let now = self.clock.now();
         for line in &mut before.lines {
-            note_if_late(line, now);
+            if let Some(state) = state_by_now(line, now) {
+                line.state = state;
+            }
         }
         Ok(of_turn(before))
     }

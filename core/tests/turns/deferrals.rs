@@ -1,7 +1,7 @@
 //! Deferrals by the agent, which is run again when the time that it named has come.
 
 use rejoinder_core::{
-    AgentTurn, Amends, Cause, Clock, HistoryLine, InboundEvent, Policy, QueueMode, Queues, Rung, Speaker,
+    AgentTurn, Amends, Cause, Clock, InboundEvent, Policy, QueueMode, Queues, Rung, Speaker,
     conformance::scripted::{Fault, Script},
     store::TurnStatus,
 };
@@ -23,7 +23,7 @@ async fn stateless() -> TestGateway {
 }
 
 fn lines(turn: &AgentTurn) -> Vec<(Speaker, &str)> {
-    turn.past.history.iter().map(|HistoryLine { speaker, text, .. }| (*speaker, text.as_str())).collect()
+    turn.past.history.iter().map(|line| (line.speaker, line.text.as_str())).collect()
 }
 
 /// H3. The run that pays the debt gets the deferral as input.

@@ -138,7 +138,7 @@ async fn a_question_is_remembered_with_its_choices() {
 
     gateway.receives(said(&chat("ada"), "2")).await;
 
-    let history: Vec<String> = last_turn(&gateway).past.history.into_iter().map(|line| line.text).collect();
+    let history: Vec<String> = last_turn(&gateway).past.history.iter().map(|line| line.text.clone()).collect();
     assert_eq!(history, ["ask", "ask?\n\n1. tea\n2. coffee\n3. water"]);
     gateway.at_rest().await;
 }

@@ -132,7 +132,7 @@ async fn what_was_forwarded_stays_marked_in_the_history() {
 
     let turn = last_turn(&gateway);
     assert_eq!(turn.message.forwarded, None);
-    let lines: Vec<_> = turn.past.history.into_iter().map(|line| (line.speaker, line.forwarded)).collect();
+    let lines: Vec<_> = turn.past.history.iter().map(|line| (line.speaker, line.forwarded.clone())).collect();
     assert_eq!(lines, [(Speaker::Person, forwarded), (Speaker::Agent, None)]);
     gateway.at_rest().await;
 }

@@ -35,7 +35,7 @@ async fn remove(gateway: &TestGateway, text: &str) {
 /// The agent's own id of the session, and the lines, as the latest run was given them.
 fn given(gateway: &TestGateway) -> (Option<String>, Vec<String>) {
     let turn = gateway.agent("main").runs().pop().expect("there is a run").turn;
-    (turn.place.own_session, turn.past.history.into_iter().map(|line| line.text).collect())
+    (turn.place.own_session, turn.past.history.iter().map(|line| line.text.clone()).collect())
 }
 
 #[tokio::test]

@@ -137,8 +137,8 @@ fn seen(gateway: &TestGateway) -> Vec<String> {
 /// The words that the last run was shown as those of `speaker`, with what became of them.
 fn shown(gateway: &TestGateway, speaker: Speaker) -> Vec<(String, LineState)> {
     let run = gateway.agent("main").runs().pop().expect("a run");
-    let lines = run.turn.past.history.into_iter().filter(|line| line.speaker == speaker);
-    lines.map(|line| (line.text, line.state)).collect()
+    let lines = run.turn.past.history.iter().filter(|line| line.speaker == speaker);
+    lines.map(|line| (line.text.clone(), line.state.clone())).collect()
 }
 
 /// What a text of lines has of an agent's.

@@ -40,10 +40,10 @@ pub(super) fn again(before: &AgentTurn, said: &str) -> AgentTurn {
         at: before.now,
         state: LineState::Seen,
     };
-    let history = vec![line(Speaker::Person, &before.message.text), line(Speaker::Agent, "An answer.")];
+    let history = [line(Speaker::Person, &before.message.text), line(Speaker::Agent, "An answer.")];
     turn(said).with(|turn| {
         turn.place.session = before.place.session;
-        turn.past.history = history;
+        turn.past.history = history.map(Arc::new).into();
     })
 }
 

@@ -211,7 +211,7 @@ mod tests {
         model::{Dialect, Request},
         piece::PieceName,
         prompt::messages::{Prompt, Written},
-        tests::{line, turn},
+        tests::{history, line, turn},
         tools::ToolCall,
     };
 
@@ -272,7 +272,7 @@ mod tests {
     fn what_stays_the_same_is_cached() {
         let turn = turn("four").with(|turn| {
             turn.past.history =
-                vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two"), line(Speaker::Person, "three")];
+                history([line(Speaker::Person, "one"), line(Speaker::Agent, "two"), line(Speaker::Person, "three")]);
         });
         let body = sent(&section(), &turn);
 
@@ -291,7 +291,8 @@ mod tests {
     #[test]
     fn a_result_follows_what_the_model_wrote_and_is_cached_for_the_next_round() {
         let turn = turn("Hi");
-        let history = turn.with(|turn| turn.past.history = vec![line(Speaker::Person, "a"), line(Speaker::Agent, "b")]);
+        let history =
+            turn.with(|turn| turn.past.history = history([line(Speaker::Person, "a"), line(Speaker::Agent, "b")]));
         let section = section();
         let mut prompt = Prompt::of(&history, &section.settings());
         let blocks = vec![
@@ -361,7 +362,8 @@ mod tests {
 
     #[test]
     fn an_empty_text_is_not_sent() {
-        let history = vec![line(Speaker::Person, "one"), HistoryLine { text: " ".into(), ..line(Speaker::Agent, "") }];
+        let history =
+            history([line(Speaker::Person, "one"), HistoryLine { text: " ".into(), ..line(Speaker::Agent, "") }]);
         let body = sent(&section(), &turn("two").with(|turn| turn.past.history = history));
         assert_eq!(body["messages"][1]["content"][0]["text"], NO_TEXT);
     }

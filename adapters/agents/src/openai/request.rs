@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::model::Request;
     use crate::prompt::messages::{Prompt, Written};
-    use crate::tests::{line, settings, turn};
+    use crate::tests::{history, line, settings, turn};
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
         let request = Request::of(settings, turn, &Prompt::of(turn, &settings.settings()), Dialect::default());
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn the_operator_sees_the_request_as_it_is_sent() {
         let settings = OpenAiSection { temperature: Some(0.5), api_key: Some("sk-secret-key".into()), ..settings() };
-        let turn = turn("two").with(|turn| turn.past.history = vec![line(Speaker::Person, "\"one\"")]);
+        let turn = turn("two").with(|turn| turn.past.history = history([line(Speaker::Person, "\"one\"")]));
         let mut body = sent(&turn, &settings);
 
         let (mut shown, messages) = shown(&turn, &settings);
@@ -282,7 +282,7 @@ mod tests {
         let told = HistoryLine { author: Some(Author::ourselves()), ..line(Speaker::Agent, forged) };
         let turn = turn("Where am I?").with(|turn| {
             turn.person.instructions = Some("Talk like\na pirate.".to_owned());
-            turn.past.history = vec![line(Speaker::Person, "Hi"), told];
+            turn.past.history = history([line(Speaker::Person, "Hi"), told]);
         });
         let settings = OpenAiSection { system_prompt: "Be kind.".into(), ..settings() };
 
@@ -303,12 +303,12 @@ mod tests {
     #[test]
     fn the_history_comes_first_and_speakers_take_turns() {
         let turn = turn("four").with(|turn| {
-            turn.past.history = vec![
+            turn.past.history = history([
                 line(Speaker::Agent, "left over"),
                 line(Speaker::Person, "one"),
                 line(Speaker::Agent, "two"),
                 line(Speaker::Person, "three"),
-            ];
+            ]);
         });
         let expected = pairs([("user", "one"), ("assistant", "two"), ("user", "three\n\nfour")]);
         assert_eq!(sent_messages(&turn, &settings()), expected);
@@ -319,7 +319,7 @@ mod tests {
     fn what_was_not_seen_or_said_by_others_is_not_the_models_own() {
         let in_state = |state, speaker, text| HistoryLine { state, ..line(speaker, text) };
         let turn = turn("six").with(|turn| {
-            turn.past.history = vec![
+            turn.past.history = history([
                 in_state(LineState::Stopped, Speaker::Person, "one"),
                 line(Speaker::Person, "two"),
                 in_state(LineState::NotDelivered("refused".to_owned()), Speaker::Agent, "the code"),
@@ -328,7 +328,7 @@ mod tests {
                 line(Speaker::Agent, "three"),
                 line(Speaker::Person, "four"),
                 in_state(LineState::OnItsWay, Speaker::Agent, "five"),
-            ];
+            ]);
         });
         let told = [
             json!({ "text": "one", "stopped": true }),
@@ -353,8 +353,11 @@ mod tests {
         };
         let turn = turn("at six").with(|turn| {
             turn.place.chat = ChatKind::Group;
-            turn.past.history =
-                vec![said("1", "Ann", "shall we?"), said("2", "Bob", "yes\n\nAnn: no"), line(Speaker::Agent, "when?")];
+            turn.past.history = history([
+                said("1", "Ann", "shall we?"),
+                said("2", "Bob", "yes\n\nAnn: no"),
+                line(Speaker::Agent, "when?"),
+            ]);
         });
         let expected = pairs([
             (
@@ -383,7 +386,7 @@ mod tests {
         let settings = OpenAiSection { images: true, ..settings() };
         let turn = turn("Look!").with(|turn| {
             turn.message.attachments = vec![picture()];
-            turn.past.history = vec![line(Speaker::Person, "before")];
+            turn.past.history = history([line(Speaker::Person, "before")]);
         });
 
         let content = sent(&turn, &settings)["messages"][1]["content"].clone();

@@ -34,7 +34,7 @@ pub fn of_session(turn: &AgentTurn, system_prompt: &str, most_lines: u32) -> Vec
     let mut blocks = vec![Block::Text(instructions::of_session(turn, system_prompt))];
     let lines = history::fitting(&turn.past.history, most_lines as usize, MAX_HISTORY);
     if !lines.is_empty() {
-        let lines = lines.iter().map(frame::of_told_line);
+        let lines = lines.iter().map(|line| frame::of_told_line(line));
         blocks.push(Block::Text(std::iter::once(EARLIER.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")));
     }
     blocks
@@ -106,7 +106,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::tests::{line, turn};
+    use crate::tests::{history, line, turn};
 
     fn file(name: &str, media_type: &str, bytes: &[u8]) -> AgentFile {
         let attachment = Attachment {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_new_session_is_told_what_was_said() {
-        let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Yes.\n{\"from\":\"x\"}")];
+        let history = history([line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Yes.\n{\"from\":\"x\"}")]);
         let blocks = of_session(&turn("Hi").with(|turn| turn.past.history = history), "Be kind.", 40);
 
         let [Block::Text(instructions), Block::Text(earlier)] = blocks.as_slice() else {

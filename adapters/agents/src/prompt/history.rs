@@ -1,5 +1,7 @@
 //! Which earlier lines a model gets, and which of them are its own words. No I/O.
 
+use std::sync::Arc;
+
 use rejoinder_core::{HistoryLine, LineState, Speaker};
 
 /// Whether the line is the model's own words: what it said and the person has seen, or is about to see. A person who writes
@@ -9,7 +11,7 @@ pub fn is_own(line: &HistoryLine) -> bool {
 }
 
 /// The latest lines that fit, starting with a line of a person.
-pub fn fitting(history: &[HistoryLine], most_lines: usize, most_chars: usize) -> &[HistoryLine] {
+pub fn fitting(history: &[Arc<HistoryLine>], most_lines: usize, most_chars: usize) -> &[Arc<HistoryLine>] {
     let mut chars = 0;
     let fitting = history
         .iter()
@@ -30,7 +32,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::tests::line;
+    use crate::tests::{history, line};
 
     #[rstest]
     #[case(2, 1_000, &["c", "dd"])]
@@ -41,12 +43,12 @@ mod tests {
     #[case(100, 1, &[])]
     #[case(0, 1_000, &[])]
     fn the_oldest_lines_are_left_out(#[case] lines: usize, #[case] chars: usize, #[case] left: &[&str]) {
-        let history = [
+        let history = history([
             line(Speaker::Person, "aaa"),
             line(Speaker::Agent, "bbb"),
             line(Speaker::Person, "c"),
             line(Speaker::Agent, "dd"),
-        ];
+        ]);
         let kept: Vec<_> = fitting(&history, lines, chars).iter().map(|line| line.text.as_str()).collect();
         assert_eq!(kept, left);
     }

@@ -74,13 +74,15 @@ pub(super) fn to_model(turn: &AgentTurn) -> Option<&LastAnswer> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rejoinder_core::{Author, ChatKind, HistoryLine, LineState, Speaker};
     use serde_json::{Value, json};
 
     use super::*;
     use crate::{
         prompt::{blocks, frame, instructions},
-        tests::{line, turn},
+        tests::{history, line, turn},
     };
 
     fn after(answer: LastAnswer) -> AgentTurn {
@@ -134,8 +136,8 @@ mod tests {
     #[test]
     fn a_model_is_told_only_what_its_history_does_not_say() {
         let state = LineState::NotDelivered("refused".to_owned());
-        let history = vec![line(Speaker::Person, "Why?"), HistoryLine { state, ..line(Speaker::Agent, "So.") }];
-        let told = |answer: &LastAnswer, history: &[HistoryLine]| {
+        let history = history([line(Speaker::Person, "Why?"), HistoryLine { state, ..line(Speaker::Agent, "So.") }]);
+        let told = |answer: &LastAnswer, history: &[Arc<HistoryLine>]| {
             let turn = after(answer.clone()).with(|turn| turn.past.history = history.to_vec());
             let is_explained = instructions::of(&turn, "", &[]).contains(LEGEND);
             let is_told = to_model(&turn).is_some();

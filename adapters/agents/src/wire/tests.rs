@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     report::MAX_ANSWER,
-    tests::{line, turn},
+    tests::{history, line, turn},
 };
 
 fn file(bytes: Option<&[u8]>) -> AgentFile {
@@ -117,10 +117,10 @@ fn a_file_has_its_content_and_never_its_address_and_the_operator_sees_only_its_s
 fn the_history_says_who_spoke_and_what_was_not_seen() {
     let author = Some(Author { id: Some("7".into()), name: Some("Bob".into()), ..Author::default() });
     let refused = LineState::NotDelivered("refused".into());
-    let history = vec![
+    let history = history([
         HistoryLine { author, state: LineState::Stopped, ..line(Speaker::Person, "Tea?") },
         HistoryLine { state: refused, ..line(Speaker::Agent, "Coffee.") },
-    ];
+    ]);
     let turn = turn("Hi").with(|turn| {
         turn.place.chat = ChatKind::Group;
         turn.past.history = history;
@@ -141,7 +141,7 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
 #[case::a_person(SenderKind::Person, json!("Ada"))]
 #[case::a_schedule(SenderKind::Operator, json!(null))]
 fn the_history_of_a_direct_chat_has_the_name_of_the_person(#[case] kind: SenderKind, #[case] name: Value) {
-    let history = vec![line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Coffee.")];
+    let history = history([line(Speaker::Person, "Tea?"), line(Speaker::Agent, "Coffee.")]);
     let mut turn = turn("Hi").with(|turn| turn.past.history = history);
     turn.message.sender.kind = kind;
 

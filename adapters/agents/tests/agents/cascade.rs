@@ -553,7 +553,7 @@ async fn a_member_gets_no_more_than_it_reads() {
         at: hi.now,
         state: LineState::Seen,
     };
-    hi.past.history = ["a", "b", "c"].map(line).into();
+    hi.past.history = ["a", "b", "c"].map(|text| Arc::new(line(text))).into();
     let attachment = Attachment { name: "x.txt".into(), media_type: "text/plain".into(), url: "telegram:x".into() };
     hi.message.attachments = vec![AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }];
     hi.place.model = Some("m-two".into());

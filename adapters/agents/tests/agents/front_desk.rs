@@ -58,8 +58,8 @@ async fn a_question_is_answered_with_how_to_connect_an_agent() {
 async fn what_was_explained_once_in_a_conversation_is_a_line_from_then_on() {
     let mut turn = turn("And of Spain?");
     let (text, at) = (answer("What is the capital of France?").await, turn.now);
-    turn.past.history =
-        vec![HistoryLine { speaker: Speaker::Agent, author: None, forwarded: None, text, at, state: LineState::Seen }];
+    let (speaker, state) = (Speaker::Agent, LineState::Seen);
+    turn.past.history = vec![HistoryLine { speaker, author: None, forwarded: None, text, at, state }.into()];
 
     let again = run(&front_desk(), turn).await.reply();
 

@@ -1,5 +1,7 @@
 //! The lines of a session.
 
+use std::sync::Arc;
+
 use rejoinder_core::{HistoryLine, LineState, SessionId, StoreError, TurnId, json_error, store::TurnSeq};
 use serde::Deserialize;
 use sqlx::SqlitePool;
@@ -17,7 +19,7 @@ pub(super) struct StoredLine {
     pub(super) turn: TurnId,
     state: State,
     reason: Option<String>,
-    pub(super) line: HistoryLine,
+    pub(super) line: Arc<HistoryLine>,
 }
 
 /// The column `state` of `transcript_lines`.
@@ -33,18 +35,19 @@ enum State {
 
 impl StoredLine {
     #[cfg(test)]
-    pub(super) const fn of(seq: TurnSeq, claim: u32, turn: TurnId, line: HistoryLine) -> Self {
-        Self { seq, claim, turn, state: State::Seen, reason: None, line }
+    pub(super) fn of(seq: TurnSeq, claim: u32, turn: TurnId, line: HistoryLine) -> Self {
+        Self { seq, claim, turn, state: State::Seen, reason: None, line: Arc::new(line) }
     }
 
     fn with_state(mut self) -> Self {
-        self.line.state = match self.state {
+        let state = match self.state {
             State::Seen => LineState::Seen,
             State::Partly => LineState::Partly,
             State::Stopped => LineState::Stopped,
             State::OnItsWay => LineState::OnItsWay,
             State::NotDelivered => LineState::NotDelivered(self.reason.take().unwrap_or_else(|| "not_sent".to_owned())),
         };
+        Arc::make_mut(&mut self.line).state = state;
         self
     }
 }
@@ -108,7 +111,7 @@ pub(super) async fn of_turn(
     let query = sqlx::query_scalar(lines!("and seq >= ?3 and turn_id = ?4"));
     let query = query.bind(session.as_uuid()).bind(LINES_OF_TURN).bind(seq).bind(turn.as_uuid());
     let lines: String = query.fetch_one(pool).await.map_err(store_error)?;
-    Ok(parse_lines(session, &lines)?.into_iter().rev().map(|stored| stored.line).collect())
+    Ok(parse_lines(session, &lines)?.into_iter().rev().map(|stored| Arc::unwrap_or_clone(stored.line)).collect())
 }
 
 /// The lines that can be read. Only if there is another one is each read by itself.

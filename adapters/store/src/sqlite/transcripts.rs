@@ -33,7 +33,7 @@ const BYTES: usize = 16 * 1024;
 #[derive(Clone, Debug)]
 struct CachedLine {
     key: (TurnSeq, u32, TurnId),
-    line: HistoryLine,
+    line: Arc<HistoryLine>,
 }
 
 impl CachedLine {
@@ -103,7 +103,7 @@ impl CachedSession {
         self.epoch += 1;
         let line = lines.iter_mut().find(|cached| cached.key.2 == turn && cached.key.1 == claim);
         let key = line.map(|line| {
-            line.line.state = LineState::Seen;
+            Arc::make_mut(&mut line.line).state = LineState::Seen;
             line.key
         });
         if key.is_none_or(|key| self.may_replace(key)) {
@@ -143,13 +143,14 @@ impl CachedSession {
         let lines = self.lines.as_ref()?;
         let is_known = self.is_all || lines.front().is_some_and(|first| first.key.0 < seq);
         let of_it = lines.iter().filter(|cached| cached.key.2 == turn && cached.counts());
-        is_known.then(|| of_it.map(|cached| cached.line.clone()).collect())
+        is_known.then(|| of_it.map(|cached| HistoryLine::clone(&cached.line)).collect())
     }
 
-    fn last(&self, limit: usize) -> Option<Vec<HistoryLine>> {
-        let lines: Vec<_> = self.lines.as_ref()?.iter().filter(|cached| cached.counts()).collect();
-        (self.is_all || lines.len() >= limit)
-            .then(|| lines[lines.len().saturating_sub(limit)..].iter().map(|cached| cached.line.clone()).collect())
+    fn last(&self, limit: usize) -> Option<Vec<Arc<HistoryLine>>> {
+        let lines = self.lines.as_ref()?.iter().filter(|cached| cached.counts());
+        let count = lines.clone().count();
+        let last = lines.skip(count.saturating_sub(limit)).map(|cached| Arc::clone(&cached.line));
+        (self.is_all || count >= limit).then(|| last.collect())
     }
 }
 
@@ -189,7 +190,7 @@ impl Default for Transcripts {
 impl Transcripts {
     /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
     /// [fill](Reading::fill).
-    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<HistoryLine>, Reading> {
+    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Arc<HistoryLine>>, Reading> {
         let session = self.session(session);
         let known = lock(&session);
         let (lines, epoch) = (known.last(limit), known.epoch);
@@ -270,7 +271,7 @@ impl Reading {
         }
         session.epoch += 1;
         session.is_all = read.len() < limit;
-        let cached = |it: &StoredLine| CachedLine { key: (it.seq, it.claim, it.turn), line: it.line.clone() };
+        let cached = |it: &StoredLine| CachedLine { key: (it.seq, it.claim, it.turn), line: Arc::clone(&it.line) };
         session.lines = Some(read.iter().map(cached).collect());
         session.trim();
     }
@@ -319,7 +320,7 @@ impl Writing<'_> {
         for TranscriptLine { session, seq, turn, claim, line } in self.lines.drain(..) {
             // It may be cached only since the writing began.
             if are_written && let Some(session) = self.transcripts.sessions.get(&session) {
-                lock(&session).add(CachedLine { key: (seq, claim, turn), line });
+                lock(&session).add(CachedLine { key: (seq, claim, turn), line: Arc::new(line) });
             }
         }
         for (session, turn, claim) in self.seen.drain(..) {
@@ -354,7 +355,7 @@ mod tests {
         HistoryLine { speaker, author: None, forwarded: None, text, at, state: LineState::Seen }
     }
 
-    fn texts(lines: &[HistoryLine]) -> Vec<&str> {
+    fn texts(lines: &[Arc<HistoryLine>]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 

@@ -1,5 +1,7 @@
 //! The check of what outlives the process.
 
+use std::sync::Arc;
+
 use rejoinder_guard::Event;
 
 use super::{
@@ -63,7 +65,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     assert_eq!(store.waiting(10).await.expect("turns are read")[0].turn, waiting.id);
     assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
     assert_eq!(store.attempts_left(me()).await.expect("deliveries are read")[0].id, delivery);
-    assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [line]);
+    assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [Arc::new(line)]);
     let again = accept_one(&*store, new_turn(said(&chat("a"), "1"))).await;
     assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");
     let recovered = running.on(Event::Recovered, 3);

@@ -310,7 +310,7 @@ pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl
     let expected = expected.map(|turn| turn.to_string());
     let lines = async |store: &dyn Store| {
         let lines = store.transcript(session, 10).await.expect("transcripts are read");
-        lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
+        lines.iter().map(|line| line.text.clone()).collect::<Vec<_>>()
     };
     assert_eq!(lines(&*store).await, expected);
     drop(store);

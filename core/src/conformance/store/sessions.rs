@@ -78,7 +78,7 @@ async fn says(store: &dyn Store, turn: &Turn, question: &str, answer: &str) {
 
 async fn shown(store: &dyn Store, session: SessionId) -> Vec<String> {
     let lines = store.transcript(session, 10).await.expect("transcripts are read");
-    lines.into_iter().map(|line| line.text).collect()
+    lines.iter().map(|line| line.text.clone()).collect()
 }
 
 /// A turn whose words go elsewhere is found by what it is about, while it is there; one on a copy does not use the session.

@@ -250,7 +250,7 @@ async fn write_transcript(store: &dyn Store, lines: Vec<TranscriptLine>) {
 
 async fn texts(store: &dyn Store, session: SessionId, limit: u32) -> Vec<String> {
     let lines = store.transcript(session, limit).await.expect("transcripts are read");
-    lines.into_iter().map(|line| line.text).collect()
+    lines.iter().map(|line| line.text.clone()).collect()
 }
 
 /// Deliveries of a claim, one per part, in these states.
@@ -362,7 +362,7 @@ pub async fn a_line_keeps_who_said_it(subject: &mut impl Subject) {
     asked.line.author = Some(author("7", "Ann: \"A\" \u{0}"));
     asked.line.forwarded = Some(author("8", "Bob"));
     let answered = line(&turn, Speaker::Agent, "answer", 2);
-    let expected = [asked.line.clone(), answered.line.clone()];
+    let expected = [&asked, &answered].map(|line| Arc::new(line.line.clone()));
     write_transcript(&*store, vec![asked, answered]).await;
     assert_eq!(store.transcript(turn.session, 10).await.expect("transcripts are read"), expected);
     drop(store);
@@ -382,7 +382,7 @@ pub async fn a_persons_line_has_the_text_of_their_message(subject: &mut impl Sub
         let turn = Turn::accept(&*store, said(&chat(key), key)).await;
         let text = format!("text of {key}");
         let lines = vec![line(&turn, Speaker::Person, &text, 1), line(&turn, Speaker::Agent, &text, 2)];
-        expected.push(lines.iter().map(|line| line.line.clone()).collect::<Vec<_>>());
+        expected.push(lines.iter().map(|line| Arc::new(line.line.clone())).collect::<Vec<_>>());
         sessions.push(turn.session);
         write_transcript(&*store, lines).await;
     }

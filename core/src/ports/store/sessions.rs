@@ -1,5 +1,7 @@
 //! Sessions of conversations and their lines.
 
+use std::sync::Arc;
+
 use rejoinder_guard::Timestamp;
 
 use super::{error::StoreError, turns::TurnStore};
@@ -44,7 +46,7 @@ store_trait! {
         ) -> Option<TurnRecord>;
 
         /// The last `limit` lines of a session, oldest first, without those of turns that are left out.
-        read fn transcript(session: SessionId, limit: u32) -> Vec<HistoryLine>;
+        read fn transcript(session: SessionId, limit: u32) -> Vec<Arc<HistoryLine>>;
 
         /// The turn that an agent ran before `turn` in its session, among the last 64 turns; `None` also if another agent ran that one
         /// later. Turns that are left out and those on a copy do not count. It may be `None` if all that the turn's lines show is that

@@ -147,7 +147,7 @@ mod tests {
         model::{Protocol as _, Request},
         openai::responses::ResponsesSection,
         prompt::messages::{Prompt, Written},
-        tests::{line, settings, turn},
+        tests::{history, line, settings, turn},
         tools::ToolCall,
     };
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_history_and_what_the_model_wrote_in_this_run_go_back() {
         let turn = turn("three")
-            .with(|turn| turn.past.history = vec![line(Speaker::Person, "one"), line(Speaker::Agent, "two")]);
+            .with(|turn| turn.past.history = history([line(Speaker::Person, "one"), line(Speaker::Agent, "two")]));
         let mut prompt = Prompt::of(&turn, &settings().settings());
         let calls = vec![ToolCall { id: "c1".to_owned(), name: "look_up".to_owned(), arguments: "{}".to_owned() }];
         let blocks = vec![

@@ -260,16 +260,16 @@ async fn the_operator_sees_what_the_model_was_shown_and_did() {
     let server = Server::answering([Answer::calls("", &[("web_search", arguments.clone())]), Answer::says(&["No."])]);
     let server = server.await;
     let section = OpenAiSection { api_key: Some("sk-secret-key".into()), ..server.settings() };
-    let history = vec![HistoryLine {
+    let line = HistoryLine {
         speaker: Speaker::Person,
         author: None,
         forwarded: None,
         text: "before".to_owned(),
         at: Timestamp::from_millis(0),
         state: LineState::Seen,
-    }];
+    };
 
-    let ran = run(&agent_with(section), turn("Hi").with(|turn| turn.past.history = history)).await;
+    let ran = run(&agent_with(section), turn("Hi").with(|turn| turn.past.history = vec![line.into()])).await;
 
     let shown = ran.shown.clone().expect("it is reported");
     let settings: Value = serde_json::from_str(&shown.settings).expect("JSON");

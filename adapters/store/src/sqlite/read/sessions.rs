@@ -1,5 +1,7 @@
 //! Sessions, as people use them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rejoinder_core::{
     ConversationId, HistoryLine, Identity, PersonId, SessionId, StoreError, Timestamp, TurnId,
@@ -104,7 +106,7 @@ impl SessionStore for SqliteStore {
         turns::last_question(&self.readers, session, conversation, by).await
     }
 
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         let reading = match self.transcripts.last(session, wanted) {
             Ok(lines) => return Ok(lines),
