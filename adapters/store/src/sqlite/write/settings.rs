@@ -15,7 +15,7 @@ const SETTINGS_STEP: i64 = 1000 << 16;
 
 /// The id of settings that `run` uses. They are inserted if they are new.
 pub(super) fn id(transaction: &Transaction<'_>, body: &str, run: i64) -> Result<i64, StoreError> {
-    let known = transaction.settings.borrow().get(body);
+    let known = transaction.settings.borrow_mut().get(body);
     if let Some(known) = known.filter(|known| run <= known.used + SETTINGS_STEP) {
         return Ok(known.id);
     }
