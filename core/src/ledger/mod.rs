@@ -64,18 +64,8 @@ impl Ledger {
         events: Vec<Event>,
         trigger: Trigger,
     ) -> Result<Decided, StoreError> {
-        self.decide_on_one(turn, events, trigger, true).await
-    }
-
-    async fn decide_on_one(
-        &self,
-        turn: &mut TurnRecord,
-        events: Vec<Event>,
-        trigger: Trigger,
-        may_send_at_once: bool,
-    ) -> Result<Decided, StoreError> {
         let mut inputs = [TurnEvents { turn: turn.clone(), events }];
-        let decided = self.decide_again(&mut inputs, &trigger, may_send_at_once).await;
+        let decided = self.decide_all(&mut inputs, &trigger).await;
         let [input] = inputs;
         *turn = input.turn;
         Ok(decided?.pop().unwrap_or_default())
@@ -90,20 +80,24 @@ impl Ledger {
         trigger: Trigger,
     ) -> Option<Decided> {
         let mut retry = self.store_retry("an event of a turn", turn.id);
+        let mut inputs = [TurnEvents { turn: turn.clone(), events: vec![event] }];
         // The store may have rejected just that.
         let mut may_send_at_once = true;
-        loop {
-            match self.decide_on_one(turn, vec![event.clone()], trigger.clone(), may_send_at_once).await {
-                Ok(decided) => return Some(decided),
+        let decided = loop {
+            match self.decide_again(&mut inputs, &trigger, may_send_at_once).await {
+                Ok(mut decided) => break Some(decided.pop().unwrap_or_default()),
                 Err(error) if retry.wait(&error).await => may_send_at_once = false,
-                Err(_) => return None,
+                Err(_) => break None,
             }
-        }
+        };
+        let [input] = inputs;
+        *turn = input.turn;
+        decided
     }
 
     /// The retries for something of `turn` that must be stored; `what` names it in log lines.
-    pub(crate) fn store_retry(&self, what: &'static str, turn: TurnId) -> StoreRetry {
-        StoreRetry::new(what, turn, self.lifecycle.clone())
+    pub(crate) fn store_retry(&self, what: &'static str, turn: TurnId) -> StoreRetry<'_> {
+        StoreRetry::new(what, turn, &self.lifecycle)
     }
 
     /// Decides on several turns in one transaction, and again after each conflict.

@@ -14,17 +14,17 @@ use crate::{
 /// How often the store may reject a write, other than because it cannot write, before it is given up.
 const MAX_REJECTED: u32 = 10;
 
-pub(crate) struct StoreRetry {
+pub(crate) struct StoreRetry<'a> {
     what: &'static str,
     turn: TurnId,
-    lifecycle: Lifecycle,
+    lifecycle: &'a Lifecycle,
     pauses: GrowingPause,
     rejected: u32,
     is_limited: bool,
 }
 
-impl StoreRetry {
-    pub(super) const fn new(what: &'static str, turn: TurnId, lifecycle: Lifecycle) -> Self {
+impl<'a> StoreRetry<'a> {
+    pub(super) const fn new(what: &'static str, turn: TurnId, lifecycle: &'a Lifecycle) -> Self {
         Self { what, turn, lifecycle, pauses: GrowingPause::new(pauses::STORE), rejected: 0, is_limited: true }
     }
 

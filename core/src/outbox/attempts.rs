@@ -280,21 +280,21 @@ impl Attempts {
         // That this process was killed is no sign of an outage: it waits as after a first attempt.
         let delivery = DeliveryRecord { copies: 0, ..delivery };
         let begun = StartedAttempt { delivery, number, at, is_overtaken, language, link_code: None, turn: None };
-        self.end(&begun, Err(DeliveryError::Unknown(why.to_owned()))).await
+        self.end(&begun, &Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 
     /// Stores an attempt's result. Retries as long as the gateway runs, because the result is stored nowhere else.
     pub(crate) async fn end_until_stored(&self, begun: &StartedAttempt, result: &Result<Receipt, DeliveryError>) {
         let mut retry = self.ledger.store_retry("the end of an attempt", begun.delivery.turn).unlimited();
-        while let Err(error) = self.end(begun, result.clone()).await {
+        while let Err(error) = self.end(begun, result).await {
             if !retry.wait(&error).await {
                 return;
             }
         }
     }
 
-    async fn end(&self, begun: &StartedAttempt, result: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
-        match self.decide_on_end(begun, result.clone()).await {
+    async fn end(&self, begun: &StartedAttempt, result: &Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
+        match self.decide_on_end(begun, result).await {
             Err(StoreError::CorruptTurn { turn, reason }) => {
                 self.set_aside(turn, &reason).await?;
                 self.end_undecided(begun, result).await
@@ -307,12 +307,12 @@ impl Attempts {
     async fn end_undecided(
         &self,
         begun: &StartedAttempt,
-        result: Result<Receipt, DeliveryError>,
+        result: &Result<Receipt, DeliveryError>,
     ) -> Result<(), StoreError> {
         let (delivery, at) = (&begun.delivery, self.clock.now());
-        let end = begun.end(&result, at);
+        let end = begun.end(result, at);
         let change = match result {
-            Ok(receipt) => delivered(delivery, receipt, at),
+            Ok(receipt) => delivered(delivery, receipt.clone(), at),
             Err(error) => {
                 let (state, error) = (DeliveryState::Dead, Some(error.to_string()));
                 DeliveryChange { state, error, ..DeliveryChange::of(delivery) }
@@ -333,11 +333,11 @@ impl Attempts {
     async fn decide_on_end(
         &self,
         begun: &StartedAttempt,
-        result: Result<Receipt, DeliveryError>,
+        result: &Result<Receipt, DeliveryError>,
     ) -> Result<(), StoreError> {
         let (delivery, at) = (&begun.delivery, self.clock.now());
-        let end = begun.end(&result, at);
-        let gets_nowhere = match &result {
+        let end = begun.end(result, at);
+        let gets_nowhere = match result {
             Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_)) => self.gets_nowhere(begun, at).await?,
             _ => false,
         };
@@ -347,14 +347,13 @@ impl Attempts {
         let is_spent =
             retry::is_spent(delivery, attempts, &self.settings.get(), at) || (gets_nowhere && delivery.is_draft());
         let is_newly_parked = gets_nowhere && !delivery.parked;
-        let delivery = &DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
-        let is_delivered = result.is_ok();
+        let ended = DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let AttemptResult { events, change } = match result {
             Ok(receipt) => AttemptResult {
-                change: delivered(delivery, receipt.clone(), at),
-                events: Vec::from_iter(self.receipt_event(delivery, Some(receipt)).await?),
+                change: delivered(&ended, receipt.clone(), at),
+                events: Vec::from_iter(self.receipt_event(&ended, Some(receipt.clone())).await?),
             },
-            Err(error) => self.handle_failure(delivery, begun.language, error, at, is_spent).await?,
+            Err(error) => self.handle_failure(&ended, begun.language, error.clone(), at, is_spent).await?,
         };
         let change = if change.state == DeliveryState::Dead && self.is_stale(delivery).await? {
             // Nobody waits for it any more: it is no dead letter.
@@ -365,12 +364,12 @@ impl Attempts {
         let dead_copy = change.error.clone().filter(|_| delivery.is_copy && change.state == DeliveryState::Dead);
         let ended_badly = matches!(events.last(), Some(Event::Refused { .. } | Event::Expired { .. }));
         let trigger = Trigger::AttemptEnded(Box::new(AttemptEnded {
-            delivery: delivery.clone(),
+            is_idempotent: self.is_idempotent(&ended),
+            delivery: ended,
             end,
             change,
             withdraws_later_parts: ended_badly,
             is_spent,
-            is_idempotent: self.is_idempotent(delivery),
             is_newly_parked,
         }));
         if delivery.is_copy || events.is_empty() {
@@ -384,7 +383,7 @@ impl Attempts {
         }
         let mut turn = match &begun.turn {
             // Whatever happened meanwhile, the decision on a delivered message changes the turn, so a conflict is noticed.
-            Some(turn) if is_delivered => turn.clone(),
+            Some(turn) if result.is_ok() => turn.clone(),
             _ => self.ledger.turn(delivery.turn).await?,
         };
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
