@@ -25,6 +25,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    background::Background,
     connections::{LOG_PAGES, LOGGED_PAGE, OPERATOR_LIMIT, open_writer, schema_options},
     error::{self, OpenError, store_error},
     lock::{Lock, beside},
@@ -34,7 +35,7 @@ use super::{
     write,
 };
 
-/// The most requests in one transaction, so that none waits long.
+/// The most requests in one transaction that somebody waits for, so that none waits long.
 const BATCH: usize = 256;
 
 /// The length of the writer's queue. When it is full, callers wait for room.
@@ -46,7 +47,7 @@ const CROWD: usize = 4;
 /// How long a crowd waits for the others, so that a flush, and the pages that all requests touch, are written for more of them.
 const COMPANY: Duration = Duration::from_micros(500);
 
-/// How long a background write waits for company.
+/// How long after a write the writer looks for background ones.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How long the writer is idle before it writes the log back.
@@ -79,22 +80,18 @@ const ROOM: u32 = 1 << 20;
 
 #[derive(Debug)]
 enum WriterCommand {
-    Write(WriteRequest, Option<oneshot::Sender<Result<WriteResult, StoreError>>>),
+    Write(WriteRequest, oneshot::Sender<Result<WriteResult, StoreError>>),
+    /// Writes what waits in the background.
+    WriteBackground,
     Compact(oneshot::Sender<Result<(), StoreError>>),
     Close(oneshot::Sender<()>),
-}
-
-impl WriterCommand {
-    /// Whether nobody waits for it.
-    const fn is_patient(&self) -> bool {
-        matches!(self, Self::Write(_, None))
-    }
 }
 
 /// The handle of the writer's thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     commands: mpsc::Sender<WriterCommand>,
+    background: Arc<Background>,
     /// Told when the database is written anew, while it is.
     compacting: Mutex<Option<oneshot::Receiver<Result<(), StoreError>>>>,
     /// Why writes fail now, if they do.
@@ -117,8 +114,10 @@ impl Writer {
         let panicked = CancellationToken::new();
         let (trouble, logged) = (database.trouble.clone(), database.logged.subscribe());
         let noticed = database.noticed.subscribe();
+        let background = Arc::<Background>::default();
         let writer = Self {
             commands,
+            background: Arc::clone(&background),
             compacting: Mutex::default(),
             trouble,
             logged,
@@ -128,7 +127,7 @@ impl Writer {
             lock: Arc::downgrade(&database.lock),
         };
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            let run = AssertUnwindSafe(|| runtime.block_on(run(receiver, database)));
+            let run = AssertUnwindSafe(|| runtime.block_on(run(receiver, &background, database)));
             if std::panic::catch_unwind(run).is_err() {
                 panicked.cancel();
             }
@@ -140,14 +139,17 @@ impl Writer {
     pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
-        self.commands.send(WriterCommand::Write(request, Some(answer))).await.map_err(|_| closed())?;
+        self.commands.send(WriterCommand::Write(request, answer)).await.map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 
     /// Queues `request` without waiting for it: it is written with the next request that somebody waits for, or soon. It is
-    /// dropped when the queue is full or closed.
+    /// dropped when too many wait, or the writer is closed.
     pub(super) fn write_later(&self, request: WriteRequest) {
-        let _ = self.commands.try_send(WriterCommand::Write(request, None));
+        if self.background.add(request) {
+            // If the queue is full, the writer is awake, and looks after its next write.
+            let _ = self.commands.try_send(WriterCommand::WriteBackground);
+        }
     }
 
     /// Writes the database anew, without what deleted rows left in it. `false` if that still goes on after a while: call it
@@ -180,65 +182,69 @@ impl Writer {
     }
 }
 
-async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database) {
+async fn run(mut receiver: mpsc::Receiver<WriterCommand>, background: &Background, mut database: Database) {
     let mut commands = Vec::with_capacity(BATCH);
     let (mut closing, mut compacting) = (Vec::new(), Vec::new());
-    // How many of the last commands somebody waited for.
+    // How many there were last.
     let mut last = 0;
-    // When the commands are written, if nobody waits for them.
-    let mut write_at: Option<Instant> = None;
+    // When to look for background requests.
+    let mut look_at: Option<Instant> = None;
     while closing.is_empty() {
         let upkeep_at = database.upkeep_at();
         if upkeep_at.is_some_and(|at| at <= Instant::now()) {
             database.keep_up();
             continue;
         }
-        let next = match upkeep_at.into_iter().chain(write_at).min() {
+        let next = match upkeep_at.into_iter().chain(look_at).min() {
             Some(at) => timeout_at(at, receiver.recv()).await,
             None => Ok(receiver.recv().await),
         };
+        let is_closed = matches!(next, Ok(None));
         match next {
-            Ok(Some(command)) => commands.push(command),
-            Ok(None) if commands.is_empty() => break,
-            Ok(None) => write_at = Some(Instant::now()),
+            Ok(command) => commands.extend(command),
+            Err(_) if look_at.is_none_or(|at| at > Instant::now()) => continue,
             Err(_) => {}
         }
         take(&mut receiver, &mut commands);
-        if (CROWD..last).contains(&urgent(&commands)) {
+        if (CROWD..last).contains(&commands.len()) {
             // Not a timer of the runtime: that is exact to a millisecond, and would wake the thread for each request.
             std::thread::sleep(COMPANY);
             take(&mut receiver, &mut commands);
         }
-        last = urgent(&commands);
-        if commands.len() < BATCH && commands.iter().all(WriterCommand::is_patient) {
-            if !commands.is_empty() && write_at.is_none() {
-                write_at = Some(Instant::now() + PATIENCE);
+        last = commands.len();
+        let mut requests = background.take(commands.is_empty());
+        if requests.is_empty() && commands.is_empty() {
+            if is_closed {
+                break;
             }
-            if write_at.is_none_or(|at| at > Instant::now()) {
-                continue;
-            }
+            look_at = None;
+            continue;
         }
-        write_at = None;
 
-        let (mut requests, mut answers) = (Vec::with_capacity(commands.len()), Vec::with_capacity(commands.len()));
+        let (in_background, mut answers) = (requests.len(), Vec::with_capacity(commands.len()));
+        requests.reserve(commands.len());
         for command in commands.drain(..) {
             match command {
                 WriterCommand::Write(request, answer) => {
                     requests.push(request);
                     answers.push(answer);
                 }
+                WriterCommand::WriteBackground => {}
                 WriterCommand::Compact(answer) => compacting.push(answer),
                 WriterCommand::Close(answer) => closing.push(answer),
             }
         }
-        for (answer, outcome) in answers.into_iter().zip(database.write(&requests)) {
-            match (answer, outcome) {
-                // The caller may be gone.
-                (Some(answer), outcome) => drop(answer.send(outcome)),
-                (None, Ok(_)) => {}
-                (None, Err(error)) => tracing::debug!(%error, "a background write failed"),
+        let mut outcomes = database.write(&requests).into_iter();
+        for outcome in outcomes.by_ref().take(in_background) {
+            if let Err(error) = outcome {
+                tracing::debug!(%error, "a background write failed");
             }
         }
+        for (answer, outcome) in answers.into_iter().zip(outcomes) {
+            // The caller may be gone.
+            let _ = answer.send(outcome);
+        }
+        look_at = Some(Instant::now() + PATIENCE);
         database.limit_log();
         if !compacting.is_empty() {
             let compacted = database.compact();
@@ -262,11 +268,6 @@ fn take(receiver: &mut mpsc::Receiver<WriterCommand>, commands: &mut Vec<WriterC
     {
         commands.push(command);
     }
-}
-
-/// How many of the commands somebody waits for.
-fn urgent(commands: &[WriterCommand]) -> usize {
-    commands.iter().filter(|command| !command.is_patient()).count()
 }
 
 /// The writing connection. It is reopened after its file failed.
