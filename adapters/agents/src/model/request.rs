@@ -45,7 +45,7 @@ impl Request {
         let [before, after] = P::AROUND_INSTRUCTIONS;
         body.extend(before.bytes());
         let start = body.len();
-        write(instructions, &mut body);
+        body.extend_from_slice(instructions.as_bytes());
         let instructions = start..body.len();
         body.extend(after.bytes());
         let start = body.len();

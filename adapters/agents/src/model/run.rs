@@ -29,7 +29,7 @@ pub(super) const MAX_TOOL_ROUNDS: usize = 25;
 
 impl<P: Protocol> Model<P> {
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
-        let mut prompt = Prompt::of(turn, &self.protocol.settings());
+        let mut prompt = Prompt::new(turn, &self.protocol.settings(), &self.instructions);
         let more = match &self.more_tools {
             Some(source) => source.tools().await,
             None => Vec::new(),

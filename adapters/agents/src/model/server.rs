@@ -13,7 +13,7 @@ use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use url::Url;
 
 use super::{dialect::LearnedDialect, protocol::Protocol};
-use crate::{section::ModelSettings, tools::ToolSource};
+use crate::{prompt::instructions::LastInstructions, section::ModelSettings, tools::ToolSource};
 
 /// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -63,6 +63,7 @@ pub struct Model<P> {
     /// Those of every request, such as the key.
     pub(super) headers: HeaderMap,
     pub(super) learned: LearnedDialect,
+    pub(super) instructions: LastInstructions,
     pub(super) thinks_first: AtomicBool,
     /// Where further tools come from.
     pub(super) more_tools: Option<Arc<dyn ToolSource>>,
@@ -92,8 +93,9 @@ impl<P: Protocol> Model<P> {
         url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(P::PATH);
         let headers = headers::<P>(&settings)?;
         let thinks_first = AtomicBool::new(settings.thinks_first);
-        let (learned, retry_pause) = (LearnedDialect::default(), RETRY_PAUSE);
-        Ok(Self { name, protocol: section, retry_pause, http, url, headers, learned, thinks_first, more_tools: None })
+        let (learned, instructions) = (LearnedDialect::default(), LastInstructions::default());
+        let (retry_pause, more_tools, protocol) = (RETRY_PAUSE, None, section);
+        Ok(Self { name, protocol, retry_pause, http, url, headers, learned, instructions, thinks_first, more_tools })
     }
 
     /// The same with further tools, beside those of the gateway.

@@ -1,13 +1,75 @@
 //! The instructions before all messages. No I/O.
 
-use rejoinder_core::{AgentTurn, ChatKind, Surface, Timestamp};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rejoinder_core::{AgentTurn, ChatKind, Language, Surface, Timestamp};
 
 use super::{budget, frame, handoff, last_answer};
-use crate::piece::PieceName;
+use crate::{piece::PieceName, section::ModelSettings};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// All that the gateway's pieces depend on.
+#[derive(Debug, PartialEq, Eq)]
+struct Basis {
+    chat: ChatKind,
+    surface: Surface,
+    /// Whether the agent may be told what became of an answer.
+    hears_of_answers: bool,
+    has_program: bool,
+    is_handed_over: bool,
+    /// The person's, if it is known. Not in a group: servers cache a prompt as long as it begins the same.
+    language: Option<Language>,
+    /// When the hour of the turn began.
+    hour: Timestamp,
+    budget: String,
+}
+
+impl Basis {
+    fn of(turn: &AgentTurn, hears_of_answers: bool) -> Self {
+        let (chat, now) = (turn.place.chat, turn.now.as_millis());
+        Self {
+            chat,
+            surface: turn.place.surface.clone(),
+            hears_of_answers,
+            has_program: turn.person.instructions.is_some(),
+            is_handed_over: turn.past.handoff.is_some(),
+            language: turn.person.language.filter(|_| chat == ChatKind::Direct),
+            hour: Timestamp::from_millis(now - now.rem_euclid(HOUR_MS)),
+            budget: budget::left(turn.rights.budget),
+        }
+    }
+
+    fn of_turn(turn: &AgentTurn) -> Self {
+        Self::of(turn, last_answer::to_model(turn).is_some())
+    }
+}
+
+/// The instructions that a model was given last, in JSON. Most turns have the same.
+#[derive(Debug, Default)]
+pub(crate) struct LastInstructions(Mutex<Option<(Basis, Arc<str>)>>);
+
+impl LastInstructions {
+    /// Those of `turn`, in JSON. The settings are the same in each call.
+    pub(crate) fn of(&self, turn: &AgentTurn, settings: &ModelSettings<'_>) -> Arc<str> {
+        let basis = Basis::of_turn(turn);
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, instructions)) = &*last
+            && *known == basis
+        {
+            return Arc::clone(instructions);
+        }
+        let text = joined(pieces(&basis), settings.system_prompt, |piece| !settings.leave_out.contains(&piece));
+        let instructions: Arc<str> = serde_json::Value::from(text).to_string().into();
+        *last = Some((basis, Arc::clone(&instructions)));
+        instructions
+    }
+}
 
 /// The operator's prompt, and what the gateway adds, except for the pieces in `leave_out`. Contains no text that a stranger
 /// chose.
-pub fn of(turn: &AgentTurn, system_prompt: &str, leave_out: &[PieceName]) -> String {
+#[cfg(test)]
+pub(crate) fn of(turn: &AgentTurn, system_prompt: &str, leave_out: &[PieceName]) -> String {
     joined(added(turn), system_prompt, |piece| !leave_out.contains(&piece))
 }
 
@@ -19,7 +81,7 @@ pub fn of_session(turn: &AgentTurn, system_prompt: &str) -> String {
 /// What the gateway adds to the operator's prompt at the beginning of a session, piece by piece.
 pub(crate) fn added_to_session(turn: &AgentTurn) -> Vec<(PieceName, String)> {
     let changes = |piece| matches!(piece, PieceName::Date | PieceName::Budget);
-    pieces(turn, true).into_iter().filter(|(piece, _)| !changes(*piece)).collect()
+    pieces(&Basis::of(turn, true)).into_iter().filter(|(piece, _)| !changes(*piece)).collect()
 }
 
 fn joined(pieces: Vec<(PieceName, String)>, system_prompt: &str, is_wanted: impl Fn(PieceName) -> bool) -> String {
@@ -31,37 +93,36 @@ fn joined(pieces: Vec<(PieceName, String)>, system_prompt: &str, is_wanted: impl
 
 /// What the gateway adds to the operator's prompt, piece by piece.
 pub(crate) fn added(turn: &AgentTurn) -> Vec<(PieceName, String)> {
-    pieces(turn, last_answer::to_model(turn).is_some())
+    pieces(&Basis::of_turn(turn))
 }
 
-/// The same. `hears_of_answers`: whether it may be told what became of an answer.
-fn pieces(turn: &AgentTurn, hears_of_answers: bool) -> Vec<(PieceName, String)> {
-    let messages = match turn.place.chat {
+fn pieces(basis: &Basis) -> Vec<(PieceName, String)> {
+    let messages = match basis.chat {
         ChatKind::Direct => " A message that comes with more than its text ",
         ChatKind::Group => " Each message ",
     };
     let pieces = [
-        (PieceName::Place, place(turn)),
+        (PieceName::Place, place(basis)),
         (
             PieceName::Legend,
-            format!("{messages}{}{}", frame::LEGEND, if hears_of_answers { last_answer::LEGEND } else { "" }),
+            format!("{messages}{}{}", frame::LEGEND, if basis.hears_of_answers { last_answer::LEGEND } else { "" }),
         ),
-        (PieceName::Program, turn.person.instructions.as_ref().map_or("", |_| frame::PROGRAM).to_owned()),
-        (PieceName::Handoff, turn.past.handoff.as_ref().map_or("", |_| handoff::LEGEND).to_owned()),
-        (PieceName::Language, language(turn)),
-        (PieceName::Date, today(turn.now)),
-        (PieceName::Budget, budget::left(turn.rights.budget)),
+        (PieceName::Program, if basis.has_program { frame::PROGRAM } else { "" }.to_owned()),
+        (PieceName::Handoff, if basis.is_handed_over { handoff::LEGEND } else { "" }.to_owned()),
+        (PieceName::Language, language(basis.language)),
+        (PieceName::Date, today(basis.hour)),
+        (PieceName::Budget, basis.budget.clone()),
     ];
     pieces.into_iter().filter(|(_, text)| !text.is_empty()).collect()
 }
 
 /// Where the conversation takes place.
-fn place(turn: &AgentTurn) -> String {
-    let chat = match turn.place.chat {
+fn place(basis: &Basis) -> String {
+    let chat = match basis.chat {
         ChatKind::Direct => "You are in a direct chat with one person",
         ChatKind::Group => "You are in a group chat",
     };
-    match &turn.place.surface {
+    match &basis.surface {
         Surface::Voice => {
             "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links."
                 .to_owned()
@@ -70,9 +131,9 @@ fn place(turn: &AgentTurn) -> String {
     }
 }
 
-/// The person's language, if it is known. Not in a group: servers cache a prompt as long as it begins the same.
-fn language(turn: &AgentTurn) -> String {
-    match turn.person.language.filter(|_| turn.place.chat == ChatKind::Direct) {
+/// The person's language, if it is known.
+fn language(language: Option<Language>) -> String {
+    match language {
         None => String::new(),
         Some(language) => match language.english_name() {
             Some(name) => format!(" The person's language: {name} ({language})."),
@@ -91,7 +152,7 @@ fn today(now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{BudgetLeft, Cause, Handoff, Language};
+    use rejoinder_core::{BudgetLeft, Cause, Handoff};
 
     use super::*;
     use crate::tests::turn;
@@ -116,6 +177,33 @@ mod tests {
         }
         let all: Vec<_> = pieces.iter().map(|(piece, _)| *piece).collect();
         assert_eq!(of(&turn, "Be kind.", &all), "Be kind.");
+    }
+
+    #[test]
+    fn instructions_are_written_again_only_if_they_change() {
+        let settings = crate::tests::settings();
+        let (settings, last) = (settings.settings(), LastInstructions::default());
+        let written = |turn: &AgentTurn| last.of(turn, &settings);
+        let first = turn("Hi");
+        let changes: [fn(&mut AgentTurn); 7] = [
+            |turn| turn.place.chat = ChatKind::Group,
+            |turn| turn.place.surface = Surface::Voice,
+            |turn| turn.person.language = Language::of("de"),
+            |turn| turn.person.instructions = Some("Talk like a pirate.".to_owned()),
+            |turn| turn.now = turn.now + std::time::Duration::from_hours(1),
+            |turn| turn.rights.budget = Some(BudgetLeft { tokens: Some(1200), cost: None }),
+            |turn| turn.past.handoff = Some(Handoff { cause: Cause::Error, why: String::new(), tried: Vec::new() }),
+        ];
+
+        let before = written(&first);
+        assert!(Arc::ptr_eq(&before, &written(&turn("And you?"))));
+        for change in changes {
+            let changed = turn("Hi").with(change);
+            let expected = of(&changed, settings.system_prompt, settings.leave_out);
+            assert_eq!(serde_json::from_str::<String>(&written(&changed)).expect("a text"), expected);
+            assert_ne!(written(&changed), before);
+        }
+        assert_eq!(written(&first), before);
     }
 
     /// Servers cache a prompt as long as it begins the same.

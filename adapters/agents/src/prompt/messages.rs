@@ -1,19 +1,22 @@
 //! The messages that a model reads, in no protocol's form. No I/O.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use rejoinder_core::{AgentMessage, AgentTurn, ChatKind};
 
 use super::{
     files::{self, Picture},
-    frame, history, instructions, last_answer,
+    frame, history,
+    instructions::LastInstructions,
+    last_answer,
 };
 use crate::{section::ModelSettings, tools::ToolCall};
 
 /// What a model gets to read: the instructions, and the messages after them.
 #[derive(Clone, Debug)]
 pub(crate) struct Prompt<'a> {
-    pub(crate) instructions: String,
+    /// In JSON.
+    pub(crate) instructions: Arc<str>,
     /// At least one. No two of [`Message::People`], and no two of [`Message::Model`], follow each other: the chat templates of
     /// several models require that user and assistant alternate.
     pub(crate) messages: Vec<Message<'a>>,
@@ -76,12 +79,14 @@ impl Message<'_> {
 }
 
 impl<'a> Prompt<'a> {
-    /// The prompt for `turn`: instructions, history, and the current message.
+    /// The prompt for `turn`: instructions, history, and the current message. `last`: the instructions of the turn before.
+    pub(crate) fn new(turn: &'a AgentTurn, settings: &ModelSettings<'_>, last: &LastInstructions) -> Self {
+        Self { instructions: last.of(turn, settings), messages: messages(turn, settings) }
+    }
+
+    #[cfg(test)]
     pub(crate) fn of(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Self {
-        Self {
-            instructions: instructions::of(turn, settings.system_prompt, settings.leave_out),
-            messages: messages(turn, settings),
-        }
+        Self::new(turn, settings, &LastInstructions::default())
     }
 
     /// Adds an answer of the model, with the result of each of its calls.
