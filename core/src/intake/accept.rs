@@ -294,7 +294,7 @@ impl Acceptor {
         if turn.event.chat == ChatKind::Direct {
             self.note_chat(&turn.event, told);
         }
-        let (settings, known) = (self.router.settings.get(), self.router.people.known());
+        let (settings, known) = (self.router.settings.read(), self.router.people.known());
         self.activity.note(&turn, &settings.triggers, &known, self.router.clock.now());
         self.start(turn, mode, slot, run);
         accepted

@@ -177,7 +177,7 @@ impl EventRouter {
         let Handling { handler, rule, model, remark, repeats, about } = handling;
         let now = self.clock.now();
         // Not those of the arrival: the stages may have waited, and somebody may have been forgotten meanwhile.
-        let (settings, known) = (self.settings.get(), self.people.known());
+        let (settings, known) = (self.settings.read(), self.people.known());
         let policy = &*settings.policy_for(&event, rule.as_deref());
         // Nobody waits for it before the end of quiet hours.
         let owed_from = quiet_until(&event, &self.people, &settings, now).unwrap_or(now);

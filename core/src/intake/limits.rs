@@ -223,7 +223,7 @@ impl Limits {
 
     /// Counts the turn that `event` may open; an error if that is one too many for now. `None` without limits.
     pub(super) fn count(&self, event: &InboundEvent, known: &KnownPeople) -> Result<Option<Counted>, OverLimit> {
-        let limits = self.settings.get().limits(event, known);
+        let limits = self.settings.read().limits(event, known);
         let turns_per_minute = limits.turns_per_minute;
         if turns_per_minute.is_none() && limits.waiting_turns.is_none() && !limits.has_daily() {
             return Ok(None);

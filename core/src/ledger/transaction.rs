@@ -65,7 +65,7 @@ impl DecisionContext {
 
     /// The agent with this name, or, if it is not configured, the current agent of `channel`.
     pub(crate) fn agent_or_current(&self, name: &str, channel: &ChannelId) -> AgentName {
-        self.agents.get(name).cloned().unwrap_or_else(|| self.settings.get().agent(channel).clone())
+        self.agents.get(name).cloned().unwrap_or_else(|| self.settings.read().agent(channel).clone())
     }
 }
 
@@ -160,7 +160,7 @@ impl<'a> Transaction<'a> {
     /// answers for it passes on.
     pub(super) fn decide(&mut self, input: &TurnEvents, passed: Option<Event>) -> TurnDecision {
         let mut turn = input.turn.clone();
-        let settings = self.context.settings.get();
+        let settings = self.context.settings.read();
         let policy = settings.policy(&input.turn);
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
         let mut to_merged = Vec::new();
@@ -274,7 +274,7 @@ impl<'a> Transaction<'a> {
             turn,
             channel,
             now: self.now,
-            quiet_until: quiet_until(&turn.event, people, &settings.get(), self.now),
+            quiet_until: quiet_until(&turn.event, people, &settings.read(), self.now),
         }
     }
 
@@ -287,7 +287,7 @@ impl<'a> Transaction<'a> {
     ) -> Option<Event> {
         let target = self.target(turn);
         let (capabilities, quiet_until) = (target.capabilities(), target.quiet_until);
-        let mut rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.get());
+        let mut rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.read());
         let said = self.trigger.step(turn.id).and_then(|step| step.said.as_ref());
         if let (Some(said), Some(line)) = (said, rendered.transcript.last_mut()) {
             line.line.text.clone_from(said);

@@ -61,7 +61,7 @@ impl Merges {
     /// What happens to a message in a conversation, for which a rule holds: what somebody chose, else what the rule says,
     /// else what is configured for the channel.
     pub(crate) fn mode_of(&self, here: &KnownConversation, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
-        let settings = self.settings.get();
+        let settings = self.settings.read();
         let is_together = matches!(settings.queues.backlog, Backlog::Summarize | Backlog::Ask);
         if is_together && settings.queues.is_backlog(event, self.clock.now()) {
             return QueueMode::Collect;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use jiff::tz::TimeZone;
 use rejoinder_guard::{Cause, Ladder, Policy, Rung, is_blank};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
@@ -208,6 +208,11 @@ impl LiveSettings {
 
     pub(crate) fn get(&self) -> Arc<Settings> {
         self.0.load_full()
+    }
+
+    /// The same, to be read at once and not while something is awaited. It counts no reference, which all threads share.
+    pub(crate) fn read(&self) -> Guard<Arc<Settings>> {
+        self.0.load()
     }
 
     /// Replaces the settings, as [`Settings::changed_to`].

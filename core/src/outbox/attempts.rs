@@ -206,7 +206,7 @@ impl Attempts {
     }
 
     fn on_unknown(&self, turn: &TurnRecord) -> OnUnknown {
-        self.settings.get().policies.of(&turn.event.conversation.channel, turn.event.chat).on_unknown
+        self.settings.read().policies.of(&turn.event.conversation.channel, turn.event.chat).on_unknown
     }
 
     /// Turns an edit into a new message, with a label: the edit may have been applied although the platform reported an
@@ -345,7 +345,7 @@ impl Attempts {
         let attempts =
             if matches!(result, Err(DeliveryError::Limited { .. })) { begun.number } else { delivery.attempts };
         let is_spent =
-            retry::is_spent(delivery, attempts, &self.settings.get(), at) || (gets_nowhere && delivery.is_draft());
+            retry::is_spent(delivery, attempts, &self.settings.read(), at) || (gets_nowhere && delivery.is_draft());
         let is_newly_parked = gets_nowhere && !delivery.parked;
         let ended = DeliveryRecord { parked: delivery.parked || gets_nowhere, ..delivery.clone() };
         let AttemptResult { events, change } = match result {

@@ -363,7 +363,7 @@ impl Dispatcher {
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
         let mut attempted = {
-            let (settings, to) = (self.settings.get(), &begun.delivery.conversation.channel);
+            let (settings, to) = (self.settings.read(), &begun.delivery.conversation.channel);
             let say = |name: &str| settings.templates.template(to, begun.language, name);
             render::delivery(&begun.delivery, begun.number, begun.is_overtaken, say)
         };

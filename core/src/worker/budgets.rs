@@ -101,7 +101,7 @@ impl Budgets {
 
     /// Whether a run counts for a budget.
     pub(super) fn counts(&self, run: &Run, shares: &[Share]) -> bool {
-        let settings = self.settings.get();
+        let settings = self.settings.read();
         let mut agents = shares.iter().filter_map(|share| share.member.as_ref()).chain(run.handler.agent());
         agents.any(|agent| settings.budgets.contains_key(agent))
     }
@@ -110,7 +110,7 @@ impl Budgets {
     /// currency: money of another one cannot be added. What is estimated counts, and is not in the cost of the run. What an agent without a
     /// price says in another currency is only the cost of the run.
     pub(super) fn bill(&self, run: &Run, shares: &[Share]) -> Bill {
-        let settings = self.settings.get();
+        let settings = self.settings.read();
         let (mut bill, mut currency, mut foreign) = (Bill::default(), None, None);
         for share in shares.iter().rev().filter(|share| share.usage != Usage::default() || share.cost.is_some()) {
             let Share { member, usage, is_estimated, cost: reported } = share;

@@ -245,7 +245,7 @@ impl Inputs {
     /// The messages of turns that a run answers for as well. Of more than may wait, the oldest are shortened.
     pub(super) async fn messages(&self, turns: &[TurnRecord], run: &Run) -> Vec<AgentMessage> {
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
-        let cap = self.settings.get().queues.cap as usize;
+        let cap = self.settings.read().queues.cap as usize;
         let shortened = turns.len().saturating_sub(cap);
         let mut messages = Vec::with_capacity(turns.len());
         for (index, turn) in turns.iter().enumerate() {

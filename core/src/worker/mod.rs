@@ -287,7 +287,7 @@ impl Worker {
     /// Whether nobody is to notice a turn unless its agent says something, or before somebody's quiet hours end.
     fn is_quiet(&self, turn: &TurnRecord) -> bool {
         let is_told_to_be = matches!(turn.event.kind, EventKind::Prompt { quiet: true, .. });
-        let (people, settings) = (&self.inputs.people, self.settings.get());
+        let (people, settings) = (&self.inputs.people, self.settings.read());
         is_told_to_be || quiet_until(&turn.event, people, &settings, self.clock.now()).is_some()
     }
 
@@ -310,7 +310,7 @@ impl Worker {
     }
 
     fn drafting(&self, run: &Run, capabilities: &Capabilities, show: &CancellationToken) -> Drafting {
-        let settings = self.settings.get();
+        let settings = self.settings.read();
         let shows_activity = run.handler.agent().is_some_and(|agent| settings.shown_activities.contains(agent));
         Drafting::new(&self.ephemerals, capabilities, show, shows_activity)
     }
