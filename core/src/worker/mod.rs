@@ -23,7 +23,7 @@ mod sealing;
 pub(crate) mod search;
 mod suspension;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
@@ -340,11 +340,14 @@ impl Worker {
         let settings = self.settings.get();
         let mut recorder = Recorder::new(&settings.masker, estimate);
         let (mut open, mut is_shown, mut is_out) = (true, true, false);
+        // Once and not for each event: all runs share the list of who waits for the end.
+        let mut stopped = pin!(stop.cancelled());
+        let mut gateway_ended = pin!(self.lifecycle.ended.cancelled());
         let result = loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break RunResult::Stopped,
-                () = self.lifecycle.ended.cancelled() => break ended(&mut running),
+                () = &mut stopped => break RunResult::Stopped,
+                () = &mut gateway_ended => break ended(&mut running),
                 () = show.cancelled(), if is_shown => {
                     is_shown = false;
                     drafting.pause().await;
