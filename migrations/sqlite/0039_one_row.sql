@@ -56,6 +56,42 @@ create unique index events_by_key on events (channel, external_id, revision);
 create index events_with_payload on events (received_at) where raw is not null;
 create index events_of_key_only on events (received_at) where details is null;
 
+<<<<<<< HEAD
+=======
+-- Payloads are removed in the order in which their events were stored.
+create table payload_progress (
+    event integer not null          -- as events.seq: up to this one they are removed
+) strict;
+
+insert into payload_progress (event)
+select coalesce((select min(seq) - 1 from events where raw is not null), (select max(seq) from events), 0);
+
+-- A run is found by the seq of its turn.
+create table runs_by_turn (
+    run integer primary key,        -- as in run_contents
+    agent text,                     -- agent and command: as in turns
+    command text,
+    owner blob not null,            -- the process that started it
+    started_at integer not null,
+    ended_at integer,
+    ending text,                    -- reply, reaction, deferral, silent, failed, unreadable, stopped, crashed, interrupted
+    detail text,
+    usage text,                     -- JSON: Usage
+    cost_micros integer,            -- at the price when it ended, in millionths of the currency
+    currency text,
+    member text,                    -- of an agent that has members, the one that answered; null: the agent itself
+    holder text                     -- who does it outside of the gateway's process; null: nobody does
+) strict;
+
+insert into runs_by_turn
+select t.seq << 16 | r.number, r.agent, r.command, r.owner, r.started_at, r.ended_at, r.ending, r.detail, r.usage, r.cost_micros,
+    r.currency, r.member, r.holder
+from turns as t cross join runs as r on r.turn_id = t.id where r.number <= 65535 order by t.seq, r.number;
+
+drop table runs;
+alter table runs_by_turn rename to runs;
+
+>>>>>>> 824dc3a3 (store: a run is found by the seq of its turn)
 -- An index whose rows are counted also contains the columns of its condition, so that only the index is read. A run may go on after
 -- its turn has ended.
 create index turns_open on turns (conversation_id, seq, owed, overdue_at, absent, ended_at, work)

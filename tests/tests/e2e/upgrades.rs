@@ -30,7 +30,8 @@ const PUT_ASIDE: &str = "
     drop index turns_undeliverable;
     drop index turns_ended;
     alter table events rename to all_events;
-    alter table turns rename to all_turns;";
+    alter table turns rename to all_turns;
+    alter table runs rename to all_runs;";
 
 /// Fills these tables again.
 const TAKE_APART: &str = "
@@ -44,6 +45,11 @@ const TAKE_APART: &str = "
     select id, seq, conversation_id, channel, person, next_agent, version, owed, state, work, wake_at, overdue_at, ended_at,
         absent, rank, place, body
     from all_turns;
+    insert into runs
+    select t.id, r.run & 65535, r.agent, r.command, r.owner, r.started_at, r.ended_at, r.ending, r.detail, r.usage, r.cost_micros,
+        r.currency
+    from all_turns as t join all_runs as r on r.run >> 16 = t.seq;
+    drop table all_runs;
     drop table all_turns;
     drop table all_events;";
 
@@ -55,14 +61,12 @@ const TO_THE_FIRST: &str = "
     drop table reactions;
     alter table approvals drop column choices;
     alter table sessions drop column title;
-    alter table runs drop column holder;
     drop table file_uses;
     drop table files;
     drop table agent_use;
     alter table daily_use drop column micros;
     drop table agent_notices;
     drop table agent_sessions;
-    alter table runs drop column member;
     drop table sign_in_links;
     drop table guesses;
     drop table versions;
@@ -124,7 +128,7 @@ fn schema(connection: &Connection) -> Vec<String> {
 fn take_back(database: &Path) {
     let connection = Connection::open(database).expect("it opens");
     let place = |what: &str| FIRST.find(what).expect("the first version has it");
-    let tables = &FIRST[place("create table events")..place("create table runs")];
+    let tables = &FIRST[place("create table events")..place("-- What the models of runs")];
     for sql in [PUT_ASIDE, tables, TAKE_APART, TO_THE_FIRST] {
         connection.execute_batch(sql).expect("it is taken back");
     }

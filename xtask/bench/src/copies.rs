@@ -16,7 +16,7 @@ const PERIOD: i64 = 3 * 24 * 60 * 60 * 1000;
 const TABLES: [(&str, &[&str]); 7] = [
     ("events", &["id", "turn_id"]),
     ("turns", &["id"]),
-    ("runs", &["turn_id"]),
+    ("runs", &[]),
     ("deliveries", &["id", "turn_id"]),
     ("attempts", &["delivery_id"]),
     ("transcript", &["turn_id"]),
@@ -117,6 +117,7 @@ fn columns(connection: &Connection, table: &str, ids: &[&str], spacing: &Spacing
             // A number that the database gives out.
             "id" if is_number => continue,
             "seq" | "rank" | "event" => format!("{name} + copy * {steps}"),
+            "run" => format!("{name} + (copy * {steps} << 16)"),
             "external_id" => format!("{name} || '-' || copy"),
             _ if is_number && (name == "at" || name.ends_with("_at")) => format!("{name} - {earlier_by}"),
             _ => name.clone(),
@@ -153,6 +154,8 @@ mod tests {
         let connection = Connection::open(&path).expect("a database");
         for version in [
             include_str!("../../../migrations/sqlite/0001_initial.sql"),
+            include_str!("../../../migrations/sqlite/0026_members.sql"),
+            include_str!("../../../migrations/sqlite/0033_run_holders.sql"),
             include_str!("../../../migrations/sqlite/0039_one_row.sql"),
         ] {
             connection.execute_batch(version).expect("the schema");
@@ -167,6 +170,7 @@ mod tests {
                                     ended_at, rank)
                  values (x'01a204af60e17000800000000000000b', 1, 1, x'0c', x'0d', 'a', 1795374932193, 'webhook.a', 1,
                          'settled', 1795374932203, 1);
+                 insert into runs (run, agent, owner, started_at) values (1 << 16 | 1, 'a', x'0e', 1795374932193);
                  insert into remarks (turn_id, at, kind, detail)
                  values (x'01a204af60e17000800000000000000b', 1795374932203, 'k', 'd');",
             )
@@ -183,8 +187,9 @@ mod tests {
         let connection = Connection::open(&path).expect("a database");
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect(sql);
         let whole = "select count(*) from turns as t join events as e on e.seq = t.event and e.turn_id = t.id
-                     join remarks as a on a.turn_id = t.id
-                     where e.received_at = t.accepted_at and t.ended_at = t.accepted_at + 10 and t.rank = t.seq";
+                     join remarks as a on a.turn_id = t.id join runs as r on r.run = t.seq << 16 | 1
+                     where e.received_at = t.accepted_at and t.ended_at = t.accepted_at + 10 and t.rank = t.seq
+                         and r.started_at = t.accepted_at";
         assert_eq!(number(whole), 3);
         assert_eq!(number("select count(*) from turns as a join turns as b on b.seq > a.seq and b.id > a.id"), 3);
         assert_eq!(number("select max(accepted_at) from turns"), 1_795_374_932_193);

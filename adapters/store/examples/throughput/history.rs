@@ -28,7 +28,7 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
     let at = format!("({first} + i * {step})");
     let (conversation, session) = (id("7004", &first.to_string(), "k"), id("7005", &first.to_string(), "k"));
     for statement in [
-        "create temp table template as select t.id, t.event, t.conversation_id, d.id as delivery
+        "create temp table template as select t.id, t.seq, t.event, t.conversation_id, d.id as delivery
             from turns as t cross join deliveries as d on d.turn_id = t.id limit 1"
             .to_owned(),
         format!(
@@ -65,9 +65,9 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
                 from {n} cross join turns as t on t.id = (select id from template)"
             ),
             format!(
-                "insert into runs (turn_id, number, agent, command, owner, started_at, ended_at, ending, detail, usage)
-                select n.turn, r.number, r.agent, r.command, r.owner, n.at, n.at, r.ending, r.detail, r.usage
-                from {n} cross join runs as r on r.turn_id = (select id from template)"
+                "insert into runs (run, agent, command, owner, started_at, ended_at, ending, detail, usage)
+                select n.i + 2 << 16 | (r.run & 65535), r.agent, r.command, r.owner, n.at, n.at, r.ending, r.detail, r.usage
+                from {n} cross join runs as r on r.run >> 16 = (select seq from template)"
             ),
             format!(
                 "insert into deliveries (id, turn_id, claim, part, parts, conversation_id, channel, seq, class, signal, via,

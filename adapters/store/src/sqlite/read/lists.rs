@@ -185,8 +185,9 @@ impl OperatorStore for SqliteStore {
                 coalesce(json_extract(usage, '$.input_tokens'), 0) as input,
                 coalesce(json_extract(usage, '$.output_tokens'), 0) as output, cost_micros, currency
             from runs
-            where turn_id >= ? and started_at >= ? and agent is not null and ended_at is not null
-            order by turn_id desc limit ?";
+            where run >= (select seq << 16 from turns where id >= ? order by id limit 1) and started_at >= ?
+                and agent is not null and ended_at is not null
+            order by run desc limit ?";
         let query = sqlx::query(sql).bind(first_id(since)).bind(since.as_millis()).bind(limit);
         let mut agents: BTreeMap<String, (AgentFigures, Vec<u64>)> = BTreeMap::new();
         for row in query.fetch_all(&self.operator).await.map_err(store_error)? {

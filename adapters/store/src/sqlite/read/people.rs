@@ -101,8 +101,8 @@ impl PeopleStore for SqliteStore {
         let sql = "
             select coalesce(sum(
                 coalesce(json_extract(r.usage, '$.input_tokens'), 0) + coalesce(json_extract(r.usage, '$.output_tokens'), 0)), 0)
-            from (select id, accepted_at from turns where conversation_id = ? order by seq desc limit 1000) as t
-                cross join runs as r on r.turn_id = t.id
+            from (select seq, accepted_at from turns where conversation_id = ? order by seq desc limit 1000) as t
+                cross join runs as r on r.run between t.seq << 16 and t.seq << 16 | 65535
             where t.accepted_at >= ?";
         let query = sqlx::query_scalar(sql).bind(conversation.as_uuid()).bind(since.as_millis());
         let tokens: i64 = query.fetch_one(&self.readers).await.map_err(store_error)?;

@@ -31,7 +31,8 @@ impl SearchStore for SqliteStore {
             "select s.rowid as place, t.id as turn, t.conversation_id, c.channel, c.chat, c.thread,
                 coalesce(l.at, e.received_at, t.accepted_at) as at,
                 e.details, iif(s.rowid & 3 = 1, coalesce(
-                    (select r.agent from runs as r where r.turn_id = t.id order by r.number desc limit 1), t.agent), null) as agent,
+                    (select r.agent from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535
+                    order by r.run desc limit 1), t.agent), null) as agent,
                 substr(coalesce(l.text, e.text), 1, ",
         );
         sql.push_bind(LONGEST);

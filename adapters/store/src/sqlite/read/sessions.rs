@@ -149,7 +149,8 @@ const SEARCHED: u32 = 64;
 macro_rules! was_run_here {
     () => {
         "t.session_id = here.session_id and t.left_out = 0
-            and exists (select 1 from runs as r where r.turn_id = t.id and r.agent = ?2)
+            and exists (
+                select 1 from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.agent = ?2)
             and not exists (
                 select 1 from events as e where e.seq = t.event and json_extract(e.details, '$.kind.prompt.on_copy') = 1)"
     };
@@ -181,7 +182,8 @@ const ANSWERED_BEFORE: &str = concat!(
     " order by l.seq desc limit 1)
         from here)
     select t.id, t.seq, t.session_id,
-        (select r.agent from runs as r where r.turn_id = t.id order by r.number desc limit 1) is ?2 as is_own,
+        (select r.agent from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535
+        order by r.run desc limit 1) is ?2 as is_own,
         (select json_group_array(json_object('emoji', r.emoji, 'by', json(r.author)))
         from (select emoji, author from reactions where turn_id = t.id order by at, person) as r) as reactions
     from turns as t where t.seq = (select max(seq) from found)"

@@ -32,7 +32,7 @@ macro_rules! select_turns {
     ($index:literal, $rest:literal) => {
         concat!(
             "select t.id, t.seq, t.version, t.body, t.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.rule, t.model, t.accepted_at, ",
-            "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
+            "(select count(*) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             event_columns!(),
             " from turns as t ",
@@ -146,7 +146,7 @@ impl TurnStore for SqliteStore {
     }
 
     async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
-        let query = sqlx::query("select * from runs where turn_id = ? order by number").bind(turn.as_uuid());
+        let query = sqlx::query(SELECT_RUNS).bind(turn.as_uuid());
         all(&self.readers, query, run).await
     }
 
@@ -240,7 +240,8 @@ impl DeadlineStore for SqliteStore {
         let sql = "
             select t.id from turns as t indexed by turns_open
             where t.work = 'running' and t.absent = 0 and t.id > ? and not exists (
-                select 1 from runs as r where r.turn_id = t.id and r.ended_at is null and r.owner = ?)
+                select 1 from runs as r
+                where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null and r.owner = ?)
             order by t.id limit ?";
         let query = sqlx::query(sql).bind(id_after(after)).bind(node.as_uuid()).bind(limit);
         all(&self.readers, query, |row| row.value("id")).await
@@ -256,7 +257,8 @@ impl DeadlineStore for SqliteStore {
                 select 1 from deliveries as d
                 where d.turn_id = ended.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
                 or (select t.command is null and coalesce(
-                        (select min(r.started_at) from runs as r where r.turn_id = t.id), ended.ended_at) - t.accepted_at >= ?3
+                        (select min(r.started_at) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535),
+                        ended.ended_at) - t.accepted_at >= ?3
                     from turns as t where t.id = ended.id))
             order by id";
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
@@ -291,7 +293,7 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         ended_at: row.value("ended_at")?,
         absent: one(&mut *reading, absent, |row| row.value("absent")).await?.unwrap_or_default(),
         paused: one(&mut *reading, paused.bind(row.value::<String>("channel")?), pause).await?,
-        runs: all(&mut *reading, of_it("select * from runs where turn_id = ? order by number"), run).await?,
+        runs: all(&mut *reading, of_it(SELECT_RUNS), run).await?,
         contents: all(&mut *reading, contents, content).await?.into_iter().collect(),
         deliveries: all(&mut *reading, deliveries, delivery).await?,
         attempts: all(&mut *reading, attempts, attempt).await?,
@@ -300,6 +302,11 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
     reading.commit().await.map_err(store_error)?;
     Ok(Some(dossier))
 }
+
+const SELECT_RUNS: &str = "
+    select r.*, r.run & 65535 as number
+    from turns as t cross join runs as r on r.run between t.seq << 16 and t.seq << 16 | 65535
+    where t.id = ? order by r.run";
 
 /// Settings that are missing although a run refers to them are an empty object: the rest is worth reading.
 const SELECT_CONTENTS: &str = "

@@ -41,7 +41,9 @@ pub(super) fn set(
     rows::change(transaction, end, params![turn.as_uuid(), state, at.as_millis(), json(obligation)])?;
     approvals::change(transaction, &ApprovalChange::Closed { turn, state: ApprovalState::Dropped, at })?;
     for sql in [
-        "update runs set ended_at = ?2, ending = 'crashed', detail = ?3 where turn_id = ?1 and ended_at is null",
+        "update runs set ended_at = ?2, ending = 'crashed', detail = ?3
+        where ended_at is null and run between (select seq << 16 from turns where id = ?1)
+            and (select seq << 16 | 65535 from turns where id = ?1)",
         "update deliveries set state = 'dead', error = ?3
             where turn_id = ?1 and state in ('pending', 'held', 'sending') and ?2 is not null",
     ] {

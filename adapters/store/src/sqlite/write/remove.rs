@@ -196,7 +196,8 @@ const DELETE_TURN: [&str; 22] = [
     "delete from approval_notices where turn_id = ?1 or approval_id in (select id from approvals where turn_id = ?1)",
     "delete from whole_requests where approval_id in (select id from approvals where turn_id = ?)",
     "delete from approvals where turn_id = ?",
-    "delete from runs where turn_id = ?",
+    "delete from runs where run between (select seq << 16 from turns where id = ?1)
+        and (select seq << 16 | 65535 from turns where id = ?1)",
     "delete from remarks where turn_id = ?",
     "delete from reactions where turn_id = ?",
     "delete from asides where turn_id = ?",

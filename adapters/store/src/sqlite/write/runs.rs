@@ -1,7 +1,7 @@
 //! Runs that start and end.
 
 use rejoinder_core::{
-    Currency, Handler, StoreError,
+    Currency, Handler, StoreError, Timestamp, TurnId,
     store::{RunContent, RunEnd, RunHolder, RunStart, TurnSeq},
 };
 use rusqlite::params;
@@ -15,20 +15,22 @@ use crate::sqlite::stored::{compress, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
     let (agent, command) = handler(&run.handler);
-    let (turn_id, owner, started_at) = (run.turn.as_uuid(), run.node.as_uuid(), run.at.as_millis());
-    insert_into!(transaction, runs { turn_id, number: run.number, agent, command, owner, started_at })
+    let (owner, started_at) = (run.node.as_uuid(), run.at.as_millis());
+    let run = key(transaction, run.turn, run.number)?;
+    let run = run.ok_or_else(|| StoreError::Failed("the turn of a run is gone, or has had too many".to_owned()))?;
+    insert_into!(transaction, runs { run, agent, command, owner, started_at })
 }
 
 pub(super) fn hand_out(transaction: &Transaction<'_>, run: &RunHolder) -> Result<(), StoreError> {
     let RunHolder { turn, number, holder } = run;
-    rows::change_one(transaction, "runs", HAND_OUT, params![turn.as_uuid(), number, holder])
+    rows::change_one(transaction, "runs", HAND_OUT, params![key(transaction, *turn, *number)?, holder])
 }
 
 pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), StoreError> {
     let RunEnd { turn, number, at, end, detail, usage, cost, used: _, agents: _, member, content } = run;
+    let key = key(transaction, *turn, *number)?;
     let values = params![
-        turn.as_uuid(),
-        number,
+        key,
         at.as_millis(),
         end,
         detail,
@@ -39,17 +41,21 @@ pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
     ];
     rows::change_one(transaction, "runs", END_RUN, values)?;
     daily_use::add(transaction, run)?;
-    content.as_ref().map_or(Ok(()), |content| keep(transaction, run, content))
+    key.zip(content.as_ref()).map_or(Ok(()), |(key, content)| keep(transaction, key, *at, content))
+}
+
+/// The key of a run; `None` for one that is not stored.
+fn key(transaction: &Transaction<'_>, turn: TurnId, number: u32) -> Result<Option<i64>, StoreError> {
+    let seq = rows::one(transaction, SELECT_SEQ, [turn.as_uuid()], |row| row.get::<_, TurnSeq>(0))?;
+    Ok(seq.and_then(|seq| run_key(seq, number)))
 }
 
 /// Stores what the model of a run was shown and did.
-fn keep(transaction: &Transaction<'_>, end: &RunEnd, content: &RunContent) -> Result<(), StoreError> {
-    let seq = rows::one(transaction, SELECT_SEQ, [end.turn.as_uuid()], |row| row.get::<_, TurnSeq>(0))?;
-    let Some(run) = seq.and_then(|seq| run_key(seq, end.number)) else { return Ok(()) };
+fn keep(transaction: &Transaction<'_>, run: i64, at: Timestamp, content: &RunContent) -> Result<(), StoreError> {
     let RunContent { input, tools, tools_left_out } = content;
     let values = params![
         run,
-        end.at.as_millis(),
+        at.as_millis(),
         input.as_ref().map(|input| settings::id(transaction, &input.settings, run)).transpose()?,
         input.as_ref().map(|input| compress(&input.messages)),
         input.as_ref().map_or(0, |input| input.left_out),
@@ -67,12 +73,12 @@ pub(super) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
     }
 }
 
-const HAND_OUT: &str = "update runs set holder = nullif(?3, '') where turn_id = ?1 and number = ?2";
+const HAND_OUT: &str = "update runs set holder = nullif(?2, '') where run = ?1";
 
 const END_RUN: &str =
-    "update runs set ended_at = ?3, ending = ?4, detail = ?5, usage = ?6, cost_micros = ?7, currency = ?8, member = ?9,
-        holder = case when ?4 in ('crashed', 'stopped') then holder end
-    where turn_id = ?1 and number = ?2";
+    "update runs set ended_at = ?2, ending = ?3, detail = ?4, usage = ?5, cost_micros = ?6, currency = ?7, member = ?8,
+        holder = case when ?3 in ('crashed', 'stopped') then holder end
+    where run = ?1";
 
 const SELECT_SEQ: &str = "select seq from turns where id = ?";
 
