@@ -209,7 +209,7 @@ fn open(
         sessions::leave_out(transaction, &repeated.turns)?;
     }
     if let Some(run) = &turn.run {
-        runs::start(transaction, run)?;
+        runs::start_of(transaction, seq, run)?;
         let started = LogEvent::TurnStarted { handler: run.handler.clone(), run: run.number };
         log::add(transaction, &NewLogEntry { at: run.at, subject, event: started })?;
     }

@@ -14,10 +14,16 @@ use super::{
 use crate::sqlite::stored::{compress, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
+    let seq = rows::one(transaction, SELECT_SEQ, [run.turn.as_uuid()], |row| row.get::<_, TurnSeq>(0))?;
+    let seq = seq.ok_or_else(|| StoreError::Failed("the turn of a run is gone".to_owned()))?;
+    start_of(transaction, seq, run)
+}
+
+/// As [`start`], of the turn with this place.
+pub(super) fn start_of(transaction: &Transaction<'_>, seq: TurnSeq, run: &RunStart) -> Result<(), StoreError> {
     let (agent, command) = handler(&run.handler);
     let (owner, started_at) = (run.node.as_uuid(), run.at.as_millis());
-    let run = key(transaction, run.turn, run.number)?;
-    let run = run.ok_or_else(|| StoreError::Failed("the turn of a run is gone, or has had too many".to_owned()))?;
+    let run = run_key(seq, run.number).ok_or_else(|| StoreError::Failed("a turn has had too many runs".to_owned()))?;
     insert_into!(transaction, runs { run, agent, command, owner, started_at })
 }
 
