@@ -56,16 +56,6 @@ create unique index events_by_key on events (channel, external_id, revision);
 create index events_with_payload on events (received_at) where raw is not null;
 create index events_of_key_only on events (received_at) where details is null;
 
-<<<<<<< HEAD
-=======
--- Payloads are removed in the order in which their events were stored.
-create table payload_progress (
-    event integer not null          -- as events.seq: up to this one they are removed
-) strict;
-
-insert into payload_progress (event)
-select coalesce((select min(seq) - 1 from events where raw is not null), (select max(seq) from events), 0);
-
 -- A run is found by the seq of its turn.
 create table runs_by_turn (
     run integer primary key,        -- as in run_contents
@@ -91,7 +81,6 @@ from turns as t cross join runs as r on r.turn_id = t.id where r.number <= 65535
 drop table runs;
 alter table runs_by_turn rename to runs;
 
->>>>>>> 824dc3a3 (store: a run is found by the seq of its turn)
 -- An index whose rows are counted also contains the columns of its condition, so that only the index is read. A run may go on after
 -- its turn has ended.
 create index turns_open on turns (conversation_id, seq, owed, overdue_at, absent, ended_at, work)

@@ -7,6 +7,9 @@ use super::request::WriteRequest;
 /// The most that wait. Further ones are dropped.
 const MOST: usize = 1024;
 
+/// The most that are written at once: if a transaction fails, each of its requests is written by itself.
+const AT_ONCE: usize = 128;
+
 /// Requests that wait until the writer is awake: to wake its thread for each of them costs more than to write it.
 #[derive(Debug, Default)]
 pub(super) struct Background(Mutex<Waiting>);
@@ -32,11 +35,15 @@ impl Background {
         !std::mem::replace(&mut waiting.is_watched, true)
     }
 
-    /// Takes those that wait. The writer must look again soon, unless it `is_idle` and there are none.
-    pub(super) fn take(&self, is_idle: bool) -> Vec<WriteRequest> {
+    /// Moves those that wait to the end of `requests`, and returns whether there were any. The writer must look again soon, unless it
+    /// `is_idle` and there were none.
+    pub(super) fn take(&self, is_idle: bool, requests: &mut Vec<WriteRequest>) -> bool {
         let mut waiting = self.waiting();
-        waiting.is_watched = !is_idle || !waiting.requests.is_empty();
-        std::mem::take(&mut waiting.requests)
+        let has_some = !waiting.requests.is_empty();
+        waiting.is_watched = !is_idle || has_some;
+        let number = waiting.requests.len().min(AT_ONCE);
+        requests.extend(waiting.requests.drain(..number));
+        has_some
     }
 }
 
@@ -49,11 +56,17 @@ mod tests {
         let background = Background::default();
         let add = || background.add(WriteRequest::Scrub);
 
+        let take = |is_idle| {
+            let mut taken = Vec::new();
+            assert_eq!(background.take(is_idle, &mut taken), !taken.is_empty());
+            taken.len()
+        };
+
         assert_eq!([add(), add()], [true, false]);
-        assert_eq!(background.take(true).len(), 2);
+        assert_eq!(take(true), 2);
         assert_eq!([add(), add()], [false, false], "it looks again after what it writes");
-        assert_eq!(background.take(false).len(), 2);
-        assert!(background.take(true).is_empty());
+        assert_eq!(take(false), 2);
+        assert_eq!(take(true), 0);
         assert!(add(), "it sleeps");
     }
 
@@ -63,6 +76,8 @@ mod tests {
         for _ in 0..=MOST {
             background.add(WriteRequest::Scrub);
         }
-        assert_eq!(background.take(true).len(), MOST);
+        let mut taken = Vec::new();
+        while background.take(true, &mut taken) {}
+        assert_eq!(taken.len(), MOST);
     }
 }

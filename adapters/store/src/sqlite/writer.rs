@@ -212,17 +212,8 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, background: &Backgroun
             take(&mut receiver, &mut commands);
         }
         last = commands.len();
-        let mut requests = background.take(commands.is_empty());
-        if requests.is_empty() && commands.is_empty() {
-            if is_closed {
-                break;
-            }
-            look_at = None;
-            continue;
-        }
-
-        let (in_background, mut answers) = (requests.len(), Vec::with_capacity(commands.len()));
-        requests.reserve(commands.len());
+        let is_idle = commands.is_empty();
+        let (mut requests, mut answers) = (Vec::with_capacity(commands.len()), Vec::with_capacity(commands.len()));
         for command in commands.drain(..) {
             match command {
                 WriterCommand::Write(request, answer) => {
@@ -234,15 +225,22 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, background: &Backgroun
                 WriterCommand::Close(answer) => closing.push(answer),
             }
         }
-        let mut outcomes = database.write(&requests).into_iter();
-        for outcome in outcomes.by_ref().take(in_background) {
-            if let Err(error) = outcome {
-                tracing::debug!(%error, "a background write failed");
+        // They may be about what is written before them.
+        if !background.take(is_idle, &mut requests) && is_idle {
+            if is_closed {
+                break;
             }
+            look_at = None;
+            continue;
         }
-        for (answer, outcome) in answers.into_iter().zip(outcomes) {
+        let mut outcomes = database.write(&requests).into_iter();
+        // Not the other way round, which takes an outcome without an answer.
+        for (answer, outcome) in answers.into_iter().zip(&mut outcomes) {
             // The caller may be gone.
             let _ = answer.send(outcome);
+        }
+        for error in outcomes.filter_map(Result::err) {
+            tracing::debug!(%error, "a background write failed");
         }
         look_at = Some(Instant::now() + PATIENCE);
         database.limit_log();

@@ -185,7 +185,7 @@ impl OperatorStore for SqliteStore {
                 coalesce(json_extract(usage, '$.input_tokens'), 0) as input,
                 coalesce(json_extract(usage, '$.output_tokens'), 0) as output, cost_micros, currency
             from runs
-            where run >= (select seq << 16 from turns where id >= ? order by id limit 1) and started_at >= ?
+            where run >= (select min(seq) << 16 from turns where id >= ?) and started_at >= ?
                 and agent is not null and ended_at is not null
             order by run desc limit ?";
         let query = sqlx::query(sql).bind(first_id(since)).bind(since.as_millis()).bind(limit);
