@@ -255,7 +255,8 @@ async fn a_signal_reads_the_configuration_again() {
     logs("these settings change at the next start: restart the gateway").await;
     assert!(gateway.log().contains("\"changed\":\"server.drain\""), "{}", gateway.log());
     assert_eq!(gateway.hook("test", TOKEN).ask("fail").await.text(), "It bent.");
-    logs("\"level\":\"DEBUG\"").await;
+    assert_eq!(gateway.hook("test", TOKEN).ask("hello").await.text(), "done");
+    logs("\"level\":\"DEBUG\",\"message\":\"a turn is settled\"").await;
 
     gateway.reconfigure(|text| text.replace("level = \"debug\"", "level = \"loud\""));
     gateway.hang_up();
