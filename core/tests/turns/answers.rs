@@ -459,7 +459,7 @@ async fn in_a_group_the_history_names_who_spoke() {
             .past
             .history
             .into_iter()
-            .map(|line| (line.speaker, line.author.and_then(|author| author.name)))
+            .map(|line| (line.speaker, line.author.as_ref().and_then(|author| author.name.clone())))
             .collect::<Vec<_>>()
     };
     let person = |name: &str| (Speaker::Person, Some(name.to_owned()));

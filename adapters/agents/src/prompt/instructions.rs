@@ -198,10 +198,10 @@ mod tests {
         let before = written(&first);
         assert!(Arc::ptr_eq(&before, &written(&turn("And you?"))));
         for change in changes {
-            let changed = turn("Hi").with(change);
-            let expected = of(&changed, settings.system_prompt, settings.leave_out);
-            assert_eq!(serde_json::from_str::<String>(&written(&changed)).expect("a text"), expected);
-            assert_ne!(written(&changed), before);
+            let other = turn("Hi").with(change);
+            let expected = of(&other, settings.system_prompt, settings.leave_out);
+            assert_eq!(serde_json::from_str::<String>(&written(&other)).expect("a text"), expected);
+            assert_ne!(written(&other), before);
         }
         assert_eq!(written(&first), before);
     }
