@@ -6,8 +6,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rejoinder_agents::response::{
-    Events, EventsError, MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body,
+use rejoinder_agents::{
+    events::{Events, EventsError},
+    response::{MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body},
 };
 use rejoinder_core::{AgentError, TraceHeaders};
 use rejoinder_kit::secret_headers;

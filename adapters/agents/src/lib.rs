@@ -33,6 +33,7 @@ pub mod asking;
 mod cascade;
 mod command;
 mod detect;
+pub mod events;
 mod front_desk;
 mod http;
 mod mcp_server;

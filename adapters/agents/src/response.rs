@@ -1,14 +1,11 @@
 //! Reads the responses of servers: bodies and event streams of bounded size, and errors for the operator.
 
-mod events;
-
 use std::time::Duration;
 
 use reqwest::Response;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
-pub use self::events::{Events, EventsError};
 use crate::report::MAX_ANSWER;
 
 /// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and

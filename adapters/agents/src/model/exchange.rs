@@ -16,9 +16,10 @@ use super::{
     server::Model,
 };
 use crate::{
+    events::{Events, EventsError},
     prompt::files::essence,
     report::Report,
-    response::{Events, EventsError, MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body, too_large},
+    response::{MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body, too_large},
     section::ModelSettings,
 };
 

@@ -4,7 +4,7 @@ use std::{mem, ops::Range};
 
 use reqwest::Response;
 
-use super::{MAX_EVENT, chain, too_large};
+use crate::response::{MAX_EVENT, chain, too_large};
 
 /// The byte order mark of UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
