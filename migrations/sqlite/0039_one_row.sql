@@ -1,8 +1,8 @@
 -- A turn is one row, with what is owed for it. Its event is found by its place, not by its id.
 
-alter table turns add column event integer not null default 0;          -- the seq of its event; no foreign key, as before
+alter table turns add column event integer not null default 0;          -- the seq of its event; no foreign key, which would need an index
 alter table turns add column person text not null default '';           -- the sender, as InboundEvent::person names them
-alter table turns add column next_agent text not null default '';       -- for which its next run is; '' for a command of the gateway
+alter table turns add column next_agent text not null default '';       -- the agent of its next run; '' for a command of the gateway
 alter table turns add column version integer not null default 1;
 alter table turns add column owed integer not null default 0;           -- whether an answer is owed
 alter table turns add column state text not null default '';
@@ -12,7 +12,7 @@ alter table turns add column overdue_at integer;                        -- from 
 alter table turns add column ended_at integer;                          -- when it was settled or became undeliverable
 alter table turns add column absent integer not null default 0;         -- 1 while its channel is not configured: it waits for the channel
 alter table turns add column rank integer not null default 0;           -- the order within the conversation while it waits
-alter table turns add column place integer;                             -- the conversation's in the channel's line, in the row that runs next in it
+alter table turns add column place integer;                             -- of its conversation in the channel's line, if it runs next there
 -- JSON: Obligation, the guard's state machine. The columns before it repeat parts of it for searches.
 alter table turns add column body text not null default '{}';
 

@@ -72,7 +72,9 @@ impl Ledger {
     }
 
     /// As [`decide`](Self::decide), and retries until it is stored. `None` if that was given up (see [`StoreRetry`]):
-    /// the turn's stored deadline ends it then. Must not be cancelled: what is stored then may wait for an attempt of this call.
+    /// the turn's stored deadline ends it then.
+    ///
+    /// Must not be cancelled: the store may apply the decision all the same, and nobody would make the attempt that began with it.
     pub(crate) async fn decide_until_stored(
         &self,
         turn: &mut TurnRecord,
@@ -81,7 +83,7 @@ impl Ledger {
     ) -> Option<Decided> {
         let mut retry = self.store_retry("an event of a turn", turn.id);
         let mut inputs = [TurnEvents { turn: turn.clone(), events: vec![event] }];
-        // The store may have rejected just that.
+        // Only at the first try: the store may have rejected just the attempt.
         let mut may_send_at_once = true;
         let decided = loop {
             match self.decide_again(&mut inputs, &trigger, may_send_at_once).await {

@@ -59,7 +59,7 @@ impl LastInstructions {
         {
             return Arc::clone(instructions);
         }
-        let text = joined(pieces(&basis), settings.system_prompt, |piece| !settings.leave_out.contains(&piece));
+        let text = text(&basis, settings.system_prompt, settings.leave_out);
         let instructions: Arc<str> = serde_json::Value::from(text).to_string().into();
         *last = Some((basis, Arc::clone(&instructions)));
         instructions
@@ -68,9 +68,13 @@ impl LastInstructions {
 
 /// The operator's prompt, and what the gateway adds, except for the pieces in `leave_out`. Contains no text that a stranger
 /// chose.
+fn text(basis: &Basis, system_prompt: &str, leave_out: &[PieceName]) -> String {
+    joined(pieces(basis), system_prompt, |piece| !leave_out.contains(&piece))
+}
+
 #[cfg(test)]
 pub(crate) fn of(turn: &AgentTurn, system_prompt: &str, leave_out: &[PieceName]) -> String {
-    joined(added(turn), system_prompt, |piece| !leave_out.contains(&piece))
+    text(&Basis::of_turn(turn), system_prompt, leave_out)
 }
 
 /// All of it without what changes: for an agent that reads it once and remembers it.

@@ -185,7 +185,7 @@ impl Writer {
 async fn run(mut receiver: mpsc::Receiver<WriterCommand>, background: &Background, mut database: Database) {
     let mut commands = Vec::with_capacity(BATCH);
     let (mut closing, mut compacting) = (Vec::new(), Vec::new());
-    // How many there were last.
+    // How many commands came together last.
     let mut last = 0;
     // When to look for background requests.
     let mut look_at: Option<Instant> = None;
@@ -225,7 +225,7 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, background: &Backgroun
                 WriterCommand::Close(answer) => closing.push(answer),
             }
         }
-        // They may be about what is written before them.
+        // Background requests come last: they may be about what the others write.
         if !background.take(is_idle, &mut requests) && is_idle {
             if is_closed {
                 break;
@@ -234,7 +234,7 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, background: &Backgroun
             continue;
         }
         let mut outcomes = database.write(&requests).into_iter();
-        // Not the other way round, which takes an outcome without an answer.
+        // `zip` asks the answers first: at their end it takes no outcome of a background request.
         for (answer, outcome) in answers.into_iter().zip(&mut outcomes) {
             // The caller may be gone.
             let _ = answer.send(outcome);

@@ -14,9 +14,8 @@ use super::{
 use crate::sqlite::stored::{compress, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
-    let seq = rows::one(transaction, SELECT_SEQ, [run.turn.as_uuid()], |row| row.get::<_, TurnSeq>(0))?;
-    let seq = seq.ok_or_else(|| StoreError::Failed("the turn of a run is gone".to_owned()))?;
-    start_of(transaction, seq, run)
+    let gone = || StoreError::Failed("the turn of a run is gone".to_owned());
+    start_of(transaction, seq_of(transaction, run.turn)?.ok_or_else(gone)?, run)
 }
 
 /// As [`start`], of the turn with this place.
@@ -52,8 +51,12 @@ pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
 
 /// The key of a run; `None` for one that is not stored.
 fn key(transaction: &Transaction<'_>, turn: TurnId, number: u32) -> Result<Option<i64>, StoreError> {
-    let seq = rows::one(transaction, SELECT_SEQ, [turn.as_uuid()], |row| row.get::<_, TurnSeq>(0))?;
-    Ok(seq.and_then(|seq| run_key(seq, number)))
+    Ok(seq_of(transaction, turn)?.and_then(|seq| run_key(seq, number)))
+}
+
+/// The place of a turn among all; `None` if it is not stored.
+fn seq_of(transaction: &Transaction<'_>, turn: TurnId) -> Result<Option<TurnSeq>, StoreError> {
+    rows::one(transaction, SELECT_SEQ, [turn.as_uuid()], |row| row.get(0))
 }
 
 /// Stores what the model of a run was shown and did.
