@@ -399,9 +399,14 @@ mod tests {
         );
     }
 
-    /// The text that a person reads. A rule and a checkbox count as visible.
+    /// The text that a person reads. A rule and a checkbox count as visible; the language of a code block does not, since it
+    /// says nothing without code.
     fn visible_text(html: &str) -> String {
-        let html = html.replace("<hr>", "──").replace("<input", "☐<").replace(">Copy</button>", ">");
+        let html = html.replace("<hr>", "──").replace("<input", "☐<");
+        let html: String = html
+            .split("<figcaption>")
+            .map(|piece| piece.split_once("</figcaption>").map_or(piece, |(_, rest)| rest))
+            .collect();
         let text: String = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text)).collect();
         let entities = [("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
         entities.iter().fold(text, |text, (entity, character)| text.replace(entity, character))
@@ -415,6 +420,14 @@ mod tests {
         }
         for markdown in UNSEEN {
             assert!(!shows_anything(markdown), "{markdown:?}");
+        }
+    }
+
+    /// A7. The core takes such an answer for silence, on all channels.
+    #[test]
+    fn the_language_of_an_empty_code_block_is_no_word() {
+        for markdown in ["```[a]: b", "```text\n\n```"] {
+            assert!(!shows_anything(markdown) && is_blank(&visible_text(&to_html(markdown))), "{}", to_html(markdown));
         }
     }
 
