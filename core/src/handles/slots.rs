@@ -4,6 +4,7 @@ mod late;
 pub(crate) mod permit;
 mod permits;
 mod promises;
+mod rows;
 pub(crate) mod run;
 mod suspension;
 
@@ -102,6 +103,15 @@ impl WaitingConversation {
     }
 }
 
+/// How many of `candidates` wait for each agent, and in which conversations.
+fn by_agent(candidates: &[WaitingConversation]) -> HashMap<AgentName, HashSet<ConversationId>> {
+    let mut agents: HashMap<_, HashSet<_>> = HashMap::new();
+    for WaitingConversation { waiting, agent } in candidates {
+        agents.entry(agent.clone()).or_default().insert(waiting.conversation);
+    }
+    agents
+}
+
 /// The agents of which there may be more conversations than these `candidates`, of which at most `limit` were read for each channel
 /// and agent.
 pub(crate) fn unread(candidates: &[WaitingConversation], limit: u32) -> HashSet<AgentName> {
@@ -116,7 +126,7 @@ pub(crate) fn unread(candidates: &[WaitingConversation], limit: u32) -> HashSet<
 pub(crate) struct Round {
     /// The agents with waiting rows, each with its mark.
     agents: Vec<(AgentName, u64)>,
-    /// How many conversations without a slot are enough of each channel and agent: one more than permits are left.
+    /// How many conversations without a slot are enough of each channel and agent: one more than could be given or promised a permit.
     pub(crate) enough: usize,
     /// How many conversations of each channel and agent to read first. Some may hold slots.
     pub(crate) few: u32,
@@ -141,8 +151,8 @@ impl Slots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the slot of `conversation` for the first run of `turn`, if it is free, a permit is left or [promised](promises), and no
-    /// other conversation waits for one.
+    /// Takes the slot of `conversation` for the first run of `turn`, if it is free and a permit is left that no other conversation waits
+    /// for, or can be [promised](promises).
     pub(crate) fn try_take(
         self: &Arc<Self>,
         conversation: ConversationId,
@@ -154,15 +164,27 @@ impl Slots {
             return self.take(&mut state, conversation, turn, Some(permit));
         }
         let is_free = state.permits.has_one_for(&permit.agent);
-        if is_free || !state.late.is_empty() || !state.permits.may_promise(&permit.agent) {
+        let takes_late = || state.late.before(&permit.agent, &state.permits).is_some();
+        if is_free || takes_late() || !state.permits.may_promise(conversation, &permit.agent) {
             return None;
         }
-        let mut slot = self.take(&mut state, conversation, turn, None)?;
+        self.promise(&mut state, conversation, turn, permit.clone())
+    }
+
+    /// Takes a slot for which a permit is promised.
+    fn promise(
+        self: &Arc<Self>,
+        state: &mut State,
+        conversation: ConversationId,
+        turn: TurnId,
+        permit: Permit,
+    ) -> Option<Slot> {
+        let mut slot = self.take(state, conversation, turn, None)?;
         slot.promised = Some(Arc::default());
         if let Some(held) = state.held.get_mut(&conversation) {
             held.promised.clone_from(&slot.promised);
         }
-        state.permits.promise(conversation, permit.clone());
+        state.permits.promise(conversation, permit);
         Some(slot)
     }
 
@@ -221,7 +243,7 @@ impl Slots {
             held.more.insert(agent.clone());
             return;
         }
-        state.permits.fall_behind(agent);
+        state.permits.fall_behind(conversation, agent);
         self.pass_on(&mut state);
     }
 
@@ -251,13 +273,15 @@ impl Slots {
     }
 
     pub(crate) fn begin_round(&self) -> Round {
-        let state = self.state();
+        let mut state = self.state();
+        let (to_read, free) = (state.permits.begin_reading(), state.permits.free());
+        let enough = to_read.max(free + 1);
         let limit = |candidates: usize| u32::try_from(candidates).unwrap_or(u32::MAX);
         Round {
             agents: state.permits.behind().map(|(agent, mark)| (agent.clone(), mark)).collect(),
-            enough: state.permits.free() + 1,
-            few: limit(state.permits.free() * 2 + 1),
-            limit: limit(state.held.len() + state.permits.free() + 1),
+            enough,
+            few: limit(to_read.max(free * 2 + 1)),
+            limit: limit(state.held.len() + enough),
         }
     }
 
@@ -285,6 +309,7 @@ impl Slots {
         loop {
             let next = state.next(candidates)?;
             let WaitingConversation { waiting, agent } = candidates.swap_remove(next);
+            state.permits.forget_row(waiting.conversation, &agent);
             if let Some(held) = state.held.get_mut(&waiting.conversation) {
                 // It may not know of the row.
                 held.more.insert(agent);
@@ -302,15 +327,30 @@ impl Slots {
         if state.late.is_empty() {
             return None;
         }
-        candidates.retain(|WaitingConversation { waiting, agent }| match state.held.get_mut(&waiting.conversation) {
-            Some(held) => {
-                held.more.insert(agent.clone());
-                false
-            }
-            None => true,
-        });
+        state.leave_to_holders(candidates);
         let before = state.late.before_resuming(&state.permits);
         before.or_else(|| candidates.iter().find_map(|candidate| state.late.before(&candidate.agent, &state.permits)))
+    }
+
+    /// Takes the slots of the conversations of an agent, and promises them permits, if all that wait for it can be: none of them is
+    /// `unread`. Removes them from `candidates`.
+    pub(crate) fn take_promised(
+        self: &Arc<Self>,
+        candidates: &mut Vec<WaitingConversation>,
+        unread: &HashSet<AgentName>,
+    ) -> Vec<(Slot, AgentName)> {
+        let mut state = self.state();
+        state.leave_to_holders(candidates);
+        let mut agents = by_agent(candidates);
+        agents.retain(|agent, rows| !unread.contains(agent) && state.permits.is_soon(agent, rows.len()));
+        let mut rows: Vec<_> = candidates.extract_if(.., |candidate| agents.contains_key(&candidate.agent)).collect();
+        rows.sort_unstable_by_key(|row| (row.waiting.position, row.waiting.rank));
+        let promised = rows.into_iter().filter_map(|WaitingConversation { waiting, agent }| {
+            state.permits.forget_row(waiting.conversation, &agent);
+            let permit = Permit { agent: agent.clone(), channel: waiting.channel };
+            Some((self.promise(&mut state, waiting.conversation, waiting.turn, permit)?, agent))
+        });
+        promised.collect()
     }
 
     /// Stops the late run of `turn`, and takes its permit back at once: who waits does not wait for its end.
@@ -321,12 +361,22 @@ impl Slots {
         self.pass_on(&mut state);
     }
 
-    /// Ends a round. Agents that are not among `waiting` have no more rows, unless some came meanwhile.
-    pub(crate) fn end_round(&self, round: &Round, waiting: &HashSet<AgentName>) {
+    /// Ends a round that has left these `candidates`, which are all that waited when it began: but for agents in `unread`, of which
+    /// `limit` were read.
+    pub(crate) fn end_round(
+        &self,
+        round: &Round,
+        candidates: &[WaitingConversation],
+        unread: &HashSet<AgentName>,
+        limit: u32,
+    ) {
+        let mut left = by_agent(candidates);
         let mut state = self.state();
         for (agent, mark) in &round.agents {
-            if !waiting.contains(agent) {
-                state.permits.catch_up(agent, *mark);
+            if unread.contains(agent) {
+                state.permits.settle_in_part(agent, limit as usize);
+            } else {
+                state.permits.settle(agent, *mark, &left.remove(agent).unwrap_or_default());
             }
         }
     }
@@ -418,10 +468,23 @@ impl State {
         held.into_iter().chain(self.late.of(turn)).max_by_key(|run| run.number)
     }
 
-    /// Whether turns wait that may run now, or in the place of a late run.
+    /// The conversations that hold slots are no `candidates`: their holders are told of the rows.
+    fn leave_to_holders(&mut self, candidates: &mut Vec<WaitingConversation>) {
+        candidates.retain(|WaitingConversation { waiting, agent }| match self.held.get_mut(&waiting.conversation) {
+            Some(held) => {
+                held.more.insert(agent.clone());
+                self.permits.forget_row(waiting.conversation, agent);
+                false
+            }
+            None => true,
+        });
+    }
+
+    /// Whether turns wait that may run now or can be promised permits, or may run in the place of a late run.
     fn needs_round(&self) -> bool {
         let Self { late, permits, .. } = self;
         permits.is_someone_next()
+            || permits.promisable().is_some()
             || permits.behind().any(|(agent, _)| late.before(agent, permits).is_some())
             || late.before_resuming(permits).is_some()
     }
@@ -621,10 +684,10 @@ impl Drop for Slot {
         match &self.left {
             Left::Unknown => state.permits.all_fall_behind(),
             Left::Nothing => {}
-            Left::For(agent) => state.permits.fall_behind(agent),
+            Left::For(agent) => state.permits.fall_behind(self.conversation, agent),
         }
         for agent in &more {
-            state.permits.fall_behind(agent);
+            state.permits.fall_behind(self.conversation, agent);
         }
         self.slots.pass_on(&mut state);
     }

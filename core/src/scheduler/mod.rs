@@ -3,10 +3,11 @@
 //!
 //! Memory holds a slot for each conversation that has a turn running, and of the turns that wait no more than the few
 //! hundred that were accepted last. Permits bound how many turns run at once, in all and of each agent. While permits are
-//! left, a turn runs as soon as it is accepted. While none waits, it is also stored as running if a permit will be free within a
-//! second, going by how long the agent's runs take: such turns get theirs in the order in which they came, and one that has none
-//! after two seconds waits as a row. When turns wait, the permits that become free are given out by these
-//! rules, the first of which counts most:
+//! left, a turn runs as soon as it is accepted. It is also stored as running if a permit will be free for it within a second, after
+//! all that wait and going by how long the agent's runs take: such turns get theirs in the order in which they came, and one that has
+//! none after two seconds waits as a row. The rows of an agent are promised permits as well, as soon as all of them can be: otherwise a
+//! crowd for which there was no room once would be rows for good. As long as there are too many, the permits that become free are
+//! given out by these rules, the first of which counts most:
 //!
 //! 1. A turn waits for its own agent's permits only: an agent that hangs keeps no turn of another agent waiting.
 //! 2. A turn that is owed an answer goes before talk that is not. Talk lets [`AMBIENT_LAG`] later turns pass, and then
@@ -32,7 +33,7 @@
 
 pub(crate) mod waiting_order;
 
-use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::{CancelledBy, Event, Expectation};
@@ -123,6 +124,15 @@ impl Scheduler {
                 error!("running a turn panicked, its deadline ends it and the next turns run");
             }
         });
+    }
+
+    /// Runs the turns that wait in the conversation of `slot` when it has the permit that it was promised, one of `agent`.
+    async fn run_promised(self: Arc<Self>, mut slot: Slot, agent: AgentName) {
+        if slot.gets_permit().await {
+            self.run_waiting_turns(slot, None).await;
+        } else {
+            slot.leave_to(agent);
+        }
     }
 
     /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
@@ -337,10 +347,10 @@ impl Scheduler {
             let Some(late) = self.slots.late_run_before(&mut candidates) else { break };
             self.end_late_run(late).await?;
         }
-        // What is left waits for a permit, and there may be more than was read.
-        let waiting: HashSet<AgentName> =
-            candidates.into_iter().map(|candidate| candidate.agent).chain(unread).collect();
-        self.slots.end_round(&round, &waiting);
+        for (slot, agent) in self.slots.take_promised(&mut candidates, &unread) {
+            self.spawn(move |scheduler| scheduler.run_promised(slot, agent));
+        }
+        self.slots.end_round(&round, &candidates, &unread, limit);
         drop(starting);
         // That saves reads. One whose beginning cannot be stored keeps nobody waiting.
         let _ = tokio::time::timeout(PATIENCE, all_have_begun.recv()).await;

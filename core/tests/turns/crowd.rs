@@ -1,5 +1,7 @@
 //! Many simultaneous conversations.
 
+use std::time::Duration;
+
 use rejoinder_core::{AgentTurn, Policy, Resend, conformance::scripted::Script};
 
 use crate::{
@@ -48,6 +50,32 @@ async fn a_batch_is_answered_in_its_order() {
     let expected: Vec<String> = (0..15).map(|number| format!("{number}")).collect();
     assert_eq!(gateway.visible(&chat("ada")), expected);
     assert_eq!(gateway.intake().cursor("updates").await.expect("readable").as_deref(), Some("10"));
+    gateway.at_rest().await;
+}
+
+/// Otherwise all turns that come would be rows, and each would cost a transaction more, as long as the crowd lasts.
+#[tokio::test]
+async fn turns_of_a_crowd_are_rows_only_until_the_agent_is_known_to_be_fast() {
+    const TAKES: Duration = Duration::from_millis(10);
+    let gateway = GatewaySetup::new().slots(4).always(Script::replies("done").taking(TAKES)).start().await;
+    let stored = async |name: &str| {
+        let turn = gateway.accepts(said(&chat(name), "hello")).await;
+        gateway.store.turn(turn).await.expect("readable").expect("there").obligation
+    };
+    for number in 0..100 {
+        let obligation = stored(&format!("c{number}")).await;
+        assert_eq!(obligation.is_running(), number < 4);
+    }
+    for _ in 0..18 {
+        gateway.advance(TAKES).await;
+    }
+    assert!(!gateway.store.waiting(1).await.expect("readable").is_empty());
+
+    assert!(stored("late").await.is_running());
+
+    gateway.advance(secs(2)).await;
+    let answered = (0..100).filter(|number| gateway.visible(&chat(&format!("c{number}"))) == ["done"]);
+    assert_eq!((answered.count(), gateway.visible(&chat("late"))), (100, vec!["done".to_owned()]));
     gateway.at_rest().await;
 }
 

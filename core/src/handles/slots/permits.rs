@@ -1,10 +1,14 @@
 //! How many turns run at once: in all, of each agent, and of each channel.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use super::{
     permit::Permit,
     promises::{Promise, Promises},
+    rows::{KNOWN, Rows},
 };
 use crate::model::{AgentName, ChannelId, ConversationId};
 
@@ -17,23 +21,15 @@ pub(super) struct Permits {
     given: u64,
     /// How many were promised so far.
     promised: u64,
+    /// How many had been given when all rows were looked for last.
+    counted: u64,
 }
 
 struct AgentPermits {
     all: usize,
     free: usize,
-    /// 0: every conversation whose next turn is for this agent holds a slot. Otherwise the scheduler must look for
-    /// rows, and no new turn may run before those that wait. It counts up, so that the scheduler notices rows that
-    /// came during its round.
-    behind: u64,
+    rows: Rows,
     promises: Promises,
-}
-
-impl AgentPermits {
-    fn new(all: usize) -> Self {
-        // Behind: the scheduler first looks for rows of an earlier process.
-        Self { all, free: all, behind: 1, promises: Promises::default() }
-    }
 }
 
 #[derive(Default)]
@@ -45,8 +41,10 @@ struct ChannelPermits {
 impl Permits {
     /// `total`: the number of turns that run at once. `agents`: how many of them may be turns of each agent.
     pub(super) fn new(total: usize, agents: impl IntoIterator<Item = (AgentName, usize)>) -> Self {
-        let agents = agents.into_iter().map(|(agent, all)| (agent, AgentPermits::new(all)));
-        Self { free: total, agents: agents.collect(), channels: HashMap::new(), given: 0, promised: 0 }
+        let agents = agents.into_iter().map(|(agent, all)| {
+            (agent, AgentPermits { all, free: all, rows: Rows::default(), promises: Promises::default() })
+        });
+        Self { free: total, agents: agents.collect(), channels: HashMap::new(), given: 0, promised: 0, counted: 0 }
     }
 
     pub(super) const fn free(&self) -> usize {
@@ -68,7 +66,7 @@ impl Permits {
 
     /// Whether turns wait that may run now. New turns do not run before them.
     pub(super) fn is_someone_next(&self) -> bool {
-        self.free > 0 && self.agents.values().any(|agent| agent.behind > 0 && agent.free > 0)
+        self.free > 0 && self.agents.values().any(|agent| agent.rows.are_there() && agent.free > 0)
     }
 
     /// Whether a new turn of `agent` may run now.
@@ -76,15 +74,30 @@ impl Permits {
         self.has_one_for(agent) && !self.is_someone_next()
     }
 
-    /// Whether a permit will be free soon for one more turn of `agent`, and no row waits that could have it. Those that runs of other
+    /// Whether a permit will be free soon for a new turn of `agent`, after all that wait. None of them is of its `conversation`.
+    pub(super) fn may_promise(&self, conversation: ConversationId, agent: &AgentName) -> bool {
+        self.agents.get(agent).is_some_and(|permits| {
+            let rows = permits.rows.count();
+            rows.is_some_and(|rows| self.is_soon(agent, rows + 1)) && !permits.rows.has(conversation)
+        })
+    }
+
+    /// How many rows of an agent may all be promised permits: of the agent with the most. They would be rows no more, so that new turns
+    /// need not be.
+    pub(super) fn promisable(&self) -> Option<usize> {
+        let counts = self.agents.iter().filter_map(|(name, agent)| Some((name, agent.rows.count()?)));
+        counts.filter(|(name, rows)| *rows > 0 && self.is_soon(name, *rows)).map(|(_, rows)| rows).max()
+    }
+
+    /// Whether permits will be free soon for so many turns of `agent`, and no other agent's rows wait for them. Those that runs of other
     /// agents hold may not be free for long.
-    pub(super) fn may_promise(&self, agent: &AgentName) -> bool {
-        let place = self.agents.values().map(|agent| agent.promises.len()).sum::<usize>() + 1;
+    pub(super) fn is_soon(&self, agent: &AgentName, turns: usize) -> bool {
+        let place = self.agents.values().map(|agent| agent.promises.len()).sum::<usize>() + turns;
         let is_soon = |permits: &AgentPermits| {
             let turned_over = permits.all - permits.free + self.free.min(permits.free);
             turned_over > 0 && permits.promises.is_soon(place, turned_over)
         };
-        self.agents.get(agent).is_some_and(is_soon) && !self.is_contended(agent)
+        self.agents.get(agent).is_some_and(is_soon) && self.contenders(agent).all(|contender| contender == agent)
     }
 
     pub(super) fn promise(&mut self, conversation: ConversationId, permit: Permit) {
@@ -116,33 +129,65 @@ impl Permits {
         }
     }
 
-    /// Whether a turn waits that could run with a permit of `agent`.
+    /// Whether a row waits that could run with a permit of `agent`.
     pub(super) fn is_contended(&self, agent: &AgentName) -> bool {
-        let waits = |(name, permits): (&AgentName, &AgentPermits)| {
-            permits.behind > 0 && (name == agent || (self.free == 0 && permits.free > 0))
+        self.contenders(agent).next().is_some()
+    }
+
+    /// The agents with rows that could run with a permit of `agent`.
+    fn contenders<'a>(&'a self, agent: &'a AgentName) -> impl Iterator<Item = &'a AgentName> {
+        let contends = move |(name, permits): &(&AgentName, &AgentPermits)| {
+            permits.rows.are_there() && (*name == agent || (self.free == 0 && permits.free > 0))
         };
-        self.agents.iter().any(waits)
+        self.agents.iter().filter(contends).map(|(name, _)| name)
     }
 
     /// The agents with waiting rows, each with its mark.
     pub(super) fn behind(&self) -> impl Iterator<Item = (&AgentName, u64)> {
-        self.agents.iter().filter(|(_, permits)| permits.behind > 0).map(|(agent, permits)| (agent, permits.behind))
+        self.agents.iter().filter(|(_, it)| it.rows.are_there()).map(|(agent, it)| (agent, it.rows.mark()))
     }
 
-    pub(super) fn fall_behind(&mut self, agent: &AgentName) {
+    /// Notes that a row of `conversation` waits for `agent`.
+    pub(super) fn fall_behind(&mut self, conversation: ConversationId, agent: &AgentName) {
         if let Some(permits) = self.agents.get_mut(agent) {
-            permits.behind += 1;
+            permits.rows.note(conversation);
         }
     }
 
+    /// Notes that rows may wait for any agent.
     pub(super) fn all_fall_behind(&mut self) {
-        self.agents.values_mut().for_each(|agent| agent.behind += 1);
+        self.agents.values_mut().for_each(|agent| agent.rows.note_others());
     }
 
-    /// An agent has no more waiting rows, unless some came since it had this mark.
-    pub(super) fn catch_up(&mut self, agent: &AgentName, mark: u64) {
-        if let Some(permits) = self.agents.get_mut(agent).filter(|permits| permits.behind == mark) {
-            permits.behind = 0;
+    /// `conversation` was given a slot for a turn of `agent`.
+    pub(super) fn forget_row(&mut self, conversation: ConversationId, agent: &AgentName) {
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.rows.forget(conversation);
+        }
+    }
+
+    /// How many rows of each channel and agent a round should read to know of all. If nobody knows how many there are, it looks for as
+    /// many as can be known, but only once in so many permits.
+    pub(super) fn begin_reading(&mut self) -> usize {
+        let is_known = self.agents.values().all(|agent| agent.rows.count().is_some());
+        if !is_known && self.given >= self.counted + KNOWN as u64 {
+            self.counted = self.given;
+            return KNOWN / self.channels.len().max(1) + 1;
+        }
+        self.promisable().map_or(0, |rows| rows + 1)
+    }
+
+    /// All rows of `agent` were read that had been noted at `mark`, and those of the conversations in `left` have no slot.
+    pub(super) fn settle(&mut self, agent: &AgentName, mark: u64, left: &HashSet<ConversationId>) {
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.rows.settle(mark, left);
+        }
+    }
+
+    /// So many rows of `agent` were read, and there may be more.
+    pub(super) fn settle_in_part(&mut self, agent: &AgentName, read: usize) {
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.rows.settle_in_part(read);
         }
     }
 

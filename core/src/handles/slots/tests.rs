@@ -19,7 +19,7 @@ fn slots(total: usize) -> Arc<Slots> {
 
 fn slots_on(clock: SharedClock, total: usize) -> Arc<Slots> {
     let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), clock));
-    slots.end_round(&slots.begin_round(), &HashSet::new());
+    slots.end_round(&slots.begin_round(), &[], &HashSet::new(), 1);
     slots
 }
 
@@ -155,15 +155,164 @@ async fn a_turn_whose_permit_does_not_come_in_time_waits_as_a_row() {
     assert!(slots.try_take(ids().0, turn, &permit()).is_some_and(|slot| slot.has_permit()));
 }
 
+/// Ends a round that was given all rows, and left these.
+fn settle(slots: &Arc<Slots>, left: &[WaitingConversation]) {
+    slots.end_round(&slots.begin_round(), left, &HashSet::new(), 1);
+}
+
+/// Slots with one permit, which is given, of an agent whose runs take this long.
+fn busy_slots(takes: Duration) -> (Arc<Slots>, Slot) {
+    let clock = TestClock::new();
+    let slots = slots_on(clock.clone(), 1);
+    for _ in 0..100 {
+        let (conversation, turn) = ids();
+        let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+        clock.advance(takes);
+        slots.release_permit(conversation, turn, 1);
+        slot.release();
+    }
+    let (conversation, turn) = ids();
+    let running = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    (slots, running)
+}
+
+fn wants_a_round(slots: &Slots) -> bool {
+    slots.someone_is_next().now_or_never().is_some()
+}
+
+/// Notes rows of new conversations, and returns them as a round reads them.
+fn enqueue(slots: &Slots, count: usize) -> Vec<WaitingConversation> {
+    let rows: Vec<_> = (0..count).map(|_| ids()).map(|(conversation, turn)| candidate(conversation, turn)).collect();
+    for row in &rows {
+        slots.enqueue(row.waiting.conversation, &main());
+    }
+    rows
+}
+
+/// Otherwise each turn of a crowd that waited as rows once would be a row, for ever.
 #[test]
-fn nothing_is_promised_past_a_row_that_waits() {
-    let slots = fast_slots(Arc::new(SystemClock), 1);
+fn rows_that_may_all_run_soon_are_promised_permits() {
+    let (slots, running) = busy_slots(Duration::from_millis(10));
+    let mut rows = enqueue(&slots, 50);
+    rows.swap(0, 49);
+    rows[0].waiting.position = 2;
+    assert!(wants_a_round(&slots));
+
+    let mut promised_rows = slots.take_promised(&mut rows, &HashSet::new());
+    settle(&slots, &rows);
+
+    assert_eq!((promised_rows.len(), rows.len(), wants_a_round(&slots)), (50, 0, false));
+    let last = promised(&slots);
+    running.release();
+    assert!(promised_rows[0].0.has_permit() && !promised_rows[1].0.has_permit());
+    assert_eq!(slots.state().held.len(), 51);
+    for (slot, _) in promised_rows.drain(..49) {
+        slot.release();
+    }
+    assert!(promised_rows[0].0.has_permit() && !last.has_permit(), "its position is the last of the rows");
+}
+
+#[test]
+fn nothing_is_promised_while_rows_wait_that_may_not_all_run_soon() {
+    let (slots, _running) = busy_slots(Duration::from_millis(95));
+    let few = enqueue(&slots, 8);
+    let ninth = promised(&slots);
+    let tenth = promised(&slots);
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none(), "eleven runs take longer than a second");
+    [ninth, tenth].into_iter().for_each(Slot::release);
+
+    let mut rows: Vec<_> = few.into_iter().chain(enqueue(&slots, 3)).collect();
+
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none() && !wants_a_round(&slots));
+    assert!(slots.take_promised(&mut rows, &HashSet::new()).is_empty());
+    assert_eq!(rows.len(), 11);
+}
+
+#[test]
+fn rows_of_an_agent_that_were_not_all_read_are_promised_nothing() {
+    let (slots, _running) = busy_slots(Duration::from_millis(10));
+    let (mut rows, unread) = (enqueue(&slots, 2), HashSet::from([main()]));
+
+    assert!(slots.take_promised(&mut rows, &unread).is_empty());
+
+    slots.end_round(&slots.begin_round(), &rows, &unread, 3);
+    assert!(!wants_a_round(&slots), "nobody knows how many there are");
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
+    assert!(slots.state().permits.is_contended(&main()));
+}
+
+#[test]
+fn a_turn_does_not_overtake_one_of_its_own_conversation() {
+    let (slots, _running) = busy_slots(Duration::from_millis(10));
+    let rows = enqueue(&slots, 1);
+    let conversation = rows[0].waiting.conversation;
+    assert!(slots.try_take(conversation, ids().1, &permit()).is_none());
+
+    settle(&slots, &rows);
+
+    assert!(slots.try_take(conversation, ids().1, &permit()).is_none(), "it was read, and waits still");
+    promised(&slots).release();
+}
+
+#[test]
+fn nothing_is_promised_past_rows_that_nobody_has_counted() {
+    let (slots, _running) = busy_slots(Duration::from_millis(10));
+    slots.fall_behind();
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
+
+    settle(&slots, &[]);
+
+    promised(&slots).release();
+}
+
+/// An approval may take hours.
+#[test]
+fn a_run_that_waits_for_an_approval_keeps_nobody_from_being_promised_a_permit() {
+    let (slots, mut running) = busy_slots(Duration::from_millis(10));
+    let (conversation, turn) = (running.conversation(), slots.holder(running.conversation()).expect("it runs"));
+    slots.suspend_run(conversation, turn, 1);
+    let _late = running.leave_run();
+    let (another, next) = ids();
+    let _other = slots.try_take(another, next, &permit()).expect("its permit is free");
+
+    promised(&slots).release();
+}
+
+/// A turn that is promised a permit would wait for it, and one that waits as a row takes it from a run past its deadline.
+#[test]
+fn nothing_is_promised_where_a_late_run_ends_for_a_row() {
+    let (slots, mut running) = busy_slots(Duration::from_millis(10));
+    let (conversation, turn) = (running.conversation(), slots.holder(running.conversation()).expect("it runs"));
+    let _late = running.leave_run();
+    slots.let_go_on(conversation, turn, 1);
+
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
+}
+
+/// Their runs may take longer than those of the agent.
+#[test]
+fn nothing_is_promised_where_rows_of_another_agent_wait_for_the_permits() {
+    let other = AgentName::from("other");
+    let limits = [(main(), 1), (other.clone(), 1)];
+    let clock = TestClock::new();
+    let slots = Arc::new(Slots::new(1, limits, CancellationToken::new(), clock));
+    settle(&slots, &[]);
+    for _ in 0..100 {
+        let (conversation, turn) = ids();
+        let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+        slots.release_permit(conversation, turn, 1);
+        slot.release();
+    }
     let (conversation, turn) = ids();
     let _running = slots.try_take(conversation, turn, &permit()).expect("it is free");
-    slots.enqueue(ids().0, &main());
+    let mut rows = enqueue(&slots, 1);
+    promised(&slots).release();
+    settle(&slots, &rows);
 
-    let (another, next) = ids();
-    assert!(slots.try_take(another, next, &permit()).is_none());
+    slots.enqueue(ids().0, &other);
+
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
+    assert!(slots.take_promised(&mut rows, &HashSet::new()).is_empty());
 }
 
 /// Two agents share the permits of the gateway.
@@ -172,7 +321,7 @@ fn promises_of_several_agents_are_kept_in_the_order_in_which_they_were_made() {
     let agents = [permit(), Permit { agent: AgentName::from("other"), ..permit() }];
     let limits = agents.clone().map(|permit| (permit.agent, 2));
     let slots = Arc::new(Slots::new(2, limits, CancellationToken::new(), Arc::new(SystemClock)));
-    slots.end_round(&slots.begin_round(), &HashSet::new());
+    slots.end_round(&slots.begin_round(), &[], &HashSet::new(), 1);
     for permit in agents.iter().cycle().take(200) {
         let (conversation, turn) = ids();
         let slot = slots.try_take(conversation, turn, permit).expect("it is free");
@@ -256,7 +405,7 @@ fn the_oldest_late_run_of_the_agent_gives_its_permit() {
     let other = AgentName::from("other");
     let agents = [(main(), 1), (other.clone(), 1)];
     let slots = Arc::new(Slots::new(3, agents, CancellationToken::new(), Arc::new(SystemClock)));
-    slots.end_round(&slots.begin_round(), &HashSet::new());
+    slots.end_round(&slots.begin_round(), &[], &HashSet::new(), 1);
     let permit_of_other = Permit { agent: other, ..permit() };
     let ((one, its_turn), (another, its_other_turn)) = (ids(), ids());
     let mut slot_of_other = slots.try_take(another, its_other_turn, &permit_of_other).expect("it is free");
