@@ -30,6 +30,9 @@ use crate::{
     ports::{SharedClock, WaitingTurn},
 };
 
+/// How long rows are gathered before they are promised permits: each round reads also those that were promised before.
+const GATHERING: Duration = Duration::from_millis(10);
+
 /// The conversations that hold a slot, and the permits that bound how many of them run a turn.
 pub(crate) struct Slots {
     state: Mutex<State>,
@@ -265,10 +268,24 @@ impl Slots {
         }
     }
 
-    /// Returns when a turn waits that may run, now or in the place of a late run.
+    /// Returns when a turn waits that may run, now or in the place of a late run, or [soon](GATHERING) after turns may be promised
+    /// permits.
     pub(crate) async fn someone_is_next(&self) {
-        while !self.state().needs_round() {
-            self.wake.notified().await;
+        let mut gathering = None;
+        loop {
+            if self.state().is_someone_next() {
+                return;
+            }
+            if !self.state().needs_round() {
+                gathering = None;
+                self.wake.notified().await;
+                continue;
+            }
+            let gathered = gathering.get_or_insert_with(|| self.clock.sleep(GATHERING));
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = gathered => return,
+            }
         }
     }
 
@@ -328,8 +345,10 @@ impl Slots {
             return None;
         }
         state.leave_to_holders(candidates);
-        let before = state.late.before_resuming(&state.permits);
-        before.or_else(|| candidates.iter().find_map(|candidate| state.late.before(&candidate.agent, &state.permits)))
+        let State { late, permits, .. } = &*state;
+        let waiting = candidates.iter().map(|candidate| &candidate.agent);
+        let before = late.before_resuming(permits);
+        before.or_else(|| waiting.chain(permits.promising()).find_map(|agent| late.before(agent, permits)))
     }
 
     /// Takes the slots of the conversations of an agent, and promises them permits, if all that wait for it can be: none of them is
@@ -350,7 +369,10 @@ impl Slots {
             let permit = Permit { agent: agent.clone(), channel: waiting.channel };
             Some((self.promise(&mut state, waiting.conversation, waiting.turn, permit)?, agent))
         });
-        promised.collect()
+        let promised = promised.collect();
+        // A permit may have become free since the round gave out the last one.
+        self.pass_on(&mut state);
+        promised
     }
 
     /// Stops the late run of `turn`, and takes its permit back at once: who waits does not wait for its end.
@@ -361,22 +383,16 @@ impl Slots {
         self.pass_on(&mut state);
     }
 
-    /// Ends a round that has left these `candidates`, which are all that waited when it began: but for agents in `unread`, of which
-    /// `limit` were read.
-    pub(crate) fn end_round(
-        &self,
-        round: &Round,
-        candidates: &[WaitingConversation],
-        unread: &HashSet<AgentName>,
-        limit: u32,
-    ) {
+    /// Ends a round that has left these `candidates`: all that waited when it began, but for agents in `unread`.
+    pub(crate) fn end_round(&self, round: &Round, candidates: &[WaitingConversation], unread: &HashSet<AgentName>) {
         let mut left = by_agent(candidates);
         let mut state = self.state();
         for (agent, mark) in &round.agents {
+            let left = left.remove(agent).unwrap_or_default();
             if unread.contains(agent) {
-                state.permits.settle_in_part(agent, limit as usize);
+                state.permits.settle_in_part(agent, &left);
             } else {
-                state.permits.settle(agent, *mark, &left.remove(agent).unwrap_or_default());
+                state.permits.settle(agent, *mark, &left);
             }
         }
     }
@@ -480,11 +496,16 @@ impl State {
         });
     }
 
-    /// Whether turns wait that may run now or can be promised permits, or may run in the place of a late run.
+    /// Whether turns wait that may run now or in the place of a late run, or may be promised permits.
     fn needs_round(&self) -> bool {
+        self.is_someone_next() || self.permits.promisable().is_some()
+    }
+
+    /// Whether turns wait that may run now, or in the place of a late run.
+    fn is_someone_next(&self) -> bool {
         let Self { late, permits, .. } = self;
         permits.is_someone_next()
-            || permits.promisable().is_some()
+            || permits.promising().any(|agent| late.before(agent, permits).is_some())
             || permits.behind().any(|(agent, _)| late.before(agent, permits).is_some())
             || late.before_resuming(permits).is_some()
     }
@@ -574,17 +595,19 @@ impl Slot {
     /// Waits for the permit if it was promised. `false` if the turn cannot run now: none came in time, or it is stopped.
     pub(crate) async fn gets_permit(&mut self) -> bool {
         let Some(promised) = self.promised.take() else { return true };
-        tokio::select! {
-            () = promised.notified() => {}
-            () = self.slots.clock.sleep(PATIENCE) => {}
-            () = self.tokens.stop.cancelled() => {}
-            () = self.slots.stopping.cancelled() => {}
-        }
+        let is_late = tokio::select! {
+            () = promised.notified() => false,
+            () = self.slots.clock.sleep(PATIENCE) => true,
+            () = self.tokens.stop.cancelled() => false,
+            () = self.slots.stopping.cancelled() => false,
+        };
         let mut state = self.slots.state();
         let Some(held) = state.held.get_mut(&self.conversation) else { return false };
         let has_permit = held.permit.is_some();
-        if held.promised.take().is_some() {
-            state.permits.forget_promise(self.conversation);
+        match held.promised.take() {
+            Some(_) if is_late => state.permits.break_promise(self.conversation),
+            Some(_) => state.permits.forget_promise(self.conversation),
+            None => {}
         }
         has_permit
     }
@@ -638,7 +661,8 @@ impl Slot {
         if (keeps || takes)
             && let Some(held) = state.held.get_mut(&self.conversation)
         {
-            held.permit(permit.clone(), self.slots.clock.uptime());
+            let since = if keeps && self.is_fresh { held.permitted_at } else { self.slots.clock.uptime() };
+            held.permit(permit.clone(), since);
         }
         self.slots.pass_on(&mut state);
         keeps || takes

@@ -350,7 +350,7 @@ impl Scheduler {
         for (slot, agent) in self.slots.take_promised(&mut candidates, &unread) {
             self.spawn(move |scheduler| scheduler.run_promised(slot, agent));
         }
-        self.slots.end_round(&round, &candidates, &unread, limit);
+        self.slots.end_round(&round, &candidates, &unread);
         drop(starting);
         // That saves reads. One whose beginning cannot be stored keeps nobody waiting.
         let _ = tokio::time::timeout(PATIENCE, all_have_begun.recv()).await;

@@ -119,7 +119,17 @@ impl Permits {
 
     /// A conversation waits no more for a permit that it was promised.
     pub(super) fn forget_promise(&mut self, conversation: ConversationId) {
-        self.agents.values_mut().for_each(|agent| agent.promises.forget(conversation));
+        self.agents.values_mut().for_each(|agent| _ = agent.promises.forget(conversation));
+    }
+
+    /// The permit that a conversation was promised has not come: nobody knows how long the agent's runs take now.
+    pub(super) fn break_promise(&mut self, conversation: ConversationId) {
+        self.agents.values_mut().for_each(|agent| agent.promises.break_one(conversation));
+    }
+
+    /// The agents whose permits were promised to turns that have none yet.
+    pub(super) fn promising(&self) -> impl Iterator<Item = &AgentName> {
+        self.agents.iter().filter(|(_, agent)| agent.promises.len() > 0).map(|(name, _)| name)
     }
 
     /// A run of `agent` has held its permit for this long.
@@ -166,15 +176,17 @@ impl Permits {
         }
     }
 
-    /// How many rows of each channel and agent a round should read to know of all. If nobody knows how many there are, it looks for as
-    /// many as can be known, but only once in so many permits.
+    /// How many rows of each channel and agent a round should read to know of all: some more than are known. Where there are too many,
+    /// or nobody knows, it looks for as many as can be known, once in so many permits.
     pub(super) fn begin_reading(&mut self) -> usize {
-        let is_known = self.agents.values().all(|agent| agent.rows.count().is_some());
-        if !is_known && self.given >= self.counted + KNOWN as u64 {
-            self.counted = self.given;
-            return KNOWN / self.channels.len().max(1) + 1;
+        if let Some(rows) = self.promisable() {
+            return rows * 2 + 1;
         }
-        self.promisable().map_or(0, |rows| rows + 1)
+        if self.given < self.counted + KNOWN as u64 || !self.agents.values().any(|agent| agent.rows.are_there()) {
+            return 0;
+        }
+        self.counted = self.given;
+        KNOWN + 1
     }
 
     /// All rows of `agent` were read that had been noted at `mark`, and those of the conversations in `left` have no slot.
@@ -184,10 +196,10 @@ impl Permits {
         }
     }
 
-    /// So many rows of `agent` were read, and there may be more.
-    pub(super) fn settle_in_part(&mut self, agent: &AgentName, read: usize) {
+    /// Not all rows of `agent` were read, and of those that were, the conversations in `left` have no slot.
+    pub(super) fn settle_in_part(&mut self, agent: &AgentName, left: &HashSet<ConversationId>) {
         if let Some(permits) = self.agents.get_mut(agent) {
-            permits.rows.settle_in_part(read);
+            permits.rows.settle_in_part(left);
         }
     }
 

@@ -68,8 +68,18 @@ impl Promises {
         self.line.pop_front()
     }
 
-    pub(super) fn forget(&mut self, conversation: ConversationId) {
+    /// Returns whether the conversation was in the line.
+    pub(super) fn forget(&mut self, conversation: ConversationId) -> bool {
+        let before = self.line.len();
         self.line.retain(|promise| promise.conversation != conversation);
+        self.line.len() < before
+    }
+
+    /// A promise was not kept in time. As long as no more runs have ended, nothing is promised.
+    pub(super) fn break_one(&mut self, conversation: ConversationId) {
+        if self.forget(conversation) {
+            self.mean = UNKNOWN;
+        }
     }
 }
 

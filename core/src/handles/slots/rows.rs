@@ -8,8 +8,7 @@ use crate::model::ConversationId;
 pub(super) const KNOWN: usize = 1_000;
 
 pub(super) struct Rows {
-    /// 0: every conversation whose next turn is for the agent holds a slot. Otherwise the scheduler must look for rows, and no new
-    /// turn may run before those that wait. It counts up, so that the scheduler notices rows that came during its round.
+    /// How many notes there were so far: so the scheduler notices rows that came during its round.
     noted: u64,
     /// Each with the count of notes when it was noted last.
     conversations: HashMap<ConversationId, u64>,
@@ -25,8 +24,9 @@ impl Default for Rows {
 }
 
 impl Rows {
-    pub(super) const fn are_there(&self) -> bool {
-        self.noted > 0
+    /// Whether conversations may wait: the scheduler must look for them, and no new turn may run before them.
+    pub(super) fn are_there(&self) -> bool {
+        self.others.is_some() || !self.conversations.is_empty()
     }
 
     /// Changes with each note.
@@ -76,14 +76,11 @@ impl Rows {
                 self.others = Some(mark);
             }
         }
-        if self.noted == mark && self.conversations.is_empty() && self.others.is_none() {
-            self.noted = 0;
-        }
     }
 
-    /// There are at least so many rows, and not all were read.
-    pub(super) fn settle_in_part(&mut self, read: usize) {
-        if self.conversations.len() < read {
+    /// Not all rows were read, and of those that were, only the conversations in `left` have no slot.
+    pub(super) fn settle_in_part(&mut self, left: &HashSet<ConversationId>) {
+        if left.iter().any(|conversation| !self.has(*conversation)) {
             self.others = Some(self.noted);
         }
     }
@@ -150,13 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn where_more_were_read_than_are_known_there_are_others() {
-        let mut rows = settled(&[conversation(), conversation()]);
+    fn where_one_was_read_that_is_not_known_there_are_others() {
+        let known = [conversation(), conversation()];
+        let mut rows = settled(&known);
 
-        rows.settle_in_part(2);
+        rows.settle_in_part(&known.into());
         assert_eq!(rows.count(), Some(2));
 
-        rows.settle_in_part(3);
+        rows.settle_in_part(&[known[0], conversation()].into());
         assert_eq!(rows.count(), None);
     }
 }

@@ -19,7 +19,7 @@ fn slots(total: usize) -> Arc<Slots> {
 
 fn slots_on(clock: SharedClock, total: usize) -> Arc<Slots> {
     let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), clock));
-    slots.end_round(&slots.begin_round(), &[], &HashSet::new(), 1);
+    slots.end_round(&slots.begin_round(), &[], &HashSet::new());
     slots
 }
 
@@ -157,7 +157,7 @@ async fn a_turn_whose_permit_does_not_come_in_time_waits_as_a_row() {
 
 /// Ends a round that was given all rows, and left these.
 fn settle(slots: &Arc<Slots>, left: &[WaitingConversation]) {
-    slots.end_round(&slots.begin_round(), left, &HashSet::new(), 1);
+    slots.end_round(&slots.begin_round(), left, &HashSet::new());
 }
 
 /// Slots with one permit, which is given, of an agent whose runs take this long.
@@ -177,7 +177,7 @@ fn busy_slots(takes: Duration) -> (Arc<Slots>, Slot) {
 }
 
 fn wants_a_round(slots: &Slots) -> bool {
-    slots.someone_is_next().now_or_never().is_some()
+    slots.state().needs_round()
 }
 
 /// Notes rows of new conversations, and returns them as a round reads them.
@@ -194,22 +194,56 @@ fn enqueue(slots: &Slots, count: usize) -> Vec<WaitingConversation> {
 fn rows_that_may_all_run_soon_are_promised_permits() {
     let (slots, running) = busy_slots(Duration::from_millis(10));
     let mut rows = enqueue(&slots, 50);
-    rows.swap(0, 49);
     rows[0].waiting.position = 2;
+    let last_row = rows[0].waiting.conversation;
     assert!(wants_a_round(&slots));
 
-    let mut promised_rows = slots.take_promised(&mut rows, &HashSet::new());
+    let promised_rows = slots.take_promised(&mut rows, &HashSet::new());
     settle(&slots, &rows);
 
     assert_eq!((promised_rows.len(), rows.len(), wants_a_round(&slots)), (50, 0, false));
-    let last = promised(&slots);
+    assert_eq!(promised_rows[49].0.conversation(), last_row);
+    let new = promised(&slots);
     running.release();
-    assert!(promised_rows[0].0.has_permit() && !promised_rows[1].0.has_permit());
-    assert_eq!(slots.state().held.len(), 51);
-    for (slot, _) in promised_rows.drain(..49) {
+    for (slot, agent) in promised_rows {
+        assert!(slot.has_permit() && !new.has_permit() && agent == main());
         slot.release();
     }
-    assert!(promised_rows[0].0.has_permit() && !last.has_permit(), "its position is the last of the rows");
+    assert!(new.has_permit());
+}
+
+/// The round has given out what was free before.
+#[test]
+fn a_row_is_given_the_permit_that_becomes_free_before_it_is_promised_one() {
+    let (slots, running) = busy_slots(Duration::from_millis(10));
+    let mut rows = enqueue(&slots, 2);
+    running.release();
+
+    let promised_rows = slots.take_promised(&mut rows, &HashSet::new());
+
+    assert!(promised_rows[0].0.has_permit() && !promised_rows[1].0.has_permit());
+}
+
+/// They would be promised permits again and again.
+#[tokio::test]
+async fn rows_are_promised_nothing_after_a_promise_was_broken() {
+    let clock = TestClock::new();
+    let slots = fast_slots(clock.clone(), 1);
+    let (conversation, turn) = ids();
+    let _hangs = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    let mut rows = enqueue(&slots, 2);
+    let mut promised_rows = slots.take_promised(&mut rows, &HashSet::new());
+    settle(&slots, &[]);
+    let (mut first, agent) = promised_rows.remove(0);
+
+    let (gets, ()) = tokio::join!(first.gets_permit(), async {
+        tokio::task::yield_now().await;
+        clock.advance(PATIENCE);
+    });
+    first.leave_to(agent);
+
+    assert!(!gets && slots.state().permits.is_contended(&main()) && !wants_a_round(&slots));
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
 }
 
 #[test]
@@ -235,7 +269,8 @@ fn rows_of_an_agent_that_were_not_all_read_are_promised_nothing() {
 
     assert!(slots.take_promised(&mut rows, &unread).is_empty());
 
-    slots.end_round(&slots.begin_round(), &rows, &unread, 3);
+    rows.push(candidate(ids().0, ids().1));
+    slots.end_round(&slots.begin_round(), &rows, &unread);
     assert!(!wants_a_round(&slots), "nobody knows how many there are");
     assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
     assert!(slots.state().permits.is_contended(&main()));
@@ -289,6 +324,22 @@ fn nothing_is_promised_where_a_late_run_ends_for_a_row() {
     assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
 }
 
+#[test]
+fn a_late_run_ends_for_a_turn_that_was_promised_a_permit() {
+    let (slots, mut running) = busy_slots(Duration::from_millis(10));
+    let (conversation, turn) = (running.conversation(), slots.holder(running.conversation()).expect("it runs"));
+    let waits = promised(&slots);
+    let _late = running.leave_run();
+    assert!(!wants_a_round(&slots));
+    slots.let_go_on(conversation, turn, 1);
+
+    assert!(wants_a_round(&slots));
+    assert_eq!(slots.late_run_before(&mut Vec::new()), Some(turn));
+
+    slots.end_late_run(turn);
+    assert!(waits.has_permit());
+}
+
 /// Their runs may take longer than those of the agent.
 #[test]
 fn nothing_is_promised_where_rows_of_another_agent_wait_for_the_permits() {
@@ -321,7 +372,7 @@ fn promises_of_several_agents_are_kept_in_the_order_in_which_they_were_made() {
     let agents = [permit(), Permit { agent: AgentName::from("other"), ..permit() }];
     let limits = agents.clone().map(|permit| (permit.agent, 2));
     let slots = Arc::new(Slots::new(2, limits, CancellationToken::new(), Arc::new(SystemClock)));
-    slots.end_round(&slots.begin_round(), &[], &HashSet::new(), 1);
+    slots.end_round(&slots.begin_round(), &[], &HashSet::new());
     for permit in agents.iter().cycle().take(200) {
         let (conversation, turn) = ids();
         let slot = slots.try_take(conversation, turn, permit).expect("it is free");
@@ -405,7 +456,7 @@ fn the_oldest_late_run_of_the_agent_gives_its_permit() {
     let other = AgentName::from("other");
     let agents = [(main(), 1), (other.clone(), 1)];
     let slots = Arc::new(Slots::new(3, agents, CancellationToken::new(), Arc::new(SystemClock)));
-    slots.end_round(&slots.begin_round(), &[], &HashSet::new(), 1);
+    slots.end_round(&slots.begin_round(), &[], &HashSet::new());
     let permit_of_other = Permit { agent: other, ..permit() };
     let ((one, its_turn), (another, its_other_turn)) = (ids(), ids());
     let mut slot_of_other = slots.try_take(another, its_other_turn, &permit_of_other).expect("it is free");
