@@ -30,7 +30,8 @@ use crate::{
     ports::{SharedClock, WaitingTurn},
 };
 
-/// How long rows are gathered before they are promised permits: each round reads also those that were promised before.
+/// How long rows are gathered before they are promised permits. Otherwise each would cost a round, which also reads the rows that
+/// were promised permits before.
 const GATHERING: Duration = Duration::from_millis(10);
 
 /// The conversations that hold a slot, and the permits that bound how many of them run a turn.
@@ -106,7 +107,7 @@ impl WaitingConversation {
     }
 }
 
-/// How many of `candidates` wait for each agent, and in which conversations.
+/// The conversations of `candidates`, by the agent that they wait for.
 fn by_agent(candidates: &[WaitingConversation]) -> HashMap<AgentName, HashSet<ConversationId>> {
     let mut agents: HashMap<_, HashSet<_>> = HashMap::new();
     for WaitingConversation { waiting, agent } in candidates {
@@ -129,7 +130,7 @@ pub(crate) fn unread(candidates: &[WaitingConversation], limit: u32) -> HashSet<
 pub(crate) struct Round {
     /// The agents with waiting rows, each with its mark.
     agents: Vec<(AgentName, u64)>,
-    /// How many conversations without a slot are enough of each channel and agent: one more than could be given or promised a permit.
+    /// How many conversations without a slot are enough of each channel and agent: more than can be given or promised a permit.
     pub(crate) enough: usize,
     /// How many conversations of each channel and agent to read first. Some may hold slots.
     pub(crate) few: u32,
@@ -338,7 +339,8 @@ impl Slots {
         }
     }
 
-    /// The late run in whose place a run may go on, or one of `candidates` can run. Removes those whose conversation holds a slot: they wait for that.
+    /// The late run in whose place a run may go on, or one of `candidates` or a turn with a promise can run. Removes the candidates whose
+    /// conversation holds a slot: they wait for that.
     pub(crate) fn late_run_before(&self, candidates: &mut Vec<WaitingConversation>) -> Option<TurnId> {
         let mut state = self.state();
         if state.late.is_empty() {

@@ -19,7 +19,7 @@ fn slots(total: usize) -> Arc<Slots> {
 
 fn slots_on(clock: SharedClock, total: usize) -> Arc<Slots> {
     let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), clock));
-    slots.end_round(&slots.begin_round(), &[], &HashSet::new());
+    settle(&slots, &[]);
     slots
 }
 
@@ -100,13 +100,19 @@ fn a_row_that_its_holder_leaves_is_looked_for_again() {
 /// Slots of an agent whose runs have been fast.
 fn fast_slots(clock: SharedClock, total: usize) -> Arc<Slots> {
     let slots = slots_on(clock, total);
+    run_often(&slots, || {});
+    slots
+}
+
+/// Runs a hundred turns, each for as long as `run` takes.
+fn run_often(slots: &Arc<Slots>, run: impl Fn()) {
     for _ in 0..100 {
         let (conversation, turn) = ids();
         let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+        run();
         slots.release_permit(conversation, turn, 1);
         slot.release();
     }
-    slots
 }
 
 fn promised(slots: &Arc<Slots>) -> Slot {
@@ -164,13 +170,7 @@ fn settle(slots: &Arc<Slots>, left: &[WaitingConversation]) {
 fn busy_slots(takes: Duration) -> (Arc<Slots>, Slot) {
     let clock = TestClock::new();
     let slots = slots_on(clock.clone(), 1);
-    for _ in 0..100 {
-        let (conversation, turn) = ids();
-        let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
-        clock.advance(takes);
-        slots.release_permit(conversation, turn, 1);
-        slot.release();
-    }
+    run_often(&slots, || clock.advance(takes));
     let (conversation, turn) = ids();
     let running = slots.try_take(conversation, turn, &permit()).expect("it is free");
     (slots, running)
@@ -348,12 +348,7 @@ fn nothing_is_promised_where_rows_of_another_agent_wait_for_the_permits() {
     let clock = TestClock::new();
     let slots = Arc::new(Slots::new(1, limits, CancellationToken::new(), clock));
     settle(&slots, &[]);
-    for _ in 0..100 {
-        let (conversation, turn) = ids();
-        let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
-        slots.release_permit(conversation, turn, 1);
-        slot.release();
-    }
+    run_often(&slots, || {});
     let (conversation, turn) = ids();
     let _running = slots.try_take(conversation, turn, &permit()).expect("it is free");
     let mut rows = enqueue(&slots, 1);
@@ -372,7 +367,7 @@ fn promises_of_several_agents_are_kept_in_the_order_in_which_they_were_made() {
     let agents = [permit(), Permit { agent: AgentName::from("other"), ..permit() }];
     let limits = agents.clone().map(|permit| (permit.agent, 2));
     let slots = Arc::new(Slots::new(2, limits, CancellationToken::new(), Arc::new(SystemClock)));
-    slots.end_round(&slots.begin_round(), &[], &HashSet::new());
+    settle(&slots, &[]);
     for permit in agents.iter().cycle().take(200) {
         let (conversation, turn) = ids();
         let slot = slots.try_take(conversation, turn, permit).expect("it is free");
@@ -456,7 +451,7 @@ fn the_oldest_late_run_of_the_agent_gives_its_permit() {
     let other = AgentName::from("other");
     let agents = [(main(), 1), (other.clone(), 1)];
     let slots = Arc::new(Slots::new(3, agents, CancellationToken::new(), Arc::new(SystemClock)));
-    slots.end_round(&slots.begin_round(), &[], &HashSet::new());
+    settle(&slots, &[]);
     let permit_of_other = Permit { agent: other, ..permit() };
     let ((one, its_turn), (another, its_other_turn)) = (ids(), ids());
     let mut slot_of_other = slots.try_take(another, its_other_turn, &permit_of_other).expect("it is free");
