@@ -88,11 +88,12 @@ pub(crate) async fn fill(path: &Path, turns: usize) {
         }
     }
     run(&mut database, "pragma wal_checkpoint(truncate)".to_owned()).await;
-    let pages: i64 = sqlx::query("pragma page_count").fetch_one(&mut database).await.expect("it is read").get(0);
+    let size = "select page_count * page_size from pragma_page_count, pragma_page_size";
+    let size: i64 = sqlx::query(size).fetch_one(&mut database).await.expect("it is read").get(0);
     database.close().await.expect("it closes");
     println!(
         "{turns} settled turns in {CONVERSATIONS} conversations: {} MB, filled in {:?}",
-        pages * 4096 / 1_000_000,
+        size / 1_000_000,
         started.elapsed()
     );
 }

@@ -30,8 +30,12 @@ const LIMIT_CHECK: i32 = 10_000;
 /// How many statements of the writer stay prepared: more than there are.
 const STATEMENTS: usize = 200;
 
-/// The size of a page in the log, in bytes: with its header.
-pub(super) const LOGGED_PAGE: u64 = 4096 + 24;
+/// The size of a page of a new database, in bytes. A turn changes some thirty pages, and little in each: all of them are written
+/// to the log.
+pub(super) const PAGE: u32 = 1024;
+
+/// The size of a page's header in the log, in bytes.
+const PAGE_HEADER: u64 = 24;
 
 thread_local! {
     /// How many pages the log holds, as of the last commit of this thread's connection.
@@ -44,6 +48,7 @@ pub(super) fn schema_options(path: &Path, busy_timeout: Duration) -> SqliteConne
         .filename(path)
         // The lock is on the file that exists. If it is missing later, an empty database would forget what is owed.
         .create_if_missing(false)
+        .page_size(PAGE)
         // Only has an effect on a database without tables: free pages can be given back one by one.
         .auto_vacuum(SqliteAutoVacuum::Incremental)
         .journal_mode(SqliteJournalMode::Wal)
@@ -61,12 +66,12 @@ pub(super) fn open_writer(path: &Path, busy_timeout: Duration) -> rusqlite::Resu
     connection.busy_timeout(busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.execute_batch(
-        // The log is written back by `Database::checkpoint` and `Database::limit_log`. The cache has 8 MB.
+        // The log is written back by `Database::checkpoint` and `Database::limit_log`. The cache has 4 MB.
         "pragma journal_mode = wal;
         pragma synchronous = full;
         pragma foreign_keys = on;
         pragma wal_autocheckpoint = 0;
-        pragma cache_size = -8000;
+        pragma cache_size = -4000;
         pragma temp_store = memory;",
     )?;
     connection.wal_hook(Some(|_, pages| {
@@ -74,6 +79,12 @@ pub(super) fn open_writer(path: &Path, busy_timeout: Duration) -> rusqlite::Resu
         Ok(())
     }));
     Ok(connection)
+}
+
+/// The size of a page in the log, in bytes: with its header. An older database has larger pages.
+pub(super) fn logged_page(connection: &Connection) -> rusqlite::Result<u64> {
+    let page: u32 = connection.query_row("pragma page_size", [], |row| row.get(0))?;
+    Ok(u64::from(page) + PAGE_HEADER)
 }
 
 /// The options of the connections that read. `is_at_rest`: no process writes to the database.

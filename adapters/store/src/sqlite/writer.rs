@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     background::Background,
-    connections::{LOG_PAGES, LOGGED_PAGE, OPERATOR_LIMIT, open_writer, schema_options},
+    connections::{LOG_PAGES, OPERATOR_LIMIT, logged_page, open_writer, schema_options},
     error::{self, OpenError, store_error},
     lock::{Lock, beside},
     request::{WriteRequest, WriteResult},
@@ -288,6 +288,8 @@ pub(super) struct Database {
     /// When the log is written back, unless something is written before; `None` if nothing was written since.
     checkpoint_at: Option<Instant>,
     log: PathBuf,
+    /// The size of a page in the log, in bytes.
+    logged_page: u64,
     /// How much the log holds, in bytes, when it is written back next.
     log_limit: u64,
     /// How long a write waits for another program that has locked the database.
@@ -309,6 +311,7 @@ impl Database {
         closed.map_err(failed)?;
         let failed = |source| OpenError::database(path, source);
         let connection = open_writer(path, busy_timeout).map_err(failed)?;
+        let logged_page = logged_page(&connection).map_err(failed)?;
         let last =
             connection.query_row("select coalesce(max(seq), 0) from log", [], |row| row.get(0)).map_err(failed)?;
         Ok(Self {
@@ -322,6 +325,7 @@ impl Database {
             noticed: watch::Sender::new(()),
             settings: RefCell::default(),
             log,
+            logged_page,
             log_limit: LOG_LIMIT,
             busy_timeout,
             checkpoint_at: None,
@@ -472,7 +476,7 @@ impl Database {
     /// For that, every reader must have ended that began before. The writer waits only briefly, and longer once the log
     /// is full.
     fn limit_log(&mut self) {
-        let size = LOG_PAGES.get() * LOGGED_PAGE;
+        let size = LOG_PAGES.get() * self.logged_page;
         #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         metrics::gauge!("rejoinder_store_log_bytes").set(size as f64);
         if size < self.log_limit {
@@ -607,8 +611,8 @@ mod tests {
         let write = |database: &mut Database, room| database.write_one(&WriteRequest::Probe { room });
         database.open = |path, busy_timeout| {
             let connection = open_writer(path, busy_timeout)?;
-            // In pages of 4 KiB, of which the schema has less than half.
-            connection.query_row("pragma max_page_count = 150", [], |_| Ok(()))?;
+            // The schema has less than half of them.
+            connection.query_row("pragma max_page_count = 900", [], |_| Ok(()))?;
             Ok(connection)
         };
         database.must_reopen = true;

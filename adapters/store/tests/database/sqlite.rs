@@ -309,11 +309,12 @@ async fn the_log_stays_small_while_readers_never_pause() {
     assert!(largest < 32 << 20, "the log had {largest} bytes");
 }
 
-/// How many transactions the log of a database holds. A frame is a header of 24 bytes and a page; the header of a
-/// transaction's last frame tells the size of the database, <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
+/// How many transactions the log of a database holds. Its header has the size of a page. A frame is a header of 24 bytes and a page; the
+/// header of a transaction's last frame tells the size of the database, <https://sqlite.org/fileformat2.html#the_write_ahead_log>.
 fn commits(database: &Path) -> usize {
     let log = std::fs::read(format!("{}-wal", database.display())).expect("there is a log");
-    log[32..].chunks_exact(24 + 4096).filter(|frame| frame[4..8] != [0; 4]).count()
+    let page = u32::from_be_bytes(log[8..12].try_into().expect("it has a header")) as usize;
+    log[32..].chunks_exact(24 + page).filter(|frame| frame[4..8] != [0; 4]).count()
 }
 
 /// A lone caller pays no flush for it.
