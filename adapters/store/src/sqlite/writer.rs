@@ -41,8 +41,11 @@ const BATCH: usize = 256;
 /// The length of the writer's queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
-/// How many requests that wait at once are a crowd, if they were more before: then others are on their way.
-const CROWD: usize = 4;
+/// The fewest requests together that are a crowd. The writer would wait for a few callers as long as they are busy elsewhere.
+const CROWD: usize = 17;
+
+/// The fewest requests that wait while others of a crowd are on their way.
+const FEW: usize = 4;
 
 /// How long a crowd waits for the others, so that a flush, and the pages that all requests touch, are written for more of them.
 const COMPANY: Duration = Duration::from_micros(500);
@@ -206,7 +209,7 @@ async fn run(mut receiver: mpsc::Receiver<WriterCommand>, background: &Backgroun
             Err(_) => {}
         }
         take(&mut receiver, &mut commands);
-        if (CROWD..last).contains(&commands.len()) {
+        if last >= CROWD && (FEW..last).contains(&commands.len()) {
             // Not a timer of the runtime: that is exact to a millisecond, and would wake the thread for each request.
             std::thread::sleep(COMPANY);
             take(&mut receiver, &mut commands);
