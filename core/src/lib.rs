@@ -153,6 +153,7 @@ pub use model::{
     language::Language,
     masker::Masker,
     name::is_hidden,
+    nul::without_nul,
     people::{Identity, KnownAs, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},

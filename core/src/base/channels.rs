@@ -9,7 +9,7 @@ use super::{
     pauses::{self, GrowingPause},
 };
 use crate::{
-    model::{ChannelId, DirectChat, Receipts},
+    model::{ChannelId, DirectChat, Receipts, Texts},
     ports::{ChannelAdapter, ChannelError, ChannelHealth, Intake, SharedClock},
 };
 
@@ -43,7 +43,7 @@ impl Channels {
     /// The health of every channel, in the order of their ids.
     pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         let mut channels: Vec<_> =
-            self.0.values().map(|adapter| (adapter.channel().clone(), adapter.health())).collect();
+            self.0.values().map(|adapter| (adapter.channel().clone(), adapter.health().without_nul())).collect();
         channels.sort_by(|(one, _), (other, _)| one.cmp(other));
         channels
     }

@@ -228,6 +228,7 @@ macro_rules! store_conformance {
             turns_without_a_log_are_indexed
             lines_are_read_back_newest_first
             lines_can_be_narrowed
+            a_line_is_kept_without_nul
             a_line_about_a_turn_has_its_channel
             equal_errors_are_counted
             what_operators_say_of_errors_is_kept

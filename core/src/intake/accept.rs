@@ -21,14 +21,14 @@ use crate::{
     ledger::Ledger,
     model::{
         AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventId, EventKind, InboundEvent, Language,
-        QueueMode, Sender, TurnId, TurnRecord,
+        QueueMode, Sender, Texts, TurnId, TurnRecord,
     },
     notices::question_expired,
     outbox::health::Health,
     people::People,
     ports::{
-        Accepted, Beside, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError, Stored,
-        Transition, TransitionOf,
+        Accepted, Beside, CursorMove, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError,
+        Stored, Transition, TransitionOf,
     },
     questions::backlog_question::BacklogQuestion,
     scheduler::{Scheduler, may_stop_runs},
@@ -56,12 +56,13 @@ impl Inlet for Arc<Acceptor> {
     async fn accept(
         &self,
         channel: &ChannelId,
-        events: Vec<(TurnId, InboundEvent)>,
+        mut events: Vec<(TurnId, InboundEvent)>,
         beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         if self.lifecycle.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
         }
+        events.iter_mut().for_each(|(_, event)| event.strip_nul());
         // In its own task: a stored event is acted on even if the caller drops this future. On the heap at once: it is large,
         // and would be copied several times.
         let (acceptor, channel) = (Arc::clone(self), channel.clone());
@@ -162,6 +163,7 @@ impl Acceptor {
     /// Stores the key of an event, and the payload of `note`. Returns the id of its row: the platform's id of an event may
     /// contain the key of its conversation, and must not be logged. A panic counts as a rejection by the store.
     async fn store_note(&self, note: InboundEvent) -> Result<EventId, StoreError> {
+        refuse_nul([&note], None)?;
         let channel = note.conversation.channel.clone();
         let id = EventId::new(note.received_at);
         let new = NewEvent { id, event: Arc::new(note), turn: None, only_if_known: false, files: Vec::new() };
@@ -173,12 +175,13 @@ impl Acceptor {
         Ok(id)
     }
 
-    /// Accepts events in one transaction. A panic counts as a rejection by the store.
+    /// Accepts events in one transaction. A panic counts as a rejection by the store, and so does U+0000 in an id.
     async fn accept_together(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
+        refuse_nul(events.iter().map(|(_, event)| event), beside.as_ref())?;
         let accepted = AssertUnwindSafe(self.accept_in_transaction(events, beside)).catch_unwind().await;
         accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
@@ -424,6 +427,22 @@ fn count(channel: &ChannelId, stored: &Stored) {
 /// Whether the store can write but rejected this event.
 const fn is_rejection(error: &IntakeError) -> bool {
     matches!(error, IntakeError::Store(StoreError::Failed(_) | StoreError::Corrupt(_)))
+}
+
+/// Rejects events with U+0000 in an id, and such a cursor, as a store does that cannot write it.
+fn refuse_nul<'a>(
+    events: impl IntoIterator<Item = &'a InboundEvent>,
+    beside: Option<&Beside<Accepted>>,
+) -> Result<(), StoreError> {
+    if events.into_iter().any(InboundEvent::has_nul_in_id) {
+        return Err(StoreError::Failed("an id of the event contains U+0000".to_owned()));
+    }
+    match beside {
+        Some(Beside::Cursor(CursorMove { name, position, .. })) if name.contains('\0') || position.contains('\0') => {
+            Err(StoreError::Failed("a cursor contains U+0000".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The notes to store for an event that the store rejects: first with its payload, then its key alone.

@@ -306,9 +306,9 @@ impl DeliveryError {
         !matches!(self, Self::NotSent { .. } | Self::Unknown(_) | Self::Unauthorized(_))
     }
 
-    /// Leaves out what the platform said if it repeats a part of the code that the message has: readers of errors must not use it.
-    pub(crate) fn conceal(&mut self, code: &str) {
-        let said = match self {
+    /// The platform's words.
+    pub(crate) const fn said_mut(&mut self) -> Option<&mut String> {
+        match self {
             Self::Limited { detail: said, .. }
             | Self::NotSent { detail: said, .. }
             | Self::Unknown(said)
@@ -316,9 +316,14 @@ impl DeliveryError {
             | Self::ReplyGone(said)
             | Self::Refused(said)
             | Self::Unauthorized(said)
-            | Self::Unsupported(said) => said,
-            Self::Moved { .. } => return,
-        };
+            | Self::Unsupported(said) => Some(said),
+            Self::Moved { .. } => None,
+        }
+    }
+
+    /// Leaves out what the platform said if it repeats a part of the code that the message has: readers of errors must not use it.
+    pub(crate) fn conceal(&mut self, code: &str) {
+        let Some(said) = self.said_mut() else { return };
         let upper = said.to_uppercase();
         if code.split('-').any(|part| upper.contains(part)) {
             "the platform's words are not kept: they repeat a code".clone_into(said);

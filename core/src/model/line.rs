@@ -2,10 +2,12 @@
 //!
 //! They are not the [log](super::log), which has an entry for each step of each turn and is complete. Lines may be missing.
 
+use std::borrow::Cow;
+
 use rejoinder_guard::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::model::{conversation::ChannelId, ids::TurnId};
+use crate::model::{conversation::ChannelId, ids::TurnId, nul::Texts};
 
 /// The target of lines on standard error that the store has stored by itself, in the transaction of what they report.
 pub const STORED_LINES: &str = "rejoinder_store::told";
@@ -43,6 +45,22 @@ pub struct LogLine {
 }
 
 impl LogLine {
+    /// The line without U+0000, which PostgreSQL cannot store. It is copied only if it has one.
+    pub fn without_nul(&self) -> Cow<'_, Self> {
+        let is_clean = |value: &Value| value.as_str().is_none_or(|text| !text.contains('\0'));
+        if !self.message.contains('\0') && self.fields.values().all(is_clean) {
+            return Cow::Borrowed(self);
+        }
+        let mut line = self.clone();
+        line.message.strip_nul();
+        for value in line.fields.values_mut() {
+            if let Value::String(text) = value {
+                text.strip_nul();
+            }
+        }
+        Cow::Owned(line)
+    }
+
     /// Whether it is counted among the equal ones: those with the same level, target, message, channel and [cause](Self::cause).
     pub fn is_counted(&self) -> bool {
         self.level <= LineLevel::Warn

@@ -27,6 +27,7 @@ pub(crate) mod line;
 pub(crate) mod log;
 pub(crate) mod masker;
 pub(crate) mod name;
+pub(crate) mod nul;
 pub(crate) mod people;
 pub(crate) mod question;
 pub(crate) mod queue;
@@ -48,7 +49,7 @@ pub(crate) mod words;
 pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
     conversation::*, conversation_trigger::*, day::*, delivery::*, event::*, file_bytes::*, finding::*, ids::*,
-    language::*, line::*, log::*, masker::*, name::clean, people::*, question::*, queue::*, routing::*, run::*,
+    language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*, question::*, queue::*, routing::*, run::*,
     schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*, tokens::*,
     trace::*, turn::*, view::*, words::*,
 };

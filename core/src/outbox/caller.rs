@@ -5,11 +5,12 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 use tokio::sync::Semaphore;
+use tracing::warn;
 
 use super::{abandoned_edits::AbandonedEdits, calls::Calls, gate::RateGate, health::Health};
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle},
-    model::{ChannelId, ConversationRef, DeliveryError, Receipt},
+    model::{ChannelId, ConversationRef, DeliveryError, Receipt, Texts},
     ports::SharedClock,
 };
 
@@ -45,9 +46,9 @@ impl Caller {
     ) -> Option<Result<Receipt, DeliveryError>> {
         tokio::select! {
             biased;
-            result = AssertUnwindSafe(deliver).catch_unwind() => Some(
+            result = AssertUnwindSafe(deliver).catch_unwind() => Some(without_nul(
                 result.unwrap_or_else(|_| Err(DeliveryError::Unknown("the adapter panicked".to_owned()))),
-            ),
+            )),
             () = self.clock.sleep(timeout) => {
                 Some(Err(DeliveryError::Unknown("the adapter timed out".to_owned())))
             }
@@ -56,5 +57,41 @@ impl Caller {
     }
 }
 
+/// The result without U+0000. A chat with it in its id cannot be stored, and is no chat that the delivery may go to.
+fn without_nul(result: Result<Receipt, DeliveryError>) -> Result<Receipt, DeliveryError> {
+    match result {
+        Ok(mut receipt) => {
+            if receipt.message_id.contains('\0') {
+                warn!("a message has an id with U+0000, which is stored without it: it cannot be changed later");
+                receipt.message_id.strip_nul();
+            }
+            Ok(receipt)
+        }
+        Err(DeliveryError::Moved { chat }) if chat.contains('\0') => {
+            Err(DeliveryError::Refused("the chat's new id contains U+0000".to_owned()))
+        }
+        Err(error) => Err(error.without_nul()),
+    }
+}
+
 /// The time limit for one ephemeral.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_adapter_says_of_a_delivery_has_no_nul() {
+        let text = |text: &str| text.to_owned();
+        for (said, kept) in [
+            (Ok(Receipt::of("4\u{0}2")), Ok(Receipt::of("42"))),
+            (Err(DeliveryError::Unknown(text("no\u{0} answer"))), Err(DeliveryError::Unknown(text("no answer")))),
+            (Err(DeliveryError::Moved { chat: text("-100") }), Err(DeliveryError::Moved { chat: text("-100") })),
+        ] {
+            assert_eq!(without_nul(said), kept);
+        }
+        let moved = without_nul(Err(DeliveryError::Moved { chat: text("-1\u{0}00") }));
+        assert!(matches!(moved, Err(DeliveryError::Refused(_))), "{moved:?}");
+    }
+}

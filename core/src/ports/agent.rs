@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::store::list::FoundLine;
 use crate::model::{
     Activity, ActivityState, AgentApproval, AgentMessage, AgentName, AgentTurn, Cost, ModelInput, PersonAnswer,
-    Schedule, ScheduleCall, SearchQuery, SessionNotice, ToolUse, Usage,
+    Schedule, ScheduleCall, SearchQuery, SessionNotice, Texts, ToolUse, Usage,
 };
 
 /// An event that a runtime reports during a run.
@@ -60,6 +60,30 @@ pub enum RunEvent {
     /// The run is about to return its outcome. The channel returns `true` once this is stored, and `false` if the turn was decided
     /// otherwise. It is closed without an answer if this process does not store it: the turn runs again.
     Ends(oneshot::Sender<bool>),
+}
+
+impl Texts for RunEvent {
+    fn strip_nul(&mut self) {
+        match self {
+            Self::Text(text) | Self::Rewrite(text) | Self::Title(text) => text.strip_nul(),
+            Self::Member(MemberReport::Failed(error)) => error.strip_nul(),
+            Self::Tool(call) => call.strip_nul(),
+            Self::Activity(activity) => activity.strip_nul(),
+            Self::Shown(input) => input.strip_nul(),
+            Self::Send(reply, _) => reply.strip_nul(),
+            Self::Schedule(call, _) => call.strip_nul(),
+            Self::Ask(request, ..) => request.strip_nul(),
+            // No texts, an id, or words that were read from a text.
+            Self::Member(MemberReport::Asked(_) | MemberReport::Answered)
+            | Self::Usage(_)
+            | Self::Cost(..)
+            | Self::Search(..)
+            | Self::Remember(..)
+            | Self::HandOut(..)
+            | Self::Listen(_)
+            | Self::Ends(_) => {}
+        }
+    }
 }
 
 /// A report about a member of an agent.
@@ -110,45 +134,44 @@ impl RunEvents {
 
     /// Reports more text of the answer. The outcome must still hold the whole answer.
     pub async fn text(&self, delta: impl Into<String> + Send) {
-        // The channel is closed when the core has ended the run.
-        let _ = self.sender.send(RunEvent::Text(delta.into())).await;
+        self.report(RunEvent::Text(delta.into())).await;
     }
 
     /// Replaces all text of the answer that was reported before with `text`.
     pub async fn rewrite(&self, text: impl Into<String> + Send) {
-        let _ = self.sender.send(RunEvent::Rewrite(text.into())).await;
+        self.report(RunEvent::Rewrite(text.into())).await;
     }
 
     /// Reports which member is asked in the agent's place.
     pub async fn member(&self, name: AgentName) {
-        let _ = self.sender.send(RunEvent::Member(MemberReport::Asked(name))).await;
+        self.report(RunEvent::Member(MemberReport::Asked(name))).await;
     }
 
     /// Reports how the member that was asked last has ended. An end that says nothing about the member is not reported.
     pub async fn member_ended(&self, result: Result<(), AgentError>) {
         let report = result.map_or_else(MemberReport::Failed, |()| MemberReport::Answered);
-        let _ = self.sender.send(RunEvent::Member(report)).await;
+        self.report(RunEvent::Member(report)).await;
     }
 
     /// Reports a tool call of the agent, when it has ended.
     pub async fn tool(&self, call: ToolUse) {
-        let _ = self.sender.send(RunEvent::Tool(call)).await;
+        self.report(RunEvent::Tool(call)).await;
     }
 
     /// Reports what the agent does now, in a few words for people, or that it has ended: activities are told apart by their titles.
     /// The core shows the latest that has not ended, in one line of 80 characters, below the draft.
     pub async fn activity(&self, title: impl Into<String> + Send, state: ActivityState) {
-        let _ = self.sender.send(RunEvent::Activity(Activity { title: title.into(), state })).await;
+        self.report(RunEvent::Activity(Activity { title: title.into(), state })).await;
     }
 
     /// Reports what is about to be sent to the model, for the operator. A later report of the run replaces it.
     pub async fn shown(&self, input: ModelInput) {
-        let _ = self.sender.send(RunEvent::Shown(input)).await;
+        self.report(RunEvent::Shown(input)).await;
     }
 
     /// Reports the tokens consumed so far in this run.
     pub async fn usage(&self, usage: Usage) {
-        let _ = self.sender.send(RunEvent::Usage(usage)).await;
+        self.report(RunEvent::Usage(usage)).await;
     }
 
     /// Reports what this run has cost so far, if the agent knows it. That counts in place of what the tokens cost, if it is in the
@@ -163,19 +186,19 @@ impl RunEvents {
         if cost.micros == 0 {
             return;
         }
-        let _ = self.sender.send(RunEvent::Cost(cost, unpriced)).await;
+        self.report(RunEvent::Cost(cost, unpriced)).await;
     }
 
     /// Reports what the turn's session is about, for lists of sessions in which nobody has named it. One line, of which 100 characters are
     /// kept; a later title replaces it, and one in which nothing can be seen does not. It is stored when the run ends.
     pub async fn title(&self, title: impl Into<String> + Send) {
-        let _ = self.sender.send(RunEvent::Title(title.into())).await;
+        self.report(RunEvent::Title(title.into())).await;
     }
 
     /// Sends a message to this turn's conversation now, as the turn's answer. Returns when the decision is stored.
     pub async fn send(&self, reply: Reply) -> SendResult {
         let (answer, result) = oneshot::channel();
-        if self.sender.send(RunEvent::Send(reply, answer)).await.is_err() {
+        if !self.report(RunEvent::Send(reply, answer)).await {
             return SendResult::Suppressed;
         }
         result.await.unwrap_or(SendResult::Suppressed)
@@ -320,6 +343,11 @@ impl RunEvents {
         }
     }
 
+    /// Reports an event, whose texts then have no U+0000. Returns `false` if the core has ended the run.
+    async fn report(&self, event: RunEvent) -> bool {
+        self.sender.send(event.without_nul()).await.is_ok()
+    }
+
     /// Reports an event that the core answers. The error says why not.
     async fn ask<T: Send>(
         &self,
@@ -327,7 +355,9 @@ impl RunEvents {
     ) -> Result<T, String> {
         let (answer, told) = oneshot::channel();
         let ended = || "the run has ended".to_owned();
-        self.sender.send(event(answer)).await.map_err(|_| ended())?;
+        if !self.report(event(answer)).await {
+            return Err(ended());
+        }
         told.await.unwrap_or_else(|_| Err(ended()))
     }
 
@@ -335,7 +365,7 @@ impl RunEvents {
     /// The run must take them into account, because it answers for them from now on.
     pub async fn listen(&self) -> Vec<AgentMessage> {
         let (answer, messages) = oneshot::channel();
-        if self.sender.send(RunEvent::Listen(answer)).await.is_err() {
+        if !self.report(RunEvent::Listen(answer)).await {
             return Vec::new();
         }
         messages.await.unwrap_or_default()
@@ -390,6 +420,18 @@ impl AgentError {
             }
             Some((kind @ ("the agent's answer is invalid" | "the agent's runtime panicked"), _)) => kind,
             _ => stored,
+        }
+    }
+}
+
+impl Texts for AgentError {
+    fn strip_nul(&mut self) {
+        match self {
+            Self::Unreachable(text) | Self::Failed(text) | Self::Stalled(text) | Self::Broken(text) => text.strip_nul(),
+            Self::Refused { status, message } => {
+                status.strip_nul();
+                message.strip_nul();
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    model::{Capabilities, ChannelId, ConversationRef, Delivery, DeliveryError, Receipt, Surface},
+    model::{Capabilities, ChannelId, ConversationRef, Delivery, DeliveryError, Receipt, Surface, Texts},
     ports::intake::Intake,
 };
 
@@ -31,6 +31,13 @@ impl ChannelHealth {
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.problem.is_none()
             && self.inbound_at.is_some_and(|at| self.stale_after.is_none_or(|stale| now.since(at) <= stale))
+    }
+}
+
+impl Texts for ChannelHealth {
+    fn strip_nul(&mut self) {
+        self.problem.strip_nul();
+        self.notice.strip_nul();
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::Notify;
 use tracing::warn;
 
-use crate::model::TurnId;
+use crate::model::{Texts, TurnId};
 
 /// How many wait to be recorded at most.
 const MOST: usize = 256;
@@ -31,7 +31,8 @@ pub struct Refusals {
 
 impl Refusals {
     /// Has a refusal recorded with its turn soon. If too many wait, it is left out.
-    pub fn note(&self, refusal: Refusal) {
+    pub fn note(&self, mut refusal: Refusal) {
+        refusal.detail.strip_nul();
         let mut waiting = self.lock();
         if waiting.len() == MOST {
             drop(waiting);

@@ -5,7 +5,10 @@ use std::time::Duration;
 use dashmap::DashMap;
 use rejoinder_guard::Timestamp;
 
-use crate::{model::AgentName, ports::SharedClock};
+use crate::{
+    model::{AgentName, Texts},
+    ports::SharedClock,
+};
 
 /// The number of failed runs in a row after which an agent counts as down.
 const FAILURES: u32 = 3;
@@ -42,7 +45,7 @@ impl AgentHealth {
 
     fn fails(&mut self, error: String, now: Timestamp) {
         self.failing_since.get_or_insert(now);
-        self.error = Some(error);
+        self.error = Some(error.without_nul());
     }
 }
 

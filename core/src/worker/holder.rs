@@ -21,6 +21,9 @@ impl Inputs {
         if holder.len() > MOST_HOLDER {
             return Err(format!("the note has more than {MOST_HOLDER} bytes"));
         }
+        if holder.contains('\0') {
+            return Err("the note contains U+0000".to_owned());
+        }
         let holders = vec![RunHolder { turn, number: run.number, holder }];
         let stored = self.store.commit(Transition { holders, ..Transition::default() }).await;
         stored.map(drop).map_err(|error| {

@@ -69,6 +69,9 @@ impl Memory {
         if own_session.len() > MOST_OWN_SESSION {
             return Err(format!("the id of the session has more than {MOST_OWN_SESSION} bytes"));
         }
+        if own_session.contains('\0') {
+            return Err("the id of the session contains U+0000".to_owned());
+        }
         self.keep(Some(own_session)).await.map_err(|error| {
             warn!(agent = %self.agent, session = %self.session, %error, "cannot store an agent's own id of a session");
             "it cannot be stored now".to_owned()

@@ -57,7 +57,7 @@ use crate::{
     merges::{self, Merges},
     model::{
         Activity, AgentMessage, AgentName, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent,
-        SessionChange, Support, TurnRecord, Usage, drop_references,
+        SessionChange, Support, Texts, TurnRecord, Usage, drop_references,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -644,8 +644,8 @@ fn ended(running: &mut JoinHandle<Result<Outcome, AgentError>>) -> RunResult {
 
 fn returned(result: Result<Result<Outcome, AgentError>, tokio::task::JoinError>) -> RunResult {
     match result {
-        Ok(result) => RunResult::Returned(result),
-        Err(error) => RunResult::Panicked(panic_message(error)),
+        Ok(result) => RunResult::Returned(result.without_nul()),
+        Err(error) => RunResult::Panicked(panic_message(error).without_nul()),
     }
 }
 

@@ -43,6 +43,7 @@ mod marks;
 mod memories;
 mod moves;
 mod news;
+mod nul;
 mod operations;
 mod outages;
 mod owners;

@@ -224,7 +224,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
         },
         kind: EventKind::Choice { turn: TurnId::new(START) },
         directed: Directed::Mention,
-        text: "multi\nline 'quotes' \"double\" \\ back\u{0}nul 🦀 \u{1f468}\u{200d}\u{1f469}".to_owned(),
+        text: "multi\nline 'quotes' \"double\" \\ back\u{1}bell 🦀 \u{1f468}\u{200d}\u{1f469}".to_owned(),
         attachments: vec![Attachment {
             name: "a.png".to_owned(),
             media_type: "image/png".to_owned(),
@@ -237,7 +237,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
                 is_stranger: true,
                 ..Author::ourselves().elsewhere()
             },
-            text: "before\u{0}".to_owned(),
+            text: "before\u{1}".to_owned(),
             attachments: vec![Attachment {
                 name: "b.png".to_owned(),
                 media_type: "image/png".to_owned(),
@@ -254,7 +254,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
         language: Language::of("de"),
         trace: CallerTrace::read("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Some("a=1")),
         received_at: at(9),
-        raw: "not json \u{0}\u{1}\t{]".to_owned(),
+        raw: "not json \u{1}\t{]".to_owned(),
         ..said(&chat("a").in_thread("t"), "key \"with\" quotes")
     };
     let turn = Turn::accept(&*store, event.clone()).await;

@@ -129,7 +129,7 @@ pub async fn what_is_on_its_way_is_not_withdrawn(subject: &mut impl Subject) {
 pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a").in_thread("t"), "1")).await;
-    let content = Content { text: "a\u{0}b".to_owned(), choices: vec!["x".to_owned()], ..Content::default() };
+    let content = Content { text: "a\u{1}b".to_owned(), choices: vec!["x".to_owned()], ..Content::default() };
     let action = Action::Edit { message: "5".to_owned(), content, reply_to: None };
     let inserted = DeliveryRecord {
         action,

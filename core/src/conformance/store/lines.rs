@@ -109,6 +109,22 @@ pub async fn lines_can_be_narrowed(subject: &mut impl Subject) {
     assert_eq!(found(LogLineFilter { text: Some("\"second\":2".to_owned()), ..ALL }).await, ["w"]);
 }
 
+/// PostgreSQL cannot store U+0000: it is left out, also when equal lines are counted.
+pub async fn a_line_is_kept_without_nul(subject: &mut impl Subject) {
+    let store = subject.store();
+    let failed = |message: &str, cause: &str| {
+        let fields = Map::from_iter([("error".to_owned(), cause.into())]);
+        LogLine { fields, ..line(LineLevel::Error, message, None, 1) }
+    };
+    let clean = failed("it failed", "no route");
+    keep(&*store, [failed("it\u{0} failed\u{0}", "no\u{0} route"), clean.clone()]).await;
+
+    let kept: Vec<_> = lines(&*store, ALL).await.into_iter().map(|record| record.line).collect();
+    assert_eq!(kept, [clean.clone(), clean]);
+    let counts: Vec<_> = errors(&*store, ErrorFilter::default()).await.iter().map(|error| error.count).collect();
+    assert_eq!(counts, [2]);
+}
+
 /// What is known of a turn need not be said in each line.
 pub async fn a_line_about_a_turn_has_its_channel(subject: &mut impl Subject) {
     let store = subject.store();

@@ -359,7 +359,7 @@ pub async fn a_line_keeps_who_said_it(subject: &mut impl Subject) {
         kind: SenderKind::OtherAgent,
         ..Author::unknown()
     };
-    asked.line.author = Some(author("7", "Ann: \"A\" \u{0}"));
+    asked.line.author = Some(author("7", "Ann: \"A\" \u{1}"));
     asked.line.forwarded = Some(author("8", "Bob"));
     let answered = line(&turn, Speaker::Agent, "answer", 2);
     let expected = [&asked, &answered].map(|line| Arc::new(line.line.clone()));

@@ -11,8 +11,8 @@ use super::rows::{self, Transaction, insert_into, json};
 
 /// Adds lines, and counts the errors and warnings among them.
 pub(super) fn add(transaction: &Transaction<'_>, lines: &[LogLine]) -> Result<(), StoreError> {
-    for line in lines {
-        let LogLine { at, level, target, message, channel, turn_id, fields } = line;
+    for line in lines.iter().map(LogLine::without_nul) {
+        let LogLine { at, level, target, message, channel, turn_id, fields } = &*line;
         let of_turn;
         let channel = match (channel, turn_id) {
             (None, Some(turn)) => {
