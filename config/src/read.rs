@@ -167,6 +167,11 @@ impl Error for ReadError {
     }
 }
 
+/// The text, unless no store can keep it.
+fn storable(text: &str) -> Result<&str, ReadError> {
+    if text.contains('\0') { Err(ReadError::new("must not contain the character U+0000")) } else { Ok(text) }
+}
+
 /// Quotes the beginning of a text for an error message.
 fn excerpt(text: &str) -> String {
     const MAX_CHARACTERS: usize = 60;
@@ -254,7 +259,7 @@ impl<'a> Source<'a> {
         match &self.node.value {
             Value::Table(table) => self.visit_table(table, &[], visitor),
             Value::List(list) => visitor.visit_seq(Elements { rest: list.iter().enumerate(), of: self }),
-            Value::Text(text) => visitor.visit_str(text),
+            Value::Text(text) => visitor.visit_str(storable(text)?),
             Value::Integer(integer) => visitor.visit_i64(*integer),
             Value::Float(float) => visitor.visit_f64(*float),
             Value::Boolean(boolean) => visitor.visit_bool(*boolean),
@@ -284,7 +289,7 @@ impl<'de> Deserializer<'de> for Source<'de> {
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         self.locate(match self.node.text() {
-            Some(text) => visitor.visit_str(text),
+            Some(text) => storable(text).and_then(|text| visitor.visit_str(text)),
             None => self.any(visitor),
         })
     }

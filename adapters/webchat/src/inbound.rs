@@ -1,7 +1,7 @@
 //! Normalises a page's frames. Pure.
 
 use rejoinder_core::{
-    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
+    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, without_nul,
 };
 use sha2::{Digest, Sha256};
 
@@ -28,17 +28,18 @@ pub(crate) fn conversation(channel: &ChannelId, id: &str) -> Result<Conversation
 pub(crate) fn message(
     conversation: &ConversationRef,
     id: &str,
-    text: String,
+    text: &str,
     raw: &str,
     at: Timestamp,
 ) -> Result<InboundEvent, Problem> {
+    let text = without_nul(text);
     if text.trim().is_empty() {
         return Err(Problem::EMPTY);
     }
     if text.len() > MAX_TEXT_BYTES {
         return Err(Problem::TOO_LONG);
     }
-    event(conversation, id, EventKind::Message, text, raw, at)
+    event(conversation, id, EventKind::Message, text.into_owned(), raw, at)
 }
 
 /// A message, a choice or a command of the person. `raw` is the frame as it came.
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_message_is_a_direct_chat_and_keeps_its_payload() {
-        let event = message(&here(), "12345678", "hi".to_owned(), "{raw}", AT).expect("an event");
+        let event = message(&here(), "12345678", "h\u{0}i", "{raw}", AT).expect("an event");
 
         assert_eq!(
             (event.chat, event.directed, event.kind),
@@ -114,7 +115,7 @@ mod tests {
     /// What operators read is no key.
     #[test]
     fn an_event_does_not_tell_the_secret_id_of_its_conversation() {
-        let event = message(&here(), "12345678", "hi".to_owned(), "", AT).expect("an event");
+        let event = message(&here(), "12345678", "hi", "", AT).expect("an event");
         let other = conversation(&ChannelId::new("webchat", "main"), "abcdefghijklmnopqrstuw").expect("a conversation");
 
         let digest = "f69f9b70d1c9a5442258ca76f8b0a7a4";
@@ -127,9 +128,7 @@ mod tests {
     #[test]
     fn the_same_id_is_the_same_event_in_its_own_conversation_only() {
         let other = conversation(&ChannelId::new("webchat", "main"), "zyxwvutsrqponmlkjihgfe").expect("a conversation");
-        let said = |conversation: &ConversationRef| {
-            message(conversation, "12345678", "hi".to_owned(), "", AT).expect("an event")
-        };
+        let said = |conversation: &ConversationRef| message(conversation, "12345678", "hi", "", AT).expect("an event");
 
         assert_eq!(said(&here()).external_id, said(&here()).external_id);
         assert_ne!(said(&here()).external_id, said(&other).external_id);
@@ -138,16 +137,17 @@ mod tests {
     #[rstest]
     #[case("12345678", "", Problem::EMPTY)]
     #[case("12345678", " \n\t", Problem::EMPTY)]
+    #[case("12345678", "\0", Problem::EMPTY)]
     #[case("1234567", "hi", Problem::BAD_ID)]
     #[case("1234567:", "hi", Problem::BAD_ID)]
     #[case("", "hi", Problem::BAD_ID)]
     fn what_cannot_be_a_message_is_refused(#[case] id: &str, #[case] text: &str, #[case] problem: Problem) {
-        assert_eq!(message(&here(), id, text.to_owned(), "", AT), Err(problem));
+        assert_eq!(message(&here(), id, text, "", AT), Err(problem));
     }
 
     #[test]
     fn a_message_may_be_long_and_not_longer() {
-        let said = |length| message(&here(), "12345678", "a".repeat(length), "", AT);
+        let said = |length| message(&here(), "12345678", &"a".repeat(length), "", AT);
 
         assert!(said(MAX_TEXT_BYTES).is_ok());
         assert_eq!(said(MAX_TEXT_BYTES + 1), Err(Problem::TOO_LONG));

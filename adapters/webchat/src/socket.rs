@@ -316,7 +316,7 @@ impl Reader {
         match frame {
             ClientFrame::Hello { .. } => Some(refusal(None, Problem::HELLO_AGAIN)),
             ClientFrame::Message { id, text } => {
-                Some(self.accept(&id, inbound::message(&self.conversation, &id, text, raw, now)).await)
+                Some(self.accept(&id, inbound::message(&self.conversation, &id, &text, raw, now)).await)
             }
             ClientFrame::Choose { id, turn_id, choice, asked } => {
                 let event = match self.choice_text(turn_id, choice, asked.as_deref()).await {

@@ -217,6 +217,10 @@ use crate::Machine;
     "[guard.ladder.semaphore.direct]\nsilent = [{ say = \"silent\" }]",
     "`guard.ladder.semaphore` names neither a platform nor a channel: there are `hook`, `page`, `smoke`, `hook.default` and `page.main` (rejoinder.toml:1)"
 )]
+#[case::a_text_that_no_store_can_keep(
+    "[guard.templates]\nlate = \"a\\u0000b\"",
+    "`guard.templates.late` must not contain the character U+0000 (rejoinder.toml:2)"
+)]
 #[case::a_kind_of_chat_that_there_is_not(
     "[guard.ladder.page.dierct]\nsilent = [{ say = \"silent\" }]",
     "`guard.ladder.page.dierct` is unknown: did you mean `direct`? (rejoinder.toml:1)"

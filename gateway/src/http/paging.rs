@@ -23,6 +23,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            return Err(ApiError::BadRequest("a parameter must not contain the character U+0000".to_owned()));
+        }
         let extract::Query(parameters) = extract::Query::from_request_parts(parts, state).await?;
         Ok(Self(parameters))
     }
@@ -36,7 +39,8 @@ pub(super) type Segment = Result<Path<String>, PathRejection>;
 /// # Errors
 /// `unknown`, if it cannot be read.
 pub(super) fn parsed<T: FromStr>(segment: Segment, unknown: &'static str) -> Result<T, ApiError> {
-    segment.ok().and_then(|Path(text)| text.parse().ok()).ok_or(ApiError::NotFound(unknown))
+    let text = segment.ok().map(|Path(text)| text).filter(|text| !text.contains('\0'));
+    text.and_then(|text| text.parse().ok()).ok_or(ApiError::NotFound(unknown))
 }
 
 /// The number of items to list: `limit` as the caller gave it, or the default.
@@ -63,4 +67,26 @@ pub(super) fn cut<T>(found: &mut Vec<T>, limit: u32, id: impl Fn(&T) -> String) 
     let has_more = found.len() > limit as usize;
     found.truncate(limit as usize);
     found.last().filter(|_| has_more).map(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_request_names_has_no_nul() {
+        let query = async |uri: &str| {
+            let (mut parts, ()) = Request::builder().uri(uri).body(()).unwrap().into_parts();
+            let query = Query::<Vec<(String, String)>>::from_request_parts(&mut parts, &()).await;
+            query.map(|Query(parameters)| parameters[0].1.clone())
+        };
+
+        assert_eq!(query("/turns?channel=a%2500").await.unwrap(), "a%00");
+        assert!(matches!(query("/turns?channel=a%00").await, Err(ApiError::BadRequest(_))));
+        let named = |name: &str| parsed::<String>(Ok(Path(name.to_owned())), "unknown");
+        assert_eq!(named("a").unwrap(), "a");
+        assert!(matches!(named("a\0"), Err(ApiError::NotFound("unknown"))));
+    }
 }

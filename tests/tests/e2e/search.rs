@@ -53,7 +53,7 @@ async fn what_was_said_is_found_page_by_page_and_after_a_crash() {
         ("", "q"),
         ("q=", "a word"),
         ("q=%3F%21", "a word"),
-        ("q=%00", "a word"),
+        ("q=%00", "U+0000"),
         ("q=train&limit=0", "limit"),
         ("q=train&conversation=x", "conversation"),
         ("q=train&since=x", "since"),

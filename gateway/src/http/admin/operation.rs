@@ -210,7 +210,18 @@ async fn read<T: DeserializeOwned, const MOST: usize>(
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let bytes = if bytes.trim_ascii().is_empty() { b"{}" } else { bytes };
+    if std::str::from_utf8(bytes).is_ok_and(has_nul) {
+        return Err(ApiError::BadRequest("the body must not contain the character U+0000".to_owned()));
+    }
     serde_json::from_slice(bytes).map_err(|error| ApiError::BadRequest(format!("the body is not valid: {error}")))
+}
+
+/// Whether a text in this JSON contains U+0000: only an escape can stand for it, whose backslash is not escaped itself.
+fn has_nul(json: &str) -> bool {
+    json.match_indices("\\u0000").any(|(at, _)| {
+        let before = json[..at].bytes().rev().take_while(|byte| *byte == b'\\');
+        before.count().is_multiple_of(2)
+    })
 }
 
 async fn body(request: Request, most: usize) -> Result<Bytes, ApiError> {
@@ -261,6 +272,16 @@ mod tests {
         assert_ne!(name(b"one", Some("key")), name(b"two", Some("key")));
         assert_ne!(name(b"one", Some("key")), name(b"one", Some("another")));
         assert_ne!(name(b"one", None), name(b"one", None));
+    }
+
+    #[test]
+    fn a_body_has_no_nul() {
+        let read = |body: &str| parse::<Reason>(body.as_bytes()).map(|body| body.reason.unwrap_or_default());
+
+        assert_eq!(read(r#"{"reason":"\\u0000 and \\\\"}"#).unwrap(), r"\u0000 and \\");
+        for body in [r#"{"reason":"a\u0000"}"#, r#"{"reason":"\\\u0000"}"#, r#"{"reason":"\\u0000\u0000"}"#] {
+            assert!(matches!(read(body), Err(ApiError::BadRequest(why)) if why.contains("U+0000")), "{body}");
+        }
     }
 
     #[test]
