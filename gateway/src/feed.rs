@@ -1,11 +1,11 @@
 //! The entries that were written to the log last, for those who follow it.
 //!
-//! While somebody follows, one task reads each new entry from the store once, and keeps the last ones in memory. Whoever
-//! falls behind reads from the store.
+//! While somebody follows, one task reads each new entry from the store once, and keeps the last ones in memory. A follower that
+//! falls behind reads from the store. Numbers of entries may have gaps.
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -83,11 +83,40 @@ pub(crate) struct Event<'a> {
     data: &'a serde_json::Value,
 }
 
+/// The last entries that were read, without one missing.
+struct Recent {
+    /// All entries after this position are kept.
+    after: LogSeq,
+    frames: VecDeque<Arc<Frame>>,
+}
+
+impl Recent {
+    const fn new(after: LogSeq) -> Self {
+        Self { after, frames: VecDeque::new() }
+    }
+
+    /// Adds the next entries, and forgets the oldest ones if there are too many.
+    fn add(&mut self, entries: &[LogEntry]) {
+        self.frames.extend(entries.iter().map(|entry| Arc::new(Frame::of(entry))));
+        let surplus = self.frames.len().saturating_sub(KEPT);
+        if let Some(forgotten) = self.frames.drain(..surplus).next_back() {
+            self.after = forgotten.seq;
+        }
+    }
+
+    /// The entries after `position`; `None` if they are not all kept.
+    fn since(&self, position: LogSeq) -> Option<Vec<Arc<Frame>>> {
+        let from = self.frames.partition_point(|frame| frame.seq <= position);
+        (position >= self.after).then(|| self.frames.iter().skip(from).cloned().collect())
+    }
+}
+
 /// The recent entries of the log.
 pub(crate) struct Feed {
     store: Arc<dyn LogStore>,
     stored: watch::Receiver<LogSeq>,
-    recent: Mutex<VecDeque<Arc<Frame>>>,
+    /// `None` while nobody follows.
+    recent: Mutex<Option<Recent>>,
     /// The last entry that can be read: changes after `recent` did.
     end: watch::Sender<LogSeq>,
     /// Signalled when somebody begins to follow.
@@ -104,7 +133,7 @@ impl Feed {
         feed
     }
 
-    /// The place of the last entry in the log.
+    /// The position up to which the log can be read.
     pub(crate) fn end(&self) -> LogSeq {
         *self.stored.borrow()
     }
@@ -118,14 +147,11 @@ impl Feed {
 
     /// The entries after `position`; `None` if they are not all kept.
     pub(crate) fn after(&self, position: LogSeq) -> Option<Vec<Arc<Frame>>> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = recent.front()?;
-        // Numbers are without gaps, unless entries were removed, which are the oldest.
-        if first.seq > position + 1 {
-            return None;
-        }
-        let from = recent.partition_point(|frame| frame.seq <= position);
-        Some(recent.iter().skip(from).cloned().collect())
+        self.recent().as_ref()?.since(position)
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Option<Recent>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn read(self: Arc<Self>) {
@@ -134,7 +160,7 @@ impl Feed {
         loop {
             if self.end.receiver_count() == 0 {
                 // Nobody follows: what is written meanwhile is not read.
-                self.recent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                *self.recent() = None;
                 self.followed.notified().await;
                 position = position.max(*stored.borrow());
                 self.end.send_replace(position);
@@ -147,9 +173,13 @@ impl Feed {
                 continue;
             }
             tokio::time::sleep(COLLECT).await;
+            let through = *stored.borrow();
             let filter = LogFilter { after: position, limit: PAGE, ..LogFilter::default() };
             match self.store.log(&filter).await {
-                Ok(entries) => position = self.keep(&entries).max(position),
+                Ok(entries) => {
+                    self.keep(position, &entries);
+                    position = reached(position, through, &entries);
+                }
                 Err(error) => {
                     warn!(%error, "cannot read the log, trying again");
                     tokio::time::sleep(READ_AGAIN).await;
@@ -158,15 +188,69 @@ impl Feed {
         }
     }
 
-    /// Keeps entries; returns the place of the last one.
-    fn keep(&self, entries: &[LogEntry]) -> LogSeq {
-        let Some(last) = entries.last().map(|entry| entry.seq) else { return 0 };
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.extend(entries.iter().map(|entry| Arc::new(Frame::of(entry))));
-        let surplus = recent.len().saturating_sub(KEPT);
-        recent.drain(..surplus);
-        drop(recent);
-        self.end.send_replace(last);
-        last
+    /// Keeps the entries that were read after `position`.
+    fn keep(&self, position: LogSeq, entries: &[LogEntry]) {
+        let Some(last) = entries.last() else { return };
+        self.recent().get_or_insert_with(|| Recent::new(position)).add(entries);
+        self.end.send_replace(last.seq);
+    }
+}
+
+/// How far the log is read, if these were the next entries after `position` when all up to `through` could be read: also over a gap
+/// at the end.
+fn reached(position: LogSeq, through: LogSeq, entries: &[LogEntry]) -> LogSeq {
+    let last = entries.last().map_or(position, |entry| entry.seq);
+    if entries.len() < PAGE as usize { last.max(through) } else { last }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{Timestamp, store::Subject};
+
+    use super::*;
+
+    fn entries(numbers: impl IntoIterator<Item = LogSeq>) -> Vec<LogEntry> {
+        let (at, data) = (Timestamp::from_millis(0), serde_json::Value::Null);
+        let entry =
+            |seq| LogEntry { seq, at, topic: "channel.up".to_owned(), subject: Subject::default(), data: data.clone() };
+        numbers.into_iter().map(entry).collect()
+    }
+
+    fn since(recent: &Recent, position: LogSeq) -> Option<Vec<LogSeq>> {
+        recent.since(position).map(|frames| frames.iter().map(|frame| frame.seq).collect())
+    }
+
+    #[test]
+    fn a_gap_before_the_first_entry_that_is_kept_hides_none() {
+        let mut recent = Recent::new(4);
+        assert_eq!(since(&recent, 4), Some(Vec::new()));
+
+        recent.add(&entries([7, 8, 11]));
+
+        assert_eq!(since(&recent, 3), None);
+        assert_eq!(since(&recent, 4), Some(vec![7, 8, 11]));
+        assert_eq!(since(&recent, 8), Some(vec![11]));
+        assert_eq!(since(&recent, 12), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_read_from_the_store() {
+        let mut recent = Recent::new(0);
+        let kept = LogSeq::try_from(KEPT).expect("it is small");
+
+        recent.add(&entries((1..=kept + 2).map(|number| 2 * number)));
+
+        assert_eq!(since(&recent, 3), None);
+        assert_eq!(since(&recent, 4).map(|numbers| numbers.len()), Some(KEPT));
+    }
+
+    #[test]
+    fn a_gap_at_the_end_is_not_read_again() {
+        let page = LogSeq::from(PAGE);
+
+        assert_eq!(reached(4, 9, &entries([])), 9);
+        assert_eq!(reached(4, 9, &entries([5, 7])), 9);
+        assert_eq!(reached(4, 9, &entries([5, 10])), 10);
+        assert_eq!(reached(4, 3 * page, &entries(5..page + 5)), page + 4, "there may be more");
     }
 }

@@ -431,6 +431,37 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
     }
 }
 
+/// PostgreSQL leaves out numbers. Only what was removed unread has all turns indexed anew.
+#[tokio::test]
+async fn the_index_goes_on_after_a_gap_in_the_log() {
+    let database = Database::new().await;
+    let store = &database.store;
+    store.accept(vec![new_turn("a", "1", "words".to_owned())], None).await.expect("it is accepted");
+    let first = *store.logged().borrow() + 1;
+    let index = async |limit| store.index(limit).await.expect("lines are indexed");
+    let write = async |entries| {
+        let up = NewLogEntry { at: SystemClock.now(), subject: Subject::default(), event: LogEvent::ChannelUp };
+        store.commit(Transition { log: vec![up; entries], ..Transition::default() }).await.expect("they are written");
+    };
+    let remove = async |through| {
+        store.remove(Removal::Log { through, entries: 1 }).await.expect("they are removed");
+    };
+    write(5).await;
+    assert_eq!(index(100).await, first + 4);
+
+    write(3).await;
+    let mut other = elsewhere(&database.path).await;
+    let sql = "delete from log where seq = ?";
+    sqlx::query(sql).bind(first + 5).execute(&mut other).await.expect("it is removed");
+    assert_eq!(index(1).await, first + 6);
+    remove(first + 6).await;
+    assert_eq!(index(1).await, first + 7);
+
+    write(2).await;
+    remove(first + 8).await;
+    assert_eq!((index(1).await, index(1).await), (0, first + 9));
+}
+
 /// One row that was stored while the clock was far ahead does not remove what others have used today.
 #[tokio::test]
 async fn what_was_used_on_days_that_do_not_count_is_removed() {

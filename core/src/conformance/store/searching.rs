@@ -10,7 +10,7 @@ use crate::{
         conversation::{ChannelId, ConversationRef},
         event::{Amends, InboundEvent, Sender},
         ids::SessionId,
-        log::{LogEvent, LogSeq, NewLogEntry},
+        log::{LogEvent, LogFilter, LogSeq, NewLogEntry},
         search::SearchQuery,
         session::SessionChange,
         turn::Handler,
@@ -42,7 +42,7 @@ async fn found(store: &dyn Store, typed: &str) -> Vec<String> {
 async fn index(store: &dyn Store, limit: u32) {
     let last: LogSeq = *store.logged().borrow();
     for _ in 0..100 {
-        if store.index(limit).await.expect("lines are indexed") == last {
+        if store.index(limit).await.expect("lines are indexed") >= last {
             return;
         }
     }
@@ -297,19 +297,20 @@ pub async fn indexing_goes_on_where_it_was(subject: &mut impl Subject) {
     for number in 0..4 {
         answered(&*store, message(&chat("a"), &number.to_string(), &format!("train {number}")), "yes").await;
     }
-    let reached = store.index(3).await.expect("lines are indexed");
-    assert_eq!(reached, 3);
+    let filter = LogFilter { limit: 5, ..LogFilter::default() };
+    let log: Vec<_> = store.log(&filter).await.expect("the log is read").iter().map(|entry| entry.seq).collect();
+    assert_eq!(store.index(3).await.expect("lines are indexed"), log[2]);
     assert!(found(&*store, "train").await.len() < 4);
     drop(store);
 
     subject.reopen().await;
     let store = subject.store();
-    assert_eq!(store.index(2).await.expect("lines are indexed"), 5);
+    assert_eq!(store.index(2).await.expect("lines are indexed"), log[4]);
     index(&*store, 2).await;
 
     assert_eq!(found(&*store, "train").await, ["train 3", "train 2", "train 1", "train 0"]);
     let last = *store.logged().borrow();
-    assert_eq!(store.index(10).await.expect("lines are indexed"), last, "there is nothing left");
+    assert!(store.index(10).await.expect("lines are indexed") >= last, "there is nothing left");
     assert_eq!(*store.logged().borrow(), last);
 }
 

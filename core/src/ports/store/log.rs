@@ -44,8 +44,9 @@ store_trait! {
     /// The index of what people and agents wrote.
     pub trait SearchStore: StoreState {
         /// Reads at most `limit` further entries of the log, and indexes the lines of the turns that ended, for
-        /// [`search`](Self::search), in one transaction. Returns the position in the log up to which this was done. It is 0 while
-        /// all turns are indexed, at most `limit` at a time, because entries were removed before they were read.
+        /// [`search`](Self::search), in one transaction. Returns the position in the log up to which this was done: at least
+        /// [`logged`](StoreState::logged) once nothing is left, also if the last entry is before that. It is 0 while all turns are
+        /// indexed, at most `limit` at a time, because entries were removed before they were read.
         write fn index(limit: u32) -> LogSeq;
 
         /// The lines that were [indexed](Self::index) and match `filter`, newest first.

@@ -18,7 +18,8 @@ pub trait StoreState: Send + Sync + 'static {
     /// Since when the store cannot write, if it cannot. Once it can again, it logs the outage itself, however short it was.
     fn unwritable_since(&self) -> Option<Timestamp>;
 
-    /// The position of the last entry in the log: changes after each commit that added one.
+    /// The position up to which the log can be read: no entry up to it is committed later. It changes after each commit that added
+    /// an entry, and may be after the last one: numbers of entries may have gaps.
     fn logged(&self) -> watch::Receiver<LogSeq>;
 
     /// Changes after each commit that owes agents [notices](super::agent_sessions::AgentSessionStore::agent_notices), settles them or

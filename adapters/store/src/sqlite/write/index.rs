@@ -23,18 +23,18 @@ pub(super) fn step(transaction: &Transaction<'_>, limit: u32) -> Result<LogSeq, 
     }
     let entry = |row: &Row<'_>| Ok((row.get::<_, LogSeq>(0)?, row.get::<_, Option<Uuid>>(1)?));
     let entries = rows::all(transaction, SELECT_ENTRIES, params![logged, limit], entry)?;
-    let (Some((first, _)), Some((last, _))) = (entries.first(), entries.last()) else { return Ok(logged) };
-    if *first > logged + 1 {
-        // Entries were removed before they were read.
-        let through = rows::one(transaction, SELECT_LAST, [], |row| row.get::<_, LogSeq>(0))?.unwrap_or(*last);
-        return turns(transaction, through, 0, limit);
-    }
+    let Some((last, _)) = entries.last() else { return Ok(logged) };
     let turns: BTreeSet<Uuid> = entries.iter().filter_map(|(_, turn)| *turn).collect();
     for turn in turns {
         lines(transaction, turn)?;
     }
     progress_to(transaction, *last, None)?;
     Ok(*last)
+}
+
+/// Has all turns indexed anew if entries of the log up to `through`, which are about to be removed, were not read.
+pub(super) fn note_removal(transaction: &Transaction<'_>, through: LogSeq) -> Result<(), StoreError> {
+    rows::change(transaction, BEGIN_ANEW, [through]).map(drop)
 }
 
 /// Indexes at most `limit` turns after the one with the number `after`. What they do from now on is in the log after `logged`.
@@ -105,7 +105,10 @@ const SELECT_ENTRIES: &str = "
     select seq, iif(topic in ('turn.claimed', 'turn.settled', 'turn.undeliverable', 'delivery.delivered'), turn_id, null)
     from log where seq > ? order by seq limit ?";
 
-const SELECT_LAST: &str = "select max(seq) from log";
+/// As for a removal, the last entry is no matter. What turns have done until now is seen when they are indexed.
+const BEGIN_ANEW: &str = "
+    update search_progress set logged = (select max(seq) from log), turn = 0
+    where exists (select 1 from log where seq > logged and seq <= ? and seq < (select max(seq) from log))";
 
 const SELECT_TURNS: &str = "select seq, id from turns where seq > ? order by seq limit ?";
 

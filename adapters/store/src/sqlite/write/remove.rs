@@ -7,7 +7,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    agent_sessions, daily_use,
+    agent_sessions, daily_use, index,
     rows::{self, Transaction, json},
     settings,
 };
@@ -53,6 +53,7 @@ pub(super) fn rows(
             }
         }
         Removal::Log { through, .. } => {
+            index::note_removal(transaction, *through)?;
             rows::change(transaction, DELETE_LOG, [through])?;
         }
         Removal::Lines { through, .. } => {
