@@ -1,20 +1,17 @@
 //! The store on SQLite: one writer, a few readers.
 
-mod background;
 mod connections;
 mod error;
 mod foreign;
 mod lock;
 mod open;
 mod read;
-mod request;
 mod schema;
 mod search;
+mod sql;
 mod store;
-mod stored;
 mod transcript;
 mod transcripts;
-mod trouble;
 mod versions;
 mod write;
 mod writer;

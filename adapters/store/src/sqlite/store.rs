@@ -11,12 +11,8 @@ use sqlx::SqlitePool;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    request::{WriteRequest, WriteResult},
-    transcripts::Transcripts,
-    versions,
-    writer::Writer,
-};
+use super::{transcripts::Transcripts, versions, writer::Writer};
+use crate::shared::request::{WriteRequest, WriteResult};
 
 /// A SQLite database as the store.
 ///

@@ -25,14 +25,17 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    background::Background,
     connections::{LOG_PAGES, OPERATOR_LIMIT, logged_page, open_writer, schema_options},
     error::{self, OpenError, store_error},
     lock::{Lock, beside},
-    request::{WriteRequest, WriteResult},
     schema::migrate,
-    trouble::Trouble,
     write,
+};
+use crate::shared::{
+    background::Background,
+    known::KnownSettings,
+    request::{WriteRequest, WriteResult},
+    trouble::Trouble,
 };
 
 /// The most requests in one transaction that somebody waits for, so that none waits long.
@@ -287,7 +290,7 @@ pub(super) struct Database {
     logged: watch::Sender<LogSeq>,
     noticed: watch::Sender<()>,
     /// The settings of runs that are stored, as of the last commit.
-    settings: RefCell<write::KnownSettings>,
+    settings: RefCell<KnownSettings>,
     /// When the log is written back, unless something is written before; `None` if nothing was written since.
     checkpoint_at: Option<Instant>,
     log: PathBuf,
@@ -563,7 +566,7 @@ struct Written {
 
 fn committed(
     connection: &Connection,
-    settings: &RefCell<write::KnownSettings>,
+    settings: &RefCell<KnownSettings>,
     requests: &[WriteRequest],
 ) -> Result<Written, StoreError> {
     execute(connection, "begin immediate").map_err(store_error)?;

@@ -14,7 +14,7 @@ use super::{
     columns::{Columns, all, one, record},
     names,
 };
-use crate::sqlite::{error::store_error, store::SqliteStore, stored::turn_goes_on};
+use crate::sqlite::{error::store_error, sql::turn_goes_on, store::SqliteStore};
 
 /// When what waits for the end of a turn is looked at again: nothing announces it.
 const LOOK_AGAIN: Duration = Duration::from_hours(1);

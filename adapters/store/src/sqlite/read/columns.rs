@@ -18,9 +18,9 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use crate::sqlite::{
-    error::store_error,
-    stored::{address, parse},
+use crate::{
+    shared::stored::{address, parse},
+    sqlite::error::store_error,
 };
 
 pub(super) trait Columns {

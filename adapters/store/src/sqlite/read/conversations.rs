@@ -15,11 +15,12 @@ use super::{
     columns::{Columns, all, one, record},
     containing, names, push_person,
 };
-use crate::sqlite::{
-    error::store_error,
-    request::{WriteRequest, WriteResult},
-    store::SqliteStore,
-    stored::thread,
+use crate::{
+    shared::{
+        request::{WriteRequest, WriteResult},
+        stored::thread,
+    },
+    sqlite::{error::store_error, store::SqliteStore},
 };
 
 /// What an event needs to know of its conversation.

@@ -14,7 +14,10 @@ use super::{
     columns::{Columns, all, of_turn, one, readable, record},
     names, push_person,
 };
-use crate::sqlite::{error::store_error, request::WriteRequest, store::SqliteStore};
+use crate::{
+    shared::request::WriteRequest,
+    sqlite::{error::store_error, store::SqliteStore},
+};
 
 /// `select` of whole delivery records: `d` joined with its conversation `c`.
 macro_rules! select_deliveries {

@@ -13,10 +13,9 @@ use sqlx::{
 };
 
 use super::columns::{Column, Columns, all, one, record};
-use crate::sqlite::{
-    error::store_error,
-    request::{WriteRequest, WriteResult},
-    store::SqliteStore,
+use crate::{
+    shared::request::{WriteRequest, WriteResult},
+    sqlite::{error::store_error, store::SqliteStore},
 };
 
 /// Free pages are kept for new rows until they are this part of the database.

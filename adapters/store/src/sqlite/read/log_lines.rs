@@ -13,7 +13,7 @@ use super::{
     columns::{Columns, all, record},
     containing, names,
 };
-use crate::sqlite::{request::WriteRequest, store::SqliteStore};
+use crate::{shared::request::WriteRequest, sqlite::store::SqliteStore};
 
 #[async_trait]
 impl LineStore for SqliteStore {

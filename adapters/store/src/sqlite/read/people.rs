@@ -8,7 +8,10 @@ use rejoinder_core::{
 use sqlx::sqlite::SqliteRow;
 
 use super::columns::{Columns, all, one, record};
-use crate::sqlite::{error::store_error, store::SqliteStore, stored::AHEAD};
+use crate::{
+    shared::stored::AHEAD,
+    sqlite::{error::store_error, store::SqliteStore},
+};
 
 /// The identity in a row of [`SELECT_PEOPLE`]; `None` for a person without one.
 fn known_identity(row: &SqliteRow) -> Result<Option<KnownIdentity>, StoreError> {

@@ -11,11 +11,13 @@ use super::{
     columns::{Columns, all, record},
     names,
 };
-use crate::sqlite::{
-    error::store_error,
-    request::{WriteRequest, WriteResult},
-    search::{self, LONGEST},
-    store::SqliteStore,
+use crate::{
+    shared::request::{WriteRequest, WriteResult},
+    sqlite::{
+        error::store_error,
+        search::{self, LONGEST},
+        store::SqliteStore,
+    },
 };
 
 #[async_trait]

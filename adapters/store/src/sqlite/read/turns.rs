@@ -17,11 +17,12 @@ use super::{
     columns::{Columns, all, of_turn, one, record},
     deliveries::{delivery, pause, select_deliveries},
 };
-use crate::sqlite::{
-    error::store_error,
-    request::WriteRequest,
-    store::SqliteStore,
-    stored::{StoredEvent, decompress, event_columns},
+use crate::{
+    shared::{
+        request::WriteRequest,
+        stored::{StoredEvent, decompress},
+    },
+    sqlite::{error::store_error, sql::event_columns, store::SqliteStore},
 };
 
 /// `select` of whole turn records, `t` (the turn) joined with `e` (the event).

@@ -13,7 +13,10 @@ use super::{
     columns::{Columns, readable, record},
     deliveries::{delivery, select_deliveries},
 };
-use crate::sqlite::{error::store_error, store::SqliteStore, stored::thread};
+use crate::{
+    shared::stored::thread,
+    sqlite::{error::store_error, store::SqliteStore},
+};
 
 /// `select` of a view without its signal.
 macro_rules! select_views {

@@ -7,7 +7,7 @@ use rejoinder_core::{
 use rusqlite::{Params, params};
 
 use super::rows::{self, Transaction};
-use crate::sqlite::stored::turn_goes_on;
+use crate::sqlite::sql::turn_goes_on;
 
 /// Owes that a session was left, unless a conversation continues in it.
 pub(super) fn owe_left(transaction: &Transaction<'_>, session: SessionId) -> Result<(), StoreError> {

@@ -14,7 +14,7 @@ use super::{
     insert, reactions,
     rows::{self, Transaction},
 };
-use crate::sqlite::stored::{StoredEvent, event_columns};
+use crate::{shared::stored::StoredEvent, sqlite::sql::event_columns};
 
 /// Accepts an event that [changes an earlier one](rules::Changes::Earlier).
 pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {

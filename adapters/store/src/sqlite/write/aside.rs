@@ -11,7 +11,7 @@ use super::{
     approvals, lines, log,
     rows::{self, Transaction, insert_into, json},
 };
-use crate::sqlite::stored::ObligationColumns;
+use crate::shared::stored::ObligationColumns;
 
 /// Ends a turn with `obligation`, also if its rows cannot be read. A turn that has ended stays as it is; nothing
 /// happens with it any more.

@@ -15,7 +15,7 @@ use super::{
     rows::{self, Transaction, insert_into, json, name},
     runs, schedules, sessions, tokens, versions,
 };
-use crate::sqlite::stored::{ObligationColumns, thread};
+use crate::shared::stored::{ObligationColumns, thread};
 
 /// Applies a transition if all that it was decided on is as expected.
 pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {

@@ -10,7 +10,7 @@ use super::{
     log_lines,
     rows::{self, Transaction},
 };
-use crate::sqlite::stored::AHEAD;
+use crate::shared::stored::AHEAD;
 
 const MILLIS_OF_DAY: i64 = 24 * 60 * 60 * 1000;
 

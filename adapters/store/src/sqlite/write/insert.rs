@@ -15,7 +15,7 @@ use super::{
     runs,
     sessions::{self, Current},
 };
-use crate::sqlite::stored::{ObligationColumns, thread};
+use crate::shared::stored::{ObligationColumns, thread};
 
 /// Inserts an event that changes no earlier rows, and opens its turn.
 pub(super) fn one(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {

@@ -11,7 +11,6 @@ mod daily_use;
 mod files;
 mod index;
 mod insert;
-mod known;
 mod lines;
 mod log;
 mod log_lines;
@@ -31,10 +30,9 @@ mod versions;
 use rejoinder_core::StoreError;
 use rusqlite::params;
 
-pub(super) use known::KnownSettings;
 pub(super) use rows::Transaction;
 
-use super::request::{WriteRequest, WriteResult};
+use crate::shared::request::{WriteRequest, WriteResult};
 
 pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> Result<WriteResult, StoreError> {
     match request {

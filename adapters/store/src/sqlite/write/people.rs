@@ -11,7 +11,7 @@ use super::{
     rows::{self, Transaction, insert_into},
     sessions,
 };
-use crate::sqlite::stored::thread;
+use crate::shared::stored::thread;
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &PeopleChange) -> Result<(), StoreError> {
     match change {

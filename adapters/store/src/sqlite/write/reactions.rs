@@ -11,7 +11,7 @@ use super::{
     insert,
     rows::{self, Transaction, insert_into, json},
 };
-use crate::sqlite::stored::thread;
+use crate::shared::stored::thread;
 
 /// Among how many of the latest turns of a conversation the answer is searched.
 const SEARCHED: u32 = 64;

@@ -9,8 +9,7 @@ use rejoinder_core::{
 use rusqlite::{CachedStatement, Connection, Params, Row, Statement};
 use serde::Serialize;
 
-use super::known::KnownSettings;
-use crate::sqlite::error::store_error;
+use crate::{shared::known::KnownSettings, sqlite::error::store_error};
 
 /// The writing connection during one transaction, with the statements that it has used.
 pub(in crate::sqlite) struct Transaction<'a> {

@@ -11,7 +11,7 @@ use super::{
     rows::{self, Transaction, insert_into, json},
     settings,
 };
-use crate::sqlite::stored::{compress, run_key};
+use crate::shared::stored::{compress, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
     let gone = || StoreError::Failed("the turn of a run is gone".to_owned());

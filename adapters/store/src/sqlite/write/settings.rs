@@ -4,10 +4,8 @@ use rejoinder_core::StoreError;
 use rusqlite::params;
 use sha2::{Digest, Sha256};
 
-use super::{
-    known::KnownRow,
-    rows::{self, Transaction},
-};
+use super::rows::{self, Transaction};
+use crate::shared::known::KnownRow;
 
 /// How far the last run of settings is ahead of the one that is written down, at most: a thousand turns. So it is seldom
 /// written.

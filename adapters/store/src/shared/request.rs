@@ -8,7 +8,7 @@ use rejoinder_core::{
 };
 
 #[derive(Debug)]
-pub(super) enum WriteRequest {
+pub(crate) enum WriteRequest {
     Accept {
         events: Vec<NewEvent>,
         beside: Option<Beside<Stored>>,
@@ -41,7 +41,7 @@ pub(super) enum WriteRequest {
 }
 
 #[derive(Debug)]
-pub(super) enum WriteResult {
+pub(crate) enum WriteResult {
     Accepted(Vec<Stored>),
     Committed(Commit),
     Absent(Vec<AbsentChannel>),

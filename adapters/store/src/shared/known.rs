@@ -5,23 +5,23 @@ const MOST_KNOWN: usize = 64;
 /// Settings that are stored, with their bodies; those of the last run come first. A body has several kilobytes: it is compared with them
 /// sooner than hashed.
 #[derive(Debug, Default)]
-pub(in crate::sqlite) struct KnownSettings(Vec<(String, KnownRow)>);
+pub(crate) struct KnownSettings(Vec<(String, KnownRow)>);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KnownRow {
-    pub(super) id: i64,
+pub(crate) struct KnownRow {
+    pub(crate) id: i64,
     /// The run that is written down as the last one that uses them.
-    pub(super) used: i64,
+    pub(crate) used: i64,
 }
 
 impl KnownSettings {
-    pub(super) fn get(&mut self, body: &str) -> Option<KnownRow> {
+    pub(crate) fn get(&mut self, body: &str) -> Option<KnownRow> {
         let at = self.0.iter().position(|(known, _)| known == body)?;
         self.0.swap(0, at);
         self.0.first().map(|(_, row)| *row)
     }
 
-    pub(super) fn insert(&mut self, body: &str, row: KnownRow) {
+    pub(crate) fn insert(&mut self, body: &str, row: KnownRow) {
         self.0.retain(|(known, _)| known != body);
         if self.0.len() >= MOST_KNOWN {
             self.0.clear();

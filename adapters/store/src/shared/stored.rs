@@ -10,44 +10,23 @@ use serde::de::DeserializeOwned;
 
 /// By how many days the day of what is used may be ahead of today, because the clock was set back. Further ahead, the clock was wrong
 /// when it was stored, and the day begins anew.
-pub(super) const AHEAD: i64 = 7;
-
-/// The columns of a [`StoredEvent`] in a `select`, from the table `e`.
-macro_rules! event_columns {
-    () => {
-        "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at"
-    };
-}
-pub(super) use event_columns;
-
-/// Whether a turn is open or a run of it goes on, in a `where`. `$turn`: its id.
-macro_rules! turn_goes_on {
-    ($turn:literal) => {
-        concat!(
-            "exists (
-                select 1 from turns as o where o.id = ",
-            $turn,
-            " and (o.ended_at is null or o.work is not null))"
-        )
-    };
-}
-pub(super) use turn_goes_on;
+pub(crate) const AHEAD: i64 = 7;
 
 /// The columns of an event whose content is stored.
-pub(super) struct StoredEvent {
-    pub(super) channel: String,
-    pub(super) chat: String,
-    pub(super) thread: String,
-    pub(super) external_id: String,
-    pub(super) revision: i64,
-    pub(super) text: String,
-    pub(super) details: String,
-    pub(super) raw: Option<String>,
-    pub(super) received_at: i64,
+pub(crate) struct StoredEvent {
+    pub(crate) channel: String,
+    pub(crate) chat: String,
+    pub(crate) thread: String,
+    pub(crate) external_id: String,
+    pub(crate) revision: i64,
+    pub(crate) text: String,
+    pub(crate) details: String,
+    pub(crate) raw: Option<String>,
+    pub(crate) received_at: i64,
 }
 
 impl StoredEvent {
-    pub(super) fn event(self) -> Result<InboundEvent, StoreError> {
+    pub(crate) fn event(self) -> Result<InboundEvent, StoreError> {
         // The other fields are in the column `details`.
         let event: InboundEvent = parse("details", &self.details)?;
         Ok(InboundEvent {
@@ -63,33 +42,33 @@ impl StoredEvent {
 }
 
 /// A conversation's address from the columns `channel`, `chat` and `thread`.
-pub(super) fn address(channel: &str, chat: &str, thread: &str) -> ConversationRef {
+pub(crate) fn address(channel: &str, chat: &str, thread: &str) -> ConversationRef {
     let conversation = ConversationRef::new(ChannelId::from_stored(channel), chat);
     if thread.is_empty() { conversation } else { conversation.in_thread(thread) }
 }
 
 /// The column `thread`: empty for `None`.
-pub(super) fn thread(conversation: &ConversationRef) -> &str {
+pub(crate) fn thread(conversation: &ConversationRef) -> &str {
     conversation.thread.as_deref().unwrap_or("")
 }
 
 /// The value of a JSON column.
-pub(super) fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
+pub(crate) fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {}", json_error(&error))))
 }
 
 /// The columns that repeat parts of an obligation, for searches.
-pub(super) struct ObligationColumns {
-    pub(super) owed: bool,
-    pub(super) state: &'static str,
-    pub(super) work: Option<&'static str>,
-    pub(super) wake_at: Option<Timestamp>,
-    pub(super) overdue_at: Option<Timestamp>,
-    pub(super) ended: bool,
+pub(crate) struct ObligationColumns {
+    pub(crate) owed: bool,
+    pub(crate) state: &'static str,
+    pub(crate) work: Option<&'static str>,
+    pub(crate) wake_at: Option<Timestamp>,
+    pub(crate) overdue_at: Option<Timestamp>,
+    pub(crate) ended: bool,
 }
 
 impl ObligationColumns {
-    pub(super) fn of(obligation: &Obligation) -> Self {
+    pub(crate) fn of(obligation: &Obligation) -> Self {
         let work = if obligation.is_waiting() {
             Some("waiting")
         } else if obligation.is_running() {
@@ -109,12 +88,12 @@ impl ObligationColumns {
 }
 
 /// A text as it is stored when it is long and repeats itself: compressed.
-pub(super) fn compress(text: &str) -> Vec<u8> {
+pub(crate) fn compress(text: &str) -> Vec<u8> {
     lz4_flex::block::compress_prepend_size(text.as_bytes())
 }
 
 /// The text of the column `column`, which [`compress`] made.
-pub(super) fn decompress(column: &str, stored: &[u8]) -> Result<String, StoreError> {
+pub(crate) fn decompress(column: &str, stored: &[u8]) -> Result<String, StoreError> {
     let corrupt = |why: &dyn fmt::Display| StoreError::Corrupt(format!("{column}: {why}"));
     let (size, rest) = lz4_flex::block::uncompressed_size(stored).map_err(|error| corrupt(&error))?;
     if size > MAX_COMPRESSED {
@@ -129,6 +108,6 @@ const MAX_COMPRESSED: usize = 16 << 20;
 
 /// The key of the contents of a run: they are in the order in which turns were accepted. `None` if the turn has had too many
 /// runs.
-pub(super) fn run_key(turn: TurnSeq, number: u32) -> Option<i64> {
+pub(crate) fn run_key(turn: TurnSeq, number: u32) -> Option<i64> {
     u16::try_from(number).ok().map(|number| turn << 16 | i64::from(number))
 }

@@ -9,7 +9,7 @@ use rejoinder_core::{
 
 /// Why writes fail, from the first one that fails until one is known to succeed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trouble(Arc<Mutex<Option<Reason>>>);
+pub(crate) struct Trouble(Arc<Mutex<Option<Reason>>>);
 
 #[derive(Debug)]
 struct Reason {
@@ -23,17 +23,17 @@ impl Trouble {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn error(&self) -> Option<StoreError> {
+    pub(crate) fn error(&self) -> Option<StoreError> {
         self.reason().as_ref().map(|reason| reason.error.clone())
     }
 
     /// Since when writes fail.
-    pub(super) fn since(&self) -> Option<Timestamp> {
+    pub(crate) fn since(&self) -> Option<Timestamp> {
         self.reason().as_ref().map(|reason| reason.since)
     }
 
     /// What the log of events says of it, once writes succeed at `now`.
-    pub(super) fn logged(&self, now: Timestamp) -> Vec<NewLogEntry> {
+    pub(crate) fn logged(&self, now: Timestamp) -> Vec<NewLogEntry> {
         let Some(Reason { since, error, .. }) = &*self.reason() else { return Vec::new() };
         let down = LogEvent::StoreDown { problem: error.to_string() };
         [(*since, down), (now, LogEvent::StoreUp)]
@@ -42,7 +42,7 @@ impl Trouble {
     }
 
     /// Reports a write that failed at `now`. Only the first one is logged, and that the file is gone.
-    pub(super) fn begin(&self, error: &StoreError, is_file_gone: bool, now: Timestamp) {
+    pub(crate) fn begin(&self, error: &StoreError, is_file_gone: bool, now: Timestamp) {
         let mut reason = self.reason();
         let since = reason.as_ref().map_or(now, |known| known.since);
         let known = reason.replace(Reason { since, error: error.clone(), is_file_gone });
@@ -54,7 +54,7 @@ impl Trouble {
     }
 
     /// Reports that there is room for further writes.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.reason().take().is_some() {
             tracing::info!("the store can write again");
         }

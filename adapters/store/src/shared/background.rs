@@ -12,7 +12,7 @@ const AT_ONCE: usize = 128;
 
 /// Requests that wait until the writer is awake: to wake its thread for each of them costs more than to write it.
 #[derive(Debug, Default)]
-pub(super) struct Background(Mutex<Waiting>);
+pub(crate) struct Background(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -27,7 +27,7 @@ impl Background {
     }
 
     /// Adds a request. Returns whether the writer must be woken.
-    pub(super) fn add(&self, request: WriteRequest) -> bool {
+    pub(crate) fn add(&self, request: WriteRequest) -> bool {
         let mut waiting = self.waiting();
         if waiting.requests.len() < MOST {
             waiting.requests.push(request);
@@ -37,7 +37,7 @@ impl Background {
 
     /// Moves those that wait to the end of `requests`, and returns whether there were any. The writer must look again soon, unless it
     /// `is_idle` and there were none.
-    pub(super) fn take(&self, is_idle: bool, requests: &mut Vec<WriteRequest>) -> bool {
+    pub(crate) fn take(&self, is_idle: bool, requests: &mut Vec<WriteRequest>) -> bool {
         let mut waiting = self.waiting();
         let has_some = !waiting.requests.is_empty();
         waiting.is_watched = !is_idle || has_some;

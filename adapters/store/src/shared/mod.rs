@@ -1,0 +1,7 @@
+//! What all stores share: values as columns, requests to the writer, and what a store keeps in memory. Nothing here has SQL.
+
+pub(crate) mod background;
+pub(crate) mod known;
+pub(crate) mod request;
+pub(crate) mod stored;
+pub(crate) mod trouble;
