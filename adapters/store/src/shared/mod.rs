@@ -4,4 +4,6 @@ pub(crate) mod background;
 pub(crate) mod known;
 pub(crate) mod request;
 pub(crate) mod stored;
+pub(crate) mod transcript_lines;
+pub(crate) mod transcripts;
 pub(crate) mod trouble;

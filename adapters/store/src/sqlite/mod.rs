@@ -11,7 +11,6 @@ mod search;
 mod sql;
 mod store;
 mod transcript;
-mod transcripts;
 mod versions;
 mod write;
 mod writer;

@@ -17,9 +17,9 @@ use super::{
     lock::{Lock, beside, is_in_use},
     schema::{schema_version, version},
     store::SqliteStore,
-    transcripts::Transcripts,
     writer::{Database, Writer},
 };
+use crate::shared::transcripts::Transcripts;
 
 /// How long to wait before the second try at the lock: `is_in_use` in another process holds it for a moment.
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(50);

@@ -11,8 +11,11 @@ use sqlx::SqlitePool;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{transcripts::Transcripts, versions, writer::Writer};
-use crate::shared::request::{WriteRequest, WriteResult};
+use super::{versions, writer::Writer};
+use crate::shared::{
+    request::{WriteRequest, WriteResult},
+    transcripts::Transcripts,
+};
 
 /// A SQLite database as the store.
 ///

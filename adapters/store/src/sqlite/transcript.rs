@@ -2,55 +2,14 @@
 
 use std::sync::Arc;
 
-use rejoinder_core::{HistoryLine, LineState, SessionId, StoreError, TurnId, json_error, store::TurnSeq};
-use serde::Deserialize;
+use rejoinder_core::{HistoryLine, SessionId, StoreError, TurnId, store::TurnSeq};
 use sqlx::SqlitePool;
 
 use super::error::store_error;
+use crate::shared::transcript_lines::{StoredLine, parse_lines};
 
 /// How many lines of a turn are read: one for each message that its agent sent.
 const LINES_OF_TURN: u32 = 64;
-
-/// A line with its keys for finding and ordering.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct StoredLine {
-    pub(super) seq: TurnSeq,
-    pub(super) claim: u32,
-    pub(super) turn: TurnId,
-    state: State,
-    reason: Option<String>,
-    pub(super) line: Arc<HistoryLine>,
-}
-
-/// The column `state` of `transcript_lines`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Seen,
-    Partly,
-    Stopped,
-    OnItsWay,
-    NotDelivered,
-}
-
-impl StoredLine {
-    #[cfg(test)]
-    pub(super) fn of(seq: TurnSeq, claim: u32, turn: TurnId, line: HistoryLine) -> Self {
-        Self { seq, claim, turn, state: State::Seen, reason: None, line: Arc::new(line) }
-    }
-
-    fn with_state(mut self) -> Self {
-        let state = match self.state {
-            State::Seen => LineState::Seen,
-            State::Partly => LineState::Partly,
-            State::Stopped => LineState::Stopped,
-            State::OnItsWay => LineState::OnItsWay,
-            State::NotDelivered => LineState::NotDelivered(self.reason.take().unwrap_or_else(|| "not_sent".to_owned())),
-        };
-        Arc::make_mut(&mut self.line).state = state;
-        self
-    }
-}
 
 /// Reads lines of the session ?1 for which $of holds: the latest ?2, the latest first. One row for all lines: returning a row costs as
 /// much as reading it from the database.
@@ -112,21 +71,4 @@ pub(super) async fn of_turn(
     let query = query.bind(session.as_uuid()).bind(LINES_OF_TURN).bind(seq).bind(turn.as_uuid());
     let lines: String = query.fetch_one(pool).await.map_err(store_error)?;
     Ok(parse_lines(session, &lines)?.into_iter().rev().map(|stored| Arc::unwrap_or_clone(stored.line)).collect())
-}
-
-/// The lines that can be read. Only if there is another one is each read by itself.
-fn parse_lines(session: SessionId, text: &str) -> Result<Vec<StoredLine>, StoreError> {
-    if let Ok(lines) = serde_json::from_str::<Vec<StoredLine>>(text) {
-        return Ok(lines.into_iter().map(StoredLine::with_state).collect());
-    }
-    let lines: Vec<serde_json::Value> = serde_json::from_str(text)
-        .map_err(|error| StoreError::Corrupt(format!("a transcript: {}", json_error(&error))))?;
-    let read = |line| match serde_json::from_value::<StoredLine>(line) {
-        Ok(line) => Some(line.with_state()),
-        Err(error) => {
-            tracing::error!(%session, error = json_error(&error), "a line of a transcript cannot be read, and is left out");
-            None
-        }
-    };
-    Ok(lines.into_iter().filter_map(read).collect())
 }

@@ -13,7 +13,10 @@ use super::{
     columns::{Columns, all, one, record},
     turns,
 };
-use crate::sqlite::{error::store_error, store::SqliteStore, transcript, transcripts::is_plain};
+use crate::{
+    shared::transcripts::is_plain,
+    sqlite::{error::store_error, store::SqliteStore, transcript},
+};
 
 #[async_trait]
 impl SessionStore for SqliteStore {

@@ -18,7 +18,7 @@ use rejoinder_core::{
     store::{LineChange, SessionChange, TranscriptLine, Transition, TurnSeq},
 };
 
-use super::transcript::StoredLine;
+use super::transcript_lines::StoredLine;
 
 /// How many sessions are cached. With fewer than are active at once, every turn would read its lines again.
 const SESSIONS: usize = 2048;
@@ -64,7 +64,7 @@ struct WithoutNews {
 }
 
 /// Whether a line shows only what somebody said and others have seen.
-pub(super) fn is_plain(line: &HistoryLine) -> bool {
+pub(crate) fn is_plain(line: &HistoryLine) -> bool {
     line.speaker != Speaker::Gateway && line.state == LineState::Seen
 }
 
@@ -175,7 +175,7 @@ fn lock(session: &Session) -> MutexGuard<'_, CachedSession> {
 
 /// The sessions that were used last.
 #[derive(Debug)]
-pub(super) struct Transcripts {
+pub(crate) struct Transcripts {
     sessions: Cache<SessionId, Session>,
     /// How many reactions were stored since the start, in all sessions.
     reactions: AtomicU64,
@@ -190,7 +190,7 @@ impl Default for Transcripts {
 impl Transcripts {
     /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
     /// [fill](Reading::fill).
-    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Arc<HistoryLine>>, Reading> {
+    pub(crate) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Arc<HistoryLine>>, Reading> {
         let session = self.session(session);
         let known = lock(&session);
         let (lines, epoch) = (known.last(limit), known.epoch);
@@ -206,7 +206,7 @@ impl Transcripts {
     }
 
     /// `None` if it is known that an agent need not be told what became of its last answer in a session. Otherwise it must be read.
-    pub(super) fn read_news(&self, session: SessionId, agent: &str) -> Option<ReadingNews> {
+    pub(crate) fn read_news(&self, session: SessionId, agent: &str) -> Option<ReadingNews> {
         let reactions = self.reactions.load(Ordering::Acquire);
         let session = self.session(session);
         let known = lock(&session);
@@ -216,29 +216,29 @@ impl Transcripts {
     }
 
     /// Announces that somebody's reaction may be stored, until what is returned is dropped.
-    pub(super) fn reacting(&self) -> Reacting<'_> {
+    pub(crate) fn reacting(&self) -> Reacting<'_> {
         Reacting(self)
     }
 
     /// The lines of a turn, oldest first, if they are cached.
-    pub(super) fn of_turn(&self, session: SessionId, turn: (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
+    pub(crate) fn of_turn(&self, session: SessionId, turn: (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
         self.sessions.get(&session).and_then(|session| lock(&session).of_turn(turn))
     }
 
     /// Lines of a session were removed: it is read again.
-    pub(super) fn forget(&self, session: SessionId) {
+    pub(crate) fn forget(&self, session: SessionId) {
         if let Some(session) = self.sessions.get(&session) {
             lock(&session).forget();
         }
     }
 
     /// All sessions are read again.
-    pub(super) fn forget_all(&self) {
+    pub(crate) fn forget_all(&self) {
         self.sessions.clear();
     }
 
     /// Announces the lines that `transition` is about to write or to change.
-    pub(super) fn writing(&self, transition: &Transition) -> Writing<'_> {
+    pub(crate) fn writing(&self, transition: &Transition) -> Writing<'_> {
         let removes = |change: &SessionChange| match change {
             SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some(*session),
             _ => None,
@@ -257,14 +257,14 @@ impl Transcripts {
 
 /// A session whose lines are being read.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     session: Session,
     epoch: u64,
 }
 
 impl Reading {
     /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
-    pub(super) fn fill(self, read: &[StoredLine], limit: usize) {
+    pub(crate) fn fill(self, read: &[StoredLine], limit: usize) {
         let mut session = lock(&self.session);
         if session.epoch != self.epoch {
             return;
@@ -279,7 +279,7 @@ impl Reading {
 
 /// A session of which is read what became of an agent's last answer.
 #[derive(Debug)]
-pub(super) struct ReadingNews {
+pub(crate) struct ReadingNews {
     session: Session,
     epoch: u64,
     reactions: u64,
@@ -287,7 +287,7 @@ pub(super) struct ReadingNews {
 
 impl ReadingNews {
     /// There is nothing to tell.
-    pub(super) fn found_none(self, agent: &str) {
+    pub(crate) fn found_none(self, agent: &str) {
         let mut session = lock(&self.session);
         if session.epoch == self.epoch {
             session.without_news = Some(WithoutNews { agent: agent.to_owned(), reactions: self.reactions });
@@ -296,7 +296,7 @@ impl ReadingNews {
 }
 
 /// A reaction that is being stored. When it is dropped, it may be.
-pub(super) struct Reacting<'a>(&'a Transcripts);
+pub(crate) struct Reacting<'a>(&'a Transcripts);
 
 impl Drop for Reacting<'_> {
     fn drop(&mut self) {
@@ -306,7 +306,7 @@ impl Drop for Reacting<'_> {
 
 /// Lines that are being written. When it is dropped without a known result, their sessions are read again.
 #[derive(Debug)]
-pub(super) struct Writing<'a> {
+pub(crate) struct Writing<'a> {
     transcripts: &'a Transcripts,
     lines: Vec<TranscriptLine>,
     seen: Vec<(SessionId, TurnId, u32)>,
@@ -316,7 +316,7 @@ pub(super) struct Writing<'a> {
 
 impl Writing<'_> {
     /// Reports the result: the lines were written, or certainly not.
-    pub(super) fn done(mut self, are_written: bool) {
+    pub(crate) fn done(mut self, are_written: bool) {
         for TranscriptLine { session, seq, turn, claim, line } in self.lines.drain(..) {
             // It may be cached only since the writing began.
             if are_written && let Some(session) = self.transcripts.sessions.get(&session) {
