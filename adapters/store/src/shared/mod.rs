@@ -2,6 +2,8 @@
 
 pub(crate) mod background;
 pub(crate) mod known;
+pub(crate) mod patterns;
+pub(crate) mod positions;
 pub(crate) mod request;
 pub(crate) mod stored;
 pub(crate) mod transcript_lines;

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use rejoinder_core::{
-    ChannelId, ConversationRef, Expectation, InboundEvent, Obligation, StoreError, Timestamp, json_error,
+    ChannelId, ConversationRef, Expectation, Handler, InboundEvent, Obligation, StoreError, Timestamp, json_error,
     store::TurnSeq,
 };
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// By how many days the day of what is used may be ahead of today, because the clock was set back. Further ahead, the clock was wrong
 /// when it was stored, and the day begins anew.
@@ -55,6 +55,27 @@ pub(crate) fn thread(conversation: &ConversationRef) -> &str {
 /// The value of a JSON column.
 pub(crate) fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {}", json_error(&error))))
+}
+
+/// A value as a JSON column.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("its map keys are strings")
+}
+
+/// An enum value as its bare serde name.
+pub(crate) fn name<T: Serialize>(value: T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => unreachable!("an enum without fields serialises to a name, not {other:?}"),
+    }
+}
+
+/// The columns `agent` and `command`.
+pub(crate) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
+    match handler {
+        Handler::Agent(agent) => (Some(agent), None),
+        Handler::Gateway(command) => (None, Some(command)),
+    }
 }
 
 /// The columns that repeat parts of an obligation, for searches.

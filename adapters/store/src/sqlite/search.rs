@@ -3,30 +3,9 @@
 use std::{borrow::Cow, fmt::Write};
 
 use rejoinder_core::{
-    ChannelId, ConversationId, Speaker,
-    store::{SearchFilter, SearchTerm, TurnSeq, is_word_alone},
+    ChannelId, ConversationId,
+    store::{SearchFilter, SearchTerm, is_word_alone},
 };
-
-/// How many characters of a line are indexed: the writer must not be busy with one line for long.
-pub(super) const LONGEST: u32 = 50_000;
-
-/// The position of a line among all, and its rowid in the index.
-pub(super) const fn position(turn: TurnSeq, speaker: Speaker) -> i64 {
-    turn << 2
-        | match speaker {
-            Speaker::Person => 0,
-            Speaker::Agent => 1,
-            Speaker::Gateway => 2,
-        }
-}
-
-pub(super) const fn speaker(position: i64) -> Speaker {
-    match position & 3 {
-        0 => Speaker::Person,
-        1 => Speaker::Agent,
-        _ => Speaker::Gateway,
-    }
-}
 
 /// A text as it is indexed. The tokenizer takes what stands between spaces and signs for one word, so each character that is
 /// a word alone gets spaces.

@@ -13,10 +13,11 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 use super::{
     RECENT,
     columns::{Columns, all, one, record},
-    containing, names, push_person,
+    names, push_person,
 };
 use crate::{
     shared::{
+        patterns::containing,
         request::{WriteRequest, WriteResult},
         stored::thread,
     },

@@ -17,10 +17,13 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 use super::{
     agent_sessions,
     columns::{Columns, all, record},
-    containing, conversations, dead_letters, deliveries, names, push_person, stuck,
+    conversations, dead_letters, deliveries, names, push_person, stuck,
     turns::{self, cost},
 };
-use crate::sqlite::{error::store_error, store::SqliteStore};
+use crate::{
+    shared::{patterns::containing, positions::first_id},
+    sqlite::{error::store_error, store::SqliteStore},
+};
 
 pub(in crate::sqlite) async fn list(
     pool: &SqlitePool,
@@ -313,13 +316,6 @@ fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Optio
         ObligationState::Open => "its run has ended",
     };
     Some(what.to_owned())
-}
-
-/// An id below those of all turns that were accepted at this time or later. An id holds when it was made, which is after its
-/// event was received; an hour is for clocks that differ.
-fn first_id(since: Timestamp) -> uuid::Uuid {
-    let millis = u128::try_from(since.as_millis() - 3_600_000).unwrap_or(0);
-    uuid::Uuid::from_u128(millis << 80)
 }
 
 fn status_of(state: &str) -> TurnStatus {

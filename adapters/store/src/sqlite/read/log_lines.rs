@@ -11,9 +11,12 @@ use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
 
 use super::{
     columns::{Columns, all, record},
-    containing, names,
+    names,
 };
-use crate::{shared::request::WriteRequest, sqlite::store::SqliteStore};
+use crate::{
+    shared::{patterns::containing, request::WriteRequest},
+    sqlite::store::SqliteStore,
+};
 
 #[async_trait]
 impl LineStore for SqliteStore {

@@ -23,14 +23,10 @@ mod views;
 use rejoinder_core::{ChannelId, PersonFilter};
 use sqlx::{QueryBuilder, Sqlite};
 
+use crate::shared::patterns::containing;
+
 #[cfg(test)]
 pub(super) use lists::list;
-
-/// A pattern of texts that contain `part`, for `like` with `escape '\\'`.
-fn containing(part: &str) -> String {
-    let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-    format!("%{escaped}%")
-}
 
 /// The condition that a turn `t`, with its obligation `o`, its conversation `c` and its event `e`, is of these people, or what
 /// others sent them.

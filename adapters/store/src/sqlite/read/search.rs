@@ -12,12 +12,11 @@ use super::{
     names,
 };
 use crate::{
-    shared::request::{WriteRequest, WriteResult},
-    sqlite::{
-        error::store_error,
-        search::{self, LONGEST},
-        store::SqliteStore,
+    shared::{
+        positions::{LONGEST, speaker},
+        request::{WriteRequest, WriteResult},
     },
+    sqlite::{error::store_error, search, store::SqliteStore},
 };
 
 #[async_trait]
@@ -110,7 +109,7 @@ fn line(row: &SqliteRow, query: &SearchQuery) -> Result<FoundLine, StoreError> {
         turn, conversation_id, at;
         position,
         conversation: row.conversation()?,
-        speaker: search::speaker(position),
+        speaker: speaker(position),
         name: row.sender().and_then(|it| it.name.or(it.username)).or(row.value("agent")?),
         excerpt: query.excerpt(&row.value::<Option<String>>("text")?.unwrap_or_default()),
     }))

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     shared::{
+        positions::id_after,
         request::WriteRequest,
         stored::{StoredEvent, decompress},
     },
@@ -314,11 +315,6 @@ const SELECT_CONTENTS: &str = "
     select c.run & 65535 as number, c.messages, c.left_out, c.tools, c.tools_left_out, coalesce(s.body, '{}') as settings
     from run_contents as c left join run_settings as s on s.id = c.settings
     where c.run between ?1 << 16 and ?1 << 16 | 65535 order by c.run";
-
-/// The id to start after; for `None` the nil id, which is below all others.
-fn id_after(after: Option<TurnId>) -> uuid::Uuid {
-    after.map_or(uuid::Uuid::nil(), TurnId::as_uuid)
-}
 
 /// As [`record`]; the error names the turn that cannot be read.
 fn record_or_its_turn(row: &SqliteRow) -> Result<TurnRecord, StoreError> {

@@ -8,8 +8,9 @@ use rusqlite::params;
 
 use super::{
     questions,
-    rows::{self, Transaction, insert_into, json},
+    rows::{self, Transaction, insert_into},
 };
+use crate::shared::stored::json;
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &ApprovalChange) -> Result<(), StoreError> {
     match change {

@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::{
     approvals, lines, log,
-    rows::{self, Transaction, insert_into, json},
+    rows::{self, Transaction, insert_into},
 };
-use crate::shared::stored::ObligationColumns;
+use crate::shared::stored::{ObligationColumns, json};
 
 /// Ends a turn with `obligation`, also if its rows cannot be read. A turn that has ended stays as it is; nothing
 /// happens with it any more.

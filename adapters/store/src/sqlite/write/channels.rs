@@ -6,7 +6,8 @@ use rejoinder_core::{
 };
 use rusqlite::{Row, params};
 
-use super::rows::{self, Transaction, json};
+use super::rows::{self, Transaction};
+use crate::shared::stored::json;
 
 /// Marks unfinished turns and deliveries as absent when their channel is not among `channels`. Returns the absent
 /// channels with the number of rows that wait for each.

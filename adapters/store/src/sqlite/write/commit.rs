@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::{
     agent_sessions, approvals, channels, files, lines, log, log_lines, people, questions,
-    rows::{self, Transaction, insert_into, json, name},
+    rows::{self, Transaction, insert_into},
     runs, schedules, sessions, tokens, versions,
 };
-use crate::shared::stored::{ObligationColumns, thread};
+use crate::shared::stored::{ObligationColumns, json, name, thread};
 
 /// Applies a transition if all that it was decided on is as expected.
 pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {

@@ -10,7 +10,10 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::rows::{self, Transaction};
-use crate::sqlite::search::{self, LONGEST};
+use crate::{
+    shared::positions::{LONGEST, position},
+    sqlite::search,
+};
 
 /// Indexes the turns that ended, or were answered after that, as at most `limit` further entries of the log tell. Returns the
 /// place in the log up to which lines are indexed; 0 while all turns are indexed anew.
@@ -87,7 +90,7 @@ fn lines(transaction: &Transaction<'_>, turn: Uuid) -> Result<(), StoreError> {
     }
     let location = search::where_it_is(&ChannelId::from_stored(&channel), conversation.into());
     for (speaker, text) in [Speaker::Person, Speaker::Agent, Speaker::Gateway].into_iter().zip(texts) {
-        let row = search::position(seq, speaker);
+        let row = position(seq, speaker);
         match text.filter(|text| !text.trim().is_empty()) {
             Some(text) => rows::change(transaction, INDEX, params![row, search::indexed(&text), location])?,
             None => rows::change(transaction, FORGET, [row])?,

@@ -11,11 +11,11 @@ use super::{
     approvals, daily_use,
     lines::{self, Candidate},
     log,
-    rows::{self, Transaction, insert_into, json},
+    rows::{self, Transaction, insert_into},
     runs,
     sessions::{self, Current},
 };
-use crate::shared::stored::{ObligationColumns, thread};
+use crate::shared::stored::{ObligationColumns, handler, json, thread};
 
 /// Inserts an event that changes no earlier rows, and opens its turn.
 pub(super) fn one(transaction: &Transaction<'_>, new: &NewEvent) -> Result<Stored, StoreError> {
@@ -148,7 +148,7 @@ fn open(
 ) -> Result<Stored, StoreError> {
     let (address, at) = (&event.conversation, event.received_at);
     let CurrentSession { conversation, session, has_history } = current_session(transaction, address, turn, at)?;
-    let (agent, command) = runs::handler(&turn.handler);
+    let (agent, command) = handler(&turn.handler);
     let seq = rows::one(transaction, SELECT_NEXT, [], |row| row.get::<_, TurnSeq>(0))?.unwrap_or(1);
     let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
     let (conversation_id, rank) = (conversation.as_uuid(), rules::rank(seq, owed));

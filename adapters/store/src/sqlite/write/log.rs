@@ -5,7 +5,8 @@ use rejoinder_core::{
     store::{AuditEntry, IdempotentAnswer, LogEvent, NewLogEntry, Operation, Subject},
 };
 
-use super::rows::{self, Transaction, insert_into, json};
+use super::rows::{self, Transaction, insert_into};
+use crate::shared::stored::json;
 
 pub(super) fn add(transaction: &Transaction<'_>, entry: &NewLogEntry) -> Result<(), StoreError> {
     let NewLogEntry { at, subject: Subject { turn_id, conversation_id, channel }, event } = entry;

@@ -7,7 +7,8 @@ use rejoinder_core::{
 use rusqlite::params;
 use sha2::{Digest, Sha256};
 
-use super::rows::{self, Transaction, insert_into, json};
+use super::rows::{self, Transaction, insert_into};
+use crate::shared::stored::json;
 
 /// Adds lines, and counts the errors and warnings among them.
 pub(super) fn add(transaction: &Transaction<'_>, lines: &[LogLine]) -> Result<(), StoreError> {

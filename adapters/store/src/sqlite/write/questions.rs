@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use super::{
     log,
-    rows::{self, Transaction, insert_into, json},
+    rows::{self, Transaction, insert_into},
 };
+use crate::shared::stored::json;
 
 /// Inserts a question, in place of an earlier one of its turn.
 pub(super) fn ask(transaction: &Transaction<'_>, question: &AskedQuestion) -> Result<(), StoreError> {

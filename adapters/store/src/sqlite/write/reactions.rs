@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::{
     insert,
-    rows::{self, Transaction, insert_into, json},
+    rows::{self, Transaction, insert_into},
 };
-use crate::shared::stored::thread;
+use crate::shared::stored::{json, thread};
 
 /// Among how many of the latest turns of a conversation the answer is searched.
 const SEARCHED: u32 = 64;

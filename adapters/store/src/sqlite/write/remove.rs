@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::{
     agent_sessions, daily_use, index,
-    rows::{self, Transaction, json},
+    rows::{self, Transaction},
     settings,
 };
-use crate::sqlite::error::store_error;
+use crate::{shared::stored::json, sqlite::error::store_error};
 
 /// Removes rows; returns the sessions of the turns that were removed.
 pub(super) fn rows(

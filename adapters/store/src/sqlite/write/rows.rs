@@ -7,7 +7,6 @@ use rejoinder_core::{
     store::{LogLine, LogSeq},
 };
 use rusqlite::{CachedStatement, Connection, Params, Row, Statement};
-use serde::Serialize;
 
 use crate::{shared::known::KnownSettings, sqlite::error::store_error};
 
@@ -130,16 +129,4 @@ pub(super) fn one<T>(
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Option<T>, StoreError> {
     transaction.with(sql, |statement| statement.query(values)?.next()?.map(read).transpose())
-}
-
-pub(super) fn json<T: Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).expect("its map keys are strings")
-}
-
-/// An enum value as its bare serde name.
-pub(super) fn name<T: Serialize>(value: T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        other => unreachable!("an enum without fields serialises to a name, not {other:?}"),
-    }
 }

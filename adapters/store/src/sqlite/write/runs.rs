@@ -1,17 +1,17 @@
 //! Runs that start and end.
 
 use rejoinder_core::{
-    Currency, Handler, StoreError, Timestamp, TurnId,
+    Currency, StoreError, Timestamp, TurnId,
     store::{RunContent, RunEnd, RunHolder, RunStart, TurnSeq},
 };
 use rusqlite::params;
 
 use super::{
     daily_use,
-    rows::{self, Transaction, insert_into, json},
+    rows::{self, Transaction, insert_into},
     settings,
 };
-use crate::shared::stored::{compress, run_key};
+use crate::shared::stored::{compress, handler, json, run_key};
 
 pub(super) fn start(transaction: &Transaction<'_>, run: &RunStart) -> Result<(), StoreError> {
     let gone = || StoreError::Failed("the turn of a run is gone".to_owned());
@@ -72,14 +72,6 @@ fn keep(transaction: &Transaction<'_>, run: i64, at: Timestamp, content: &RunCon
         tools_left_out,
     ];
     rows::change_one(transaction, "the contents of runs", INSERT_CONTENT, values)
-}
-
-/// The columns `agent` and `command`.
-pub(super) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
-    match handler {
-        Handler::Agent(agent) => (Some(agent), None),
-        Handler::Gateway(command) => (None, Some(command)),
-    }
 }
 
 const HAND_OUT: &str = "update runs set holder = nullif(?2, '') where run = ?1";

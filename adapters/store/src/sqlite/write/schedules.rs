@@ -6,7 +6,8 @@ use rejoinder_core::{
 };
 use rusqlite::params;
 
-use super::rows::{self, Transaction, json};
+use super::rows::{self, Transaction};
+use crate::shared::stored::json;
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &ScheduleChange) -> Result<(), StoreError> {
     match change {

@@ -6,7 +6,8 @@ use rejoinder_core::{
 };
 use rusqlite::params;
 
-use super::rows::{self, Transaction, insert_into, json};
+use super::rows::{self, Transaction, insert_into};
+use crate::shared::stored::json;
 
 pub(super) fn change(transaction: &Transaction<'_>, change: &TokenChange) -> Result<(), StoreError> {
     match change {
