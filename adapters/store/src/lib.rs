@@ -10,6 +10,7 @@
 //! that was released is never edited. To add a database: give it a folder beside `sqlite`, with the same
 //! file names, call the same rules, and run the conformance suite on it.
 
+mod records;
 mod shared;
 mod sqlite;
 

@@ -11,10 +11,13 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 use uuid::Uuid;
 
 use super::{
-    columns::{Columns, all, one, record},
     names,
+    rows::{all, one},
 };
-use crate::sqlite::{error::store_error, sql::turn_goes_on, store::SqliteStore};
+use crate::{
+    records::columns::{Columns, record},
+    sqlite::{error::store_error, sql::turn_goes_on, store::SqliteStore},
+};
 
 /// When what waits for the end of a turn is looked at again: nothing announces it.
 const LOOK_AGAIN: Duration = Duration::from_hours(1);

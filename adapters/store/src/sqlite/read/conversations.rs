@@ -11,11 +11,11 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    RECENT,
-    columns::{Columns, all, one, record},
-    names, push_person,
+    RECENT, names, push_person,
+    rows::{all, one},
 };
 use crate::{
+    records::columns::{Columns, record},
     shared::{
         patterns::containing,
         request::{WriteRequest, WriteResult},

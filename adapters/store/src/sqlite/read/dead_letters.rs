@@ -10,11 +10,13 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 use uuid::Uuid;
 
 use super::{
-    columns::{Columns, readable, record},
     deliveries::{delivery, select_deliveries},
     names,
 };
-use crate::sqlite::error::store_error;
+use crate::{
+    records::columns::{Columns, readable, record},
+    sqlite::error::store_error,
+};
 
 pub(in crate::sqlite) async fn dead_letters(
     pool: &SqlitePool,

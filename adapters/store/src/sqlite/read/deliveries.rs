@@ -11,10 +11,11 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::{Columns, all, of_turn, one, readable, record},
     names, push_person,
+    rows::{all, one},
 };
 use crate::{
+    records::columns::{Columns, of_turn, readable, record},
     shared::request::WriteRequest,
     sqlite::{error::store_error, store::SqliteStore},
 };

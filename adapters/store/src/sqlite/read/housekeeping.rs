@@ -12,8 +12,9 @@ use sqlx::{
     sqlite::{SqliteArguments, SqliteRow},
 };
 
-use super::columns::{Column, Columns, all, one, record};
+use super::rows::{all, one};
 use crate::{
+    records::columns::{Column, Columns, record},
     shared::request::{WriteRequest, WriteResult},
     sqlite::{error::store_error, store::SqliteStore},
 };

@@ -15,12 +15,13 @@ use rejoinder_core::{
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    agent_sessions,
-    columns::{Columns, all, record},
-    conversations, dead_letters, deliveries, names, push_person, stuck,
+    agent_sessions, conversations, dead_letters, deliveries, names, push_person,
+    rows::all,
+    stuck,
     turns::{self, cost},
 };
 use crate::{
+    records::columns::{Columns, record},
     shared::{patterns::containing, positions::first_id},
     sqlite::{error::store_error, store::SqliteStore},
 };

@@ -7,11 +7,11 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
 
-use super::{
-    columns::{Columns, all, record},
-    names,
+use super::{names, rows::all};
+use crate::{
+    records::columns::{Columns, record},
+    sqlite::{error::store_error, store::SqliteStore},
 };
-use crate::sqlite::{error::store_error, store::SqliteStore};
 
 fn entry(row: &SqliteRow) -> Result<LogEntry, StoreError> {
     Ok(record!(row => LogEntry { seq, at, topic, data; subject: subject(row)? }))

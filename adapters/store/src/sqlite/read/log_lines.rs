@@ -9,11 +9,9 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
 
-use super::{
-    columns::{Columns, all, record},
-    names,
-};
+use super::{names, rows::all};
 use crate::{
+    records::columns::{Columns, record},
     shared::{patterns::containing, request::WriteRequest},
     sqlite::store::SqliteStore,
 };

@@ -1,7 +1,6 @@
 //! The traits of the port, one file for each noun: they read rows as records, and pass what is written to the writer.
 
 mod agent_sessions;
-mod columns;
 mod conversations;
 mod dead_letters;
 mod deliveries;
@@ -12,6 +11,7 @@ mod log;
 mod log_lines;
 mod people;
 mod questions;
+mod rows;
 mod schedules;
 mod search;
 mod sessions;

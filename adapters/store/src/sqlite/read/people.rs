@@ -7,8 +7,9 @@ use rejoinder_core::{
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::columns::{Columns, all, one, record};
+use super::rows::{all, one};
 use crate::{
+    records::columns::{Columns, record},
     shared::stored::AHEAD,
     sqlite::{error::store_error, store::SqliteStore},
 };

@@ -7,8 +7,11 @@ use rejoinder_core::{
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::columns::{Columns, one, readable, record};
-use crate::sqlite::{error::store_error, store::SqliteStore};
+use super::rows::one;
+use crate::{
+    records::columns::{Columns, readable, record},
+    sqlite::{error::store_error, store::SqliteStore},
+};
 
 /// `select` of questions `q`, with the current address of their conversations.
 macro_rules! select_questions {

@@ -7,8 +7,11 @@ use rejoinder_core::{
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::columns::{Columns, all, readable, record};
-use crate::sqlite::{error::store_error, store::SqliteStore};
+use super::rows::all;
+use crate::{
+    records::columns::{Columns, readable, record},
+    sqlite::{error::store_error, store::SqliteStore},
+};
 
 #[async_trait]
 impl ScheduleStore for SqliteStore {

@@ -7,11 +7,9 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{
-    columns::{Columns, all, record},
-    names,
-};
+use super::{names, rows::all};
 use crate::{
+    records::columns::{Columns, record},
     shared::{
         positions::{LONGEST, speaker},
         request::{WriteRequest, WriteResult},

@@ -10,10 +10,11 @@ use rejoinder_core::{
 use sqlx::sqlite::SqliteRow;
 
 use super::{
-    columns::{Columns, all, one, record},
+    rows::{all, one},
     turns,
 };
 use crate::{
+    records::columns::{Columns, record},
     shared::transcripts::is_plain,
     sqlite::{error::store_error, store::SqliteStore, transcript},
 };

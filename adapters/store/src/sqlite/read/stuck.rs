@@ -6,8 +6,10 @@ use rejoinder_core::{
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
-use super::columns::{Columns, record};
-use crate::sqlite::error::store_error;
+use crate::{
+    records::columns::{Columns, record},
+    sqlite::error::store_error,
+};
 
 const OVERDUE: &str = "
     select seq, channel, next_agent as agent, person, state = 'claimed' as is_claimed, overdue_at from turns indexed by turns_open

@@ -7,8 +7,11 @@ use rejoinder_core::{
 };
 use sqlx::sqlite::SqliteRow;
 
-use super::columns::{Columns, all, record};
-use crate::sqlite::{error::store_error, store::SqliteStore};
+use super::rows::all;
+use crate::{
+    records::columns::{Columns, record},
+    sqlite::{error::store_error, store::SqliteStore},
+};
 
 fn link(row: &SqliteRow) -> Result<LinkRecord, StoreError> {
     let code: Vec<u8> = row.value("code")?;

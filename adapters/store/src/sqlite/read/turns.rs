@@ -14,10 +14,11 @@ use rejoinder_core::{
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    columns::{Columns, all, of_turn, one, record},
     deliveries::{delivery, pause, select_deliveries},
+    rows::{all, one},
 };
 use crate::{
+    records::columns::{Columns, of_turn, record},
     shared::{
         positions::id_after,
         request::WriteRequest,

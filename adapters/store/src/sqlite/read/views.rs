@@ -9,11 +9,9 @@ use rejoinder_core::{
 };
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
-use super::{
-    columns::{Columns, readable, record},
-    deliveries::{delivery, select_deliveries},
-};
+use super::deliveries::{delivery, select_deliveries};
 use crate::{
+    records::columns::{Columns, readable, record},
     shared::stored::thread,
     sqlite::{error::store_error, store::SqliteStore},
 };

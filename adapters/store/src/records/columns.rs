@@ -11,20 +11,24 @@ use rejoinder_core::{
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use sqlx::{
-    Row, Sqlite, SqliteExecutor, ValueRef,
-    query::Query,
-    sqlite::{SqliteArguments, SqliteRow},
-};
 use uuid::Uuid;
 
-use crate::{
-    shared::stored::{address, parse},
-    sqlite::error::store_error,
-};
+use crate::shared::stored::{address, parse};
 
-pub(super) trait Columns {
-    fn value<T: Column>(&self, column: &str) -> Result<T, StoreError>;
+/// A row of a database. Each database reads these few types; all others are made of them.
+pub(crate) trait Columns: Sized {
+    fn is_null(&self, column: &str) -> Result<bool, StoreError>;
+    fn flag(&self, column: &str) -> Result<bool, StoreError>;
+    fn number(&self, column: &str) -> Result<i64, StoreError>;
+    fn text(&self, column: &str) -> Result<String, StoreError>;
+    /// JSON as text.
+    fn json(&self, column: &str) -> Result<String, StoreError>;
+    fn bytes(&self, column: &str) -> Result<Vec<u8>, StoreError>;
+    fn uuid(&self, column: &str) -> Result<Uuid, StoreError>;
+
+    fn value<T: Column>(&self, column: &str) -> Result<T, StoreError> {
+        T::read(self, column)
+    }
 
     /// The columns `agent` and `command`.
     fn handler(&self) -> Result<Handler, StoreError> {
@@ -43,8 +47,8 @@ pub(super) trait Columns {
         struct Details {
             sender: Sender,
         }
-        let details: Option<String> = self.value("details").ok()?;
-        parse("details", &details?).ok().map(|Details { sender }| sender)
+        let details = self.json("details").ok()?;
+        parse("details", &details).ok().map(|Details { sender }| sender)
     }
 
     /// The columns `channel`, `chat` and `thread`.
@@ -54,85 +58,62 @@ pub(super) trait Columns {
     }
 }
 
-impl Columns for SqliteRow {
-    fn value<T: Column>(&self, column: &str) -> Result<T, StoreError> {
-        T::read(self, column)
-    }
-}
-
 /// A record whose fields are columns: `field`, or `field: column`. After a semicolon come its other fields.
 macro_rules! record {
     ($row:ident => $record:ident {
         $($field:ident $(: $column:ident)?),* $(; $($other:ident $(: $value:expr)?),*)? $(,)?
     }) => {
         $record {
-            $($field: $row.value(record!(@column $field $($column)?))?,)*
+            $($field: $row.value($crate::records::columns::record!(@column $field $($column)?))?,)*
             $($($other $(: $value)?,)*)?
         }
     };
     (@column $field:ident) => { stringify!($field) };
     (@column $field:ident $column:ident) => { stringify!($column) };
 }
-pub(super) use record;
+pub(crate) use record;
 
 /// A type with one way in which it is stored in a column.
-pub(super) trait Column: Sized {
-    fn read(row: &SqliteRow, column: &str) -> Result<Self, StoreError>;
+pub(crate) trait Column: Sized {
+    fn read(row: &impl Columns, column: &str) -> Result<Self, StoreError>;
 }
 
 impl<T: Column> Column for Option<T> {
-    fn read(row: &SqliteRow, column: &str) -> Result<Self, StoreError> {
-        let is_null = row.try_get_raw(column).map_err(store_error)?.is_null();
-        (!is_null).then(|| T::read(row, column)).transpose()
+    fn read(row: &impl Columns, column: &str) -> Result<Self, StoreError> {
+        (!row.is_null(column)?).then(|| T::read(row, column)).transpose()
     }
 }
 
-/// Types that are read as `from`, and made of it by `made`.
+/// Types that the method `$read` of a row reads, and types that `$made` makes of what it reads.
 macro_rules! columns {
-    ($made:expr; $from:ty => $($type:ty),*) => {
+    ($($read:ident => $type:ty),*) => { $(columns!(|_, stored| Ok(stored); $read => $type);)* };
+    ($made:expr; $read:ident => $($type:ty),*) => {
         $(impl Column for $type {
-            fn read(row: &SqliteRow, column: &str) -> Result<Self, StoreError> {
-                let stored: $from = row.try_get(column).map_err(store_error)?;
-                $made(column, stored)
+            fn read(row: &impl Columns, column: &str) -> Result<Self, StoreError> {
+                $made(column, row.$read(column)?)
             }
         })*
     };
 }
 
-columns!(|_, stored| Ok(stored); Self => bool, i64, u16, u32, String, Vec<u8>, Uuid);
-columns!(|_, stored: i64| Ok(u64::try_from(stored).unwrap_or(0)); i64 => u64);
-columns!(|_, stored| Ok(Self::from_millis(stored)); i64 => Timestamp);
-columns!(|_, stored: String| Ok(Self::from(stored)); String => Arc<str>);
-columns!(|_, stored: String| Ok(Self::from_stored(&stored)); String => ChannelId);
-columns!(|_, stored: Uuid| Ok(Self::from(stored)); Uuid =>
+columns!(flag => bool, number => i64, text => String, bytes => Vec<u8>, uuid => Uuid);
+columns!(narrow; number => u16, u32);
+columns!(|_, stored: i64| Ok(u64::try_from(stored).unwrap_or(0)); number => u64);
+columns!(|_, stored| Ok(Self::from_millis(stored)); number => Timestamp);
+columns!(|_, stored: String| Ok(Self::from(stored)); text => Arc<str>);
+columns!(|_, stored: String| Ok(Self::from_stored(&stored)); text => ChannelId);
+columns!(|_, stored: Uuid| Ok(Self::from(stored)); uuid =>
     ApprovalId, ConversationId, DeliveryId, EventId, PersonId, ScheduleId, SessionId, TurnId);
 // Bare names.
-columns!(parse_name; String =>
-    ApprovalState, Class, Currency, DeliveryState, Label, Language, LineLevel, PairingState, PersonRole, Role, SignalKind);
-columns!(|column, stored: String| parse(column, &stored); String =>
+columns!(parse_name; text =>
+    ApprovalState, Class, Currency, DeliveryState, Label, Language, LineLevel, PairingState, PersonRole, Role,
+    SignalKind);
+columns!(|column, stored: String| parse(column, &stored); json =>
     Action, Choices, InboundEvent, Map<String, Value>, Obligation, Schedule, Usage, Value, Vec<ApprovalOption>,
     Vec<ChannelId>, Vec<NotReached>, Vec<PersonId>, Vec<Reaction>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
 
-/// Reads the rows that a query finds.
-pub(super) async fn all<T>(
-    reader: impl SqliteExecutor<'_>,
-    query: Query<'_, Sqlite, SqliteArguments>,
-    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
-    query.fetch_all(reader).await.map_err(store_error)?.iter().map(read).collect()
-}
-
-/// Reads the first row that a query finds, if there is one.
-pub(super) async fn one<T>(
-    reader: impl SqliteExecutor<'_>,
-    query: Query<'_, Sqlite, SqliteArguments>,
-    read: impl FnOnce(&SqliteRow) -> Result<T, StoreError>,
-) -> Result<Option<T>, StoreError> {
-    query.fetch_optional(reader).await.map_err(store_error)?.as_ref().map(read).transpose()
-}
-
 /// The error of a row that cannot be read, with the turn in its column `turn`.
-pub(super) fn of_turn(row: &SqliteRow, turn: &str, error: StoreError) -> StoreError {
+pub(crate) fn of_turn(row: &impl Columns, turn: &str, error: StoreError) -> StoreError {
     match (error, row.value(turn)) {
         (StoreError::Corrupt(reason), Ok(turn)) => StoreError::CorruptTurn { turn, reason },
         (error, _) => error,
@@ -141,11 +122,7 @@ pub(super) fn of_turn(row: &SqliteRow, turn: &str, error: StoreError) -> StoreEr
 
 /// The rows that can be read, as `read` does it. Of any other the operator hears; `turn` is the column with the turn that it
 /// belongs to.
-pub(super) fn readable<T>(
-    rows: &[SqliteRow],
-    turn: &str,
-    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
-) -> Vec<T> {
+pub(crate) fn readable<R: Columns, T>(rows: &[R], turn: &str, read: impl Fn(&R) -> Result<T, StoreError>) -> Vec<T> {
     let read = |row| match read(row) {
         Ok(value) => Some(value),
         Err(error) => {
@@ -155,6 +132,10 @@ pub(super) fn readable<T>(
         }
     };
     rows.iter().filter_map(read).collect()
+}
+
+fn narrow<T: TryFrom<i64>>(column: &str, stored: i64) -> Result<T, StoreError> {
+    T::try_from(stored).map_err(|_| StoreError::Corrupt(format!("{column}: {stored} is out of range")))
 }
 
 fn parse_name<T: DeserializeOwned>(column: &str, name: String) -> Result<T, StoreError> {
