@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Action, AgentName, ApprovalId, ApprovalOption, ApprovalState, ChannelId, Choices, Class, ConversationId,
-    ConversationRef, Currency, DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId,
-    PersonRole, Reaction, ScheduleId, Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage,
-    Via,
+    Action, ApprovalId, ApprovalOption, ApprovalState, ChannelId, Choices, Class, ConversationId, ConversationRef,
+    Currency, DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId, PersonRole,
+    Reaction, ScheduleId, Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage, Via,
     store::{DeliveryState, Label, LineLevel, PairingState, Role, Schedule},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -32,11 +31,9 @@ pub(crate) trait Columns: Sized {
 
     /// The columns `agent` and `command`.
     fn handler(&self) -> Result<Handler, StoreError> {
-        let agent: Option<String> = self.value("agent")?;
-        let command: Option<String> = self.value("command")?;
-        match (agent, command) {
-            (Some(agent), _) => Ok(Handler::Agent(AgentName::from(agent))),
-            (None, Some(command)) => Ok(Handler::Gateway(command.into())),
+        match (self.value("agent")?, self.value("command")?) {
+            (Some(agent), _) => Ok(Handler::Agent(agent)),
+            (None, Some(command)) => Ok(Handler::Gateway(command)),
             (None, None) => Err(StoreError::Corrupt("a turn has neither an agent nor a command".to_owned())),
         }
     }
@@ -57,6 +54,34 @@ pub(crate) trait Columns: Sized {
         Ok(address(&self.value::<String>("channel")?, &chat, &thread))
     }
 }
+
+/// Implements [`Columns`] for a row of SQLx. `$error` makes a store error of an error of SQLx; `$json` reads JSON as text.
+macro_rules! columns_of {
+    ($row:ty, $error:expr, $json:expr) => {
+        columns_of! {
+            @with $row, $error;
+            flag: bool = sqlx::Row::try_get,
+            number: i64 = sqlx::Row::try_get,
+            text: String = sqlx::Row::try_get,
+            json: String = $json,
+            bytes: Vec<u8> = sqlx::Row::try_get,
+            uuid: uuid::Uuid = sqlx::Row::try_get
+        }
+    };
+    (@with $row:ty, $error:expr; $($name:ident: $type:ty = $read:expr),*) => {
+        impl $crate::records::columns::Columns for $row {
+            fn is_null(&self, column: &str) -> Result<bool, rejoinder_core::StoreError> {
+                let value = sqlx::Row::try_get_raw(self, column).map_err($error)?;
+                Ok(sqlx::ValueRef::is_null(&value))
+            }
+
+            $(fn $name(&self, column: &str) -> Result<$type, rejoinder_core::StoreError> {
+                $read(self, column).map_err($error)
+            })*
+        }
+    };
+}
+pub(crate) use columns_of;
 
 /// A record whose fields are columns: `field`, or `field: column`. After a semicolon come its other fields.
 macro_rules! record {

@@ -2,43 +2,14 @@
 
 use rejoinder_core::StoreError;
 use sqlx::{
-    Row, Sqlite, SqliteExecutor, ValueRef,
+    Sqlite, SqliteExecutor,
     query::Query,
     sqlite::{SqliteArguments, SqliteRow},
 };
-use uuid::Uuid;
 
-use crate::{records::columns::Columns, sqlite::error::store_error};
+use crate::{records::columns::columns_of, sqlite::error::store_error};
 
-impl Columns for SqliteRow {
-    fn is_null(&self, column: &str) -> Result<bool, StoreError> {
-        Ok(self.try_get_raw(column).map_err(store_error)?.is_null())
-    }
-
-    fn flag(&self, column: &str) -> Result<bool, StoreError> {
-        self.try_get(column).map_err(store_error)
-    }
-
-    fn number(&self, column: &str) -> Result<i64, StoreError> {
-        self.try_get(column).map_err(store_error)
-    }
-
-    fn text(&self, column: &str) -> Result<String, StoreError> {
-        self.try_get(column).map_err(store_error)
-    }
-
-    fn json(&self, column: &str) -> Result<String, StoreError> {
-        self.try_get(column).map_err(store_error)
-    }
-
-    fn bytes(&self, column: &str) -> Result<Vec<u8>, StoreError> {
-        self.try_get(column).map_err(store_error)
-    }
-
-    fn uuid(&self, column: &str) -> Result<Uuid, StoreError> {
-        self.try_get(column).map_err(store_error)
-    }
-}
+columns_of!(SqliteRow, store_error, sqlx::Row::try_get);
 
 /// Reads the rows that a query finds.
 pub(super) async fn all<T>(
