@@ -98,6 +98,18 @@ macro_rules! record {
 }
 pub(crate) use record;
 
+/// Functions that read a row as a [`record!`].
+macro_rules! records {
+    ($($visibility:vis fn $name:ident($row:ident) -> $record:ident { $($field:tt)* })*) => {
+        $($visibility fn $name(
+            $row: &impl $crate::records::columns::Columns,
+        ) -> Result<$record, rejoinder_core::StoreError> {
+            Ok($crate::records::columns::record!($row => $record { $($field)* }))
+        })*
+    };
+}
+pub(super) use records;
+
 /// A type with one way in which it is stored in a column.
 pub(crate) trait Column: Sized {
     fn read(row: &impl Columns, column: &str) -> Result<Self, StoreError>;
@@ -138,7 +150,7 @@ columns!(|column, stored: String| parse(column, &stored); json =>
     Vec<ChannelId>, Vec<NotReached>, Vec<PersonId>, Vec<Reaction>, Vec<String>, Vec<ToolUse>, Vec<TurnId>, Via);
 
 /// The error of a row that cannot be read, with the turn in its column `turn`.
-pub(crate) fn of_turn(row: &impl Columns, turn: &str, error: StoreError) -> StoreError {
+pub(super) fn of_turn(row: &impl Columns, turn: &str, error: StoreError) -> StoreError {
     match (error, row.value(turn)) {
         (StoreError::Corrupt(reason), Ok(turn)) => StoreError::CorruptTurn { turn, reason },
         (error, _) => error,

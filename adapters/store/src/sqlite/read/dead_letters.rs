@@ -1,20 +1,14 @@
 //! Dead letters: turns that are undeliverable, and dead copies of answers.
 
-use std::collections::HashMap;
-
 use rejoinder_core::{
-    Obligation, ObligationState, StoreError, TurnId,
-    store::{DeadLetter, DeadLetterFilter, DeliveryRecord, DeliveryState},
+    StoreError, TurnId,
+    store::{DeadLetter, DeadLetterFilter},
 };
-use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
-use uuid::Uuid;
+use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
-use super::{
-    deliveries::{delivery, select_deliveries},
-    names,
-};
+use super::{deliveries::select_deliveries, names};
 use crate::{
-    records::columns::{Columns, readable, record},
+    records::{columns::Columns, dead_letter},
     sqlite::error::store_error,
 };
 
@@ -58,51 +52,7 @@ pub(in crate::sqlite) async fn dead_letters(
         cross join conversations as c on c.id = d.conversation_id
         order by d.claim, d.part"
     );
-    let rows_of_deliveries = sqlx::query(sql).bind(turns).fetch_all(&mut *reading).await.map_err(store_error)?;
+    let deliveries = sqlx::query(sql).bind(turns).fetch_all(&mut *reading).await.map_err(store_error)?;
     reading.commit().await.map_err(store_error)?;
-    let mut deliveries: HashMap<TurnId, Vec<DeliveryRecord>> = HashMap::new();
-    for delivery in readable(&rows_of_deliveries, "turn_id", delivery) {
-        deliveries.entry(delivery.turn).or_default().push(delivery);
-    }
-    let none = Vec::new();
-    let of = |row: &SqliteRow| {
-        let turn = row.value("turn_id")?;
-        dead_letter(row, turn, deliveries.get(&turn).unwrap_or(&none))
-    };
-    rows.iter().map(of).collect()
-}
-
-fn dead_letter(row: &SqliteRow, turn: TurnId, deliveries: &[DeliveryRecord]) -> Result<DeadLetter, StoreError> {
-    let copy: Option<Uuid> = row.value("copy")?;
-    // The operator sees also what cannot be read, as far as the columns tell.
-    let obligation: Option<Obligation> = row.value("body").ok();
-    let (delivery, reason) = match (copy, &obligation) {
-        (Some(copy), _) => {
-            let delivery = deliveries.iter().find(|one| one.id.as_uuid() == copy);
-            (delivery, delivery.and_then(|one| one.error.clone()).unwrap_or_default())
-        }
-        (None, Some(obligation)) => {
-            let claim = obligation.undelivered_claim();
-            let is_left = |one: &&DeliveryRecord| {
-                Some(one.claim) == claim && !one.is_copy && one.state != DeliveryState::Delivered
-            };
-            let reason = match obligation.state() {
-                ObligationState::Undeliverable { reason } => reason.clone(),
-                _ => String::new(),
-            };
-            (deliveries.iter().find(is_left), reason)
-        }
-        (None, None) => (None, "its record cannot be read".to_owned()),
-    };
-    Ok(record!(row => DeadLetter {
-        conversation_id, accepted_at, ended_at;
-        id: copy.or(delivery.map(|one| one.id.as_uuid())).unwrap_or_else(|| turn.as_uuid()),
-        turn,
-        is_copy: copy.is_some(),
-        conversation: row.conversation()?,
-        sender: row.sender(),
-        question: row.value::<Option<String>>("text")?.unwrap_or_default(),
-        reason,
-        delivery: delivery.cloned(),
-    }))
+    dead_letter::records(&rows, &deliveries)
 }

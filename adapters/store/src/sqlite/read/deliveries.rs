@@ -8,14 +8,17 @@ use rejoinder_core::{
         Origin, OutboxStore, Pause,
     },
 };
-use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use super::{
     names, push_person,
     rows::{all, one},
 };
 use crate::{
-    records::columns::{Columns, of_turn, readable, record},
+    records::{
+        columns::{Columns, readable},
+        delivery,
+    },
     shared::request::WriteRequest,
     sqlite::{error::store_error, store::SqliteStore},
 };
@@ -103,11 +106,7 @@ pub(in crate::sqlite) async fn list_deliveries(
     }
     sql.push(" order by d.seq desc limit ").push_bind(filter.limit);
     let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
-    Ok(readable(&rows, "turn_id", |row| {
-        let is_message = row.value::<Option<String>>("command")?.as_deref() == Some(Origin::MESSAGE);
-        let origin = if is_message { Origin::Operator } else { Origin::Turn };
-        Ok(ListedDelivery { delivery: delivery(row)?, origin })
-    }))
+    Ok(readable(&rows, "turn_id", delivery::listed))
 }
 
 /// The query of [`upcoming`]: of each conversation, those that [`next_deliveries`] finds.
@@ -143,10 +142,6 @@ pub(in crate::sqlite) const UPCOMING: &str = concat!(
 /// Among how many of a conversation's last turns a later delivery is looked for.
 const LAST_TURNS: u32 = 1000;
 
-pub(super) fn pause(row: &SqliteRow) -> Result<Pause, StoreError> {
-    Ok(record!(row => Pause { since, by, reason }))
-}
-
 #[async_trait]
 impl OutboxStore for SqliteStore {
     async fn next_deliveries(&self, conversation: ConversationId) -> Result<NextDeliveries, StoreError> {
@@ -180,8 +175,8 @@ impl OutboxStore for SqliteStore {
             Some(first) => first.value::<i64>("waiting")? == 1,
             None => false,
         };
-        let read = |row| delivery(row).map_err(|error| of_turn(row, "turn_id", error));
-        Ok(NextDeliveries { list: rows.iter().map(read).collect::<Result<_, _>>()?, is_last })
+        let list = rows.iter().map(delivery::record_or_its_turn).collect::<Result<_, _>>()?;
+        Ok(NextDeliveries { list, is_last })
     }
 
     async fn upcoming(&self, channel: &ChannelId, limit: u32) -> Result<Vec<(ConversationId, Timestamp)>, StoreError> {
@@ -256,7 +251,7 @@ impl OutboxStore for SqliteStore {
             order by d.conversation_id, d.seq"
         );
         let rows = sqlx::query(sql).bind(node.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
-        Ok(readable(&rows, "turn_id", delivery))
+        Ok(readable(&rows, "turn_id", delivery::record))
     }
 
     async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
@@ -265,14 +260,14 @@ impl OutboxStore for SqliteStore {
             where d.turn_id = ?
             order by d.claim, d.part, d.is_copy, d.seq"
         );
-        all(&self.readers, sqlx::query(sql).bind(turn.as_uuid()), delivery).await
+        all(&self.readers, sqlx::query(sql).bind(turn.as_uuid()), delivery::record).await
     }
 
     async fn delivery(&self, id: DeliveryId) -> Result<Option<DeliveryRecord>, StoreError> {
         let sql = select_deliveries!(
             "from deliveries as d join conversations as c on c.id = d.conversation_id where d.id = ?"
         );
-        one(&self.readers, sqlx::query(sql).bind(id.as_uuid()), delivery).await
+        one(&self.readers, sqlx::query(sql).bind(id.as_uuid()), delivery::record).await
     }
 
     async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
@@ -281,32 +276,18 @@ impl OutboxStore for SqliteStore {
     }
 
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
-        let scope = |row: &SqliteRow| {
-            let chat = if row.value("account")? { None } else { Some(row.value("chat")?) };
-            Ok(record!(row => BlockedScope { channel, until; chat }))
-        };
         let sql = "select channel, account, chat, until from blocked where until > ?";
-        all(&self.readers, sqlx::query(sql).bind(now.as_millis()), scope).await
+        all(&self.readers, sqlx::query(sql).bind(now.as_millis()), delivery::blocked).await
     }
 
     async fn paused(&self) -> Result<Vec<(ChannelId, Pause)>, StoreError> {
         let query = sqlx::query("select channel, since, by, reason from paused");
-        all(&self.readers, query, |row| Ok((row.value("channel")?, pause(row)?))).await
+        all(&self.readers, query, |row| Ok((row.value("channel")?, delivery::pause(row)?))).await
     }
 
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
         self.write(WriteRequest::Block(blocked)).await.map(drop)
     }
-}
-
-/// A delivery from a row of `select_deliveries!`.
-pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
-    Ok(record!(row => DeliveryRecord {
-        id, turn: turn_id, claim, part, parts, conversation_id, class, signal, via, is_copy, action, state, attempts,
-        next_attempt_at, label, parked, copies, resend_from, message_ids, error, created_at, retried_at, delivered_at,
-        fetched_at;
-        conversation: row.conversation()?,
-    }))
 }
 
 #[cfg(test)]

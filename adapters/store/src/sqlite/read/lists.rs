@@ -1,27 +1,19 @@
 //! Lists and counts for the operator.
 
-use std::{collections::BTreeMap, time::Duration};
-
 use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationId, Cost, FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnId,
-    TurnStatus, Via,
+    ConversationId, StoreError, Timestamp, TurnId,
     store::{
         AgentFigures, AgentSessionFilter, AgentSessionSummary, Backlog, ConversationFilter, ConversationSummary,
         DeadLetter, DeadLetterFilter, DeliveryFilter, Dossier, ListedDelivery, OperatorStore, Origin, SessionSummary,
         Stuck, TurnFilter, TurnListState, TurnSummary,
     },
 };
-use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
-use super::{
-    agent_sessions, conversations, dead_letters, deliveries, names, push_person,
-    rows::all,
-    stuck,
-    turns::{self, cost},
-};
+use super::{agent_sessions, conversations, dead_letters, deliveries, names, push_person, rows::all, stuck, turns};
 use crate::{
-    records::columns::{Columns, record},
+    records::summary,
     shared::{patterns::containing, positions::first_id},
     sqlite::{error::store_error, store::SqliteStore},
 };
@@ -90,7 +82,7 @@ pub(in crate::sqlite) async fn list(
         sql.push(" and t.accepted_at < ").push_bind(until.as_millis());
     }
     sql.push(" order by t.seq desc limit ").push_bind(filter.limit);
-    all(pool, sql.build(), summary).await
+    all(pool, sql.build(), summary::record).await
 }
 
 /// How long a question waits for its answer, in milliseconds: a week. Then it is forgotten.
@@ -166,18 +158,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool, now: Timestamp) -> Res
         (select accepted_at from turns where seq = (select min(seq) from turns indexed by turns_open
             where ended_at is null and owed = 1 and absent = 0)) as oldest_open";
     let row = sqlx::query(sql).bind(now.as_millis()).fetch_one(pool).await.map_err(store_error)?;
-    Ok(record!(row => Backlog {
-        open, overdue, waiting, pending_deliveries: pending, parked_deliveries: parked, absent, undeliverable, dead_copies,
-        deferred, oldest_open
-    }))
-}
-
-impl SqliteStore {
-    /// A number for each agent, from a statement of ours with the columns `agent` and `number`.
-    async fn by_agent(&self, sql: &'static str) -> Result<Vec<(String, u64)>, StoreError> {
-        let of = |row: &SqliteRow| Ok((row.value("agent")?, row.value("number")?));
-        all(&self.operator, sqlx::query(sql), of).await
-    }
+    summary::backlog(&row)
 }
 
 #[async_trait]
@@ -193,41 +174,13 @@ impl OperatorStore for SqliteStore {
                 and agent is not null and ended_at is not null
             order by run desc limit ?";
         let query = sqlx::query(sql).bind(first_id(since)).bind(since.as_millis()).bind(limit);
-        let mut agents: BTreeMap<String, (AgentFigures, Vec<u64>)> = BTreeMap::new();
-        for row in query.fetch_all(&self.operator).await.map_err(store_error)? {
-            let agent: String = row.value("agent")?;
-            let (figures, times) = agents.entry(agent).or_default();
-            figures.runs += 1;
-            figures.failed += row.value::<u64>("failed")?;
-            figures.usage.input_tokens += row.value::<u64>("input")?;
-            figures.usage.output_tokens += row.value::<u64>("output")?;
-            if let Some(cost) = cost(&row)? {
-                let sum = figures.cost.get_or_insert(Cost { micros: 0, currency: cost.currency });
-                if sum.currency == cost.currency {
-                    sum.micros = sum.micros.saturating_add(cost.micros);
-                }
-            }
-            times.push(row.value("took")?);
-        }
+        let runs = query.fetch_all(&self.operator).await.map_err(store_error)?;
+        let rows = async |sql: &'static str| sqlx::query(sql).fetch_all(&self.operator).await.map_err(store_error);
         let waiting = "
             select next_agent as agent, count(*) as number from turns indexed by turns_waiting
             where work = 'waiting' and absent = 0 and next_agent <> '' group by next_agent";
-        for (agent, number) in self.by_agent(waiting).await? {
-            agents.entry(agent).or_default().0.waiting = number;
-        }
         let sessions = "select agent, count(*) as number from agent_sessions group by agent";
-        for (agent, number) in self.by_agent(sessions).await? {
-            agents.entry(agent).or_default().0.sessions = number;
-        }
-        let figures = agents.into_iter().map(|(agent, (figures, mut times))| {
-            times.sort_unstable();
-            let quantile = |percent: usize| {
-                let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
-                times.get(index).map_or(Duration::ZERO, |took| Duration::from_millis(*took))
-            };
-            AgentFigures { agent: agent.into(), p50: quantile(50), p95: quantile(95), ..figures }
-        });
-        Ok(figures.collect())
+        summary::of_agents(&runs, &rows(waiting).await?, &rows(sessions).await?)
     }
 
     async fn agent_sessions(&self, filter: &AgentSessionFilter) -> Result<Vec<AgentSessionSummary>, StoreError> {
@@ -265,72 +218,5 @@ impl OperatorStore for SqliteStore {
 
     async fn stuck(&self, limit: u32) -> Result<Stuck, StoreError> {
         stuck::stuck(&self.operator, self.clock.now(), limit).await
-    }
-}
-
-fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
-    let state: String = row.value("state")?;
-    // The operator sees also what cannot be read, as far as the columns tell.
-    let obligation = row.value::<Obligation>("body").ok();
-    let status = obligation.as_ref().map_or_else(|| status_of(&state), TurnStatus::of);
-    let (signal, fallback) = match obligation.as_ref().map(Obligation::state) {
-        Some(ObligationState::Settled(Settlement::Signal { signal, via, .. })) => (Some(*signal), fallback(via)),
-        _ => (None, None),
-    };
-    let error: Option<String> = row.value("error")?;
-    let is_paused: bool = row.value("is_paused")?;
-    Ok(record!(row => TurnSummary {
-        turn_id: id, conversation_id, accepted_at, owed, wake_at, ended_at;
-        sender: row.sender(),
-        text: row.value::<Option<String>>("text")?.unwrap_or_default(),
-        why: obligation.as_ref().and_then(|obligation| why(obligation, is_paused, error)),
-        conversation: row.conversation()?,
-        handler: row.handler()?,
-        state,
-        status,
-        is_unreadable: obligation.is_none(),
-        signal,
-        fallback,
-    }))
-}
-
-fn why(obligation: &Obligation, is_paused: bool, error: Option<String>) -> Option<String> {
-    let what = match obligation.state() {
-        ObligationState::Undeliverable { reason } => return Some(reason.clone()),
-        ObligationState::Settled(Settlement::Cancelled { by }) => return Some(by.to_string()),
-        ObligationState::Settled(Settlement::Signal { via: Via::GivenUp { reason }, .. }) => {
-            return Some(format!("given up by the operator: {reason}"));
-        }
-        ObligationState::Settled(_) => return None,
-        _ if obligation.is_held() => "it is held by the operator",
-        _ if obligation.is_postponed() => "it came late, and the chat is asked whether to answer it",
-        ObligationState::Claimed(_) if is_paused => "its channel is paused",
-        ObligationState::Claimed(_) => match error {
-            Some(error) => return Some(format!("it cannot be sent: {error}")),
-            None => "it is being sent",
-        },
-        ObligationState::Merged { .. } => "another turn answers for it",
-        _ if obligation.is_waiting() => "it waits for a run",
-        _ if obligation.is_suspended() => "it waits for an approval",
-        _ if obligation.is_running() => "the agent works on it",
-        ObligationState::Deferred => "it is deferred",
-        ObligationState::Open => "its run has ended",
-    };
-    Some(what.to_owned())
-}
-
-fn status_of(state: &str) -> TurnStatus {
-    match state {
-        "settled" => TurnStatus::Answered,
-        "undeliverable" => TurnStatus::Undeliverable,
-        "deferred" => TurnStatus::Deferred,
-        _ => TurnStatus::Accepted,
-    }
-}
-
-fn fallback(via: &Via) -> Option<FallbackView> {
-    match via {
-        Via::Fallback { cause, rung } => Some(FallbackView { cause: *cause, rung: rung.to_string() }),
-        _ => None,
     }
 }

@@ -1,15 +1,9 @@
 //! What is overdue, gets nowhere, or was given up.
 
-use rejoinder_core::{
-    StoreError, Timestamp,
-    store::{DeadTurn, OverdueTurn, ParkedDelivery, Stuck},
-};
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use rejoinder_core::{StoreError, Timestamp, store::Stuck};
+use sqlx::SqlitePool;
 
-use crate::{
-    records::columns::{Columns, record},
-    sqlite::error::store_error,
-};
+use crate::{records::stuck, sqlite::error::store_error};
 
 const OVERDUE: &str = "
     select seq, channel, next_agent as agent, person, state = 'claimed' as is_claimed, overdue_at from turns indexed by turns_open
@@ -32,24 +26,8 @@ pub(in crate::sqlite) async fn stuck(pool: &SqlitePool, now: Timestamp, limit: u
         sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)
     };
     Ok(Stuck {
-        overdue: rows(OVERDUE).await?.iter().map(overdue).collect::<Result<_, _>>()?,
-        parked: rows(PARKED).await?.iter().map(parked).collect::<Result<_, _>>()?,
-        dead: rows(DEAD).await?.iter().map(dead).collect::<Result<_, _>>()?,
+        overdue: rows(OVERDUE).await?.iter().map(stuck::overdue).collect::<Result<_, _>>()?,
+        parked: rows(PARKED).await?.iter().map(stuck::parked).collect::<Result<_, _>>()?,
+        dead: rows(DEAD).await?.iter().map(stuck::dead).collect::<Result<_, _>>()?,
     })
-}
-
-fn overdue(row: &SqliteRow) -> Result<OverdueTurn, StoreError> {
-    Ok(record!(row => OverdueTurn {
-        seq, channel, agent, person, is_claimed, since: overdue_at
-    }))
-}
-
-fn parked(row: &SqliteRow) -> Result<ParkedDelivery, StoreError> {
-    Ok(record!(row => ParkedDelivery {
-        seq, channel, person, owed, error, since: created_at
-    }))
-}
-
-fn dead(row: &SqliteRow) -> Result<DeadTurn, StoreError> {
-    Ok(record!(row => DeadTurn { seq, person, owed, since: ended_at }))
 }

@@ -1,29 +1,21 @@
 //! Turns, and queries for the ones that are due, waiting or running.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    AgentName, ChannelId, ConversationId, Cost, Identity, InboundEvent, ModelInput, NodeId, Obligation, SessionId,
-    StoreError, Timestamp, TurnId,
-    store::{
-        AttemptRecord, DeadlineStore, Dossier, QueueStore, Remark, RunContent, RunRecord, TurnRecord, TurnSeq,
-        TurnStore, WaitingTurn,
-    },
+    ChannelId, ConversationId, Identity, NodeId, Obligation, SessionId, StoreError, Timestamp, TurnId,
+    store::{DeadlineStore, Dossier, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::SqlitePool;
 
 use super::{
-    deliveries::{delivery, pause, select_deliveries},
+    deliveries::select_deliveries,
     rows::{all, one},
 };
 use crate::{
-    records::columns::{Columns, of_turn, record},
-    shared::{
-        positions::id_after,
-        request::WriteRequest,
-        stored::{StoredEvent, decompress},
-    },
+    records::{columns::Columns, delivery, run, turn},
+    shared::{positions::id_after, request::WriteRequest},
     sqlite::{error::store_error, sql::event_columns, store::SqliteStore},
 };
 
@@ -79,16 +71,11 @@ impl QueueStore for SqliteStore {
             "where t.conversation_id = ? and t.work = 'waiting' and t.absent = 0
             order by t.rank limit 1"
         );
-        one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), record_or_its_turn).await
+        one(&self.readers, sqlx::query(sql).bind(conversation.as_uuid()), turn::record_or_its_turn).await
     }
 
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        let turn = |row: &SqliteRow| {
-            Ok(record!(row => WaitingTurn {
-                turn: turn_id, version, conversation: conversation_id, channel, agent, owed, rank, position: place, is_alone
-            }))
-        };
-        all(&self.readers, sqlx::query(WAITING).bind(limit), turn).await
+        all(&self.readers, sqlx::query(WAITING).bind(limit), turn::waiting).await
     }
 
     /// Those that cannot be read are left out.
@@ -100,7 +87,7 @@ impl QueueStore for SqliteStore {
         );
         let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
         let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
-        Ok(rows.iter().filter_map(|row| record(row).ok()).collect())
+        Ok(rows.iter().filter_map(|row| turn::record(row).ok()).collect())
     }
 
     async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
@@ -145,12 +132,12 @@ impl QueueStore for SqliteStore {
 impl TurnStore for SqliteStore {
     async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
         let query = sqlx::query(select_turns!("where t.id = ?")).bind(turn.as_uuid());
-        one(&self.readers, query, record_or_its_turn).await
+        one(&self.readers, query, turn::record_or_its_turn).await
     }
 
     async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
         let query = sqlx::query(SELECT_RUNS).bind(turn.as_uuid());
-        all(&self.readers, query, run).await
+        all(&self.readers, query, run::record).await
     }
 
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
@@ -221,7 +208,7 @@ pub(in crate::sqlite) async fn last_question(
     );
     let (channel, person) = by.map(|by| (by.channel.as_str(), by.id.as_str())).unzip();
     let query = sqlx::query(sql).bind(session.as_uuid()).bind(conversation.map(ConversationId::as_uuid));
-    one(pool, query.bind(channel).bind(person), record_or_its_turn).await
+    one(pool, query.bind(channel).bind(person), turn::record_or_its_turn).await
 }
 
 #[async_trait]
@@ -291,16 +278,16 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         where d.turn_id = ? order by a.started_at, d.claim, d.part, d.seq, a.number",
     );
     let dossier = Dossier {
-        turn: record(&row)?,
+        turn: turn::record(&row)?,
         accepted_at: row.value("accepted_at")?,
         ended_at: row.value("ended_at")?,
         absent: one(&mut *reading, absent, |row| row.value("absent")).await?.unwrap_or_default(),
-        paused: one(&mut *reading, paused.bind(row.value::<String>("channel")?), pause).await?,
-        runs: all(&mut *reading, of_it(SELECT_RUNS), run).await?,
-        contents: all(&mut *reading, contents, content).await?.into_iter().collect(),
-        deliveries: all(&mut *reading, deliveries, delivery).await?,
-        attempts: all(&mut *reading, attempts, attempt).await?,
-        remarks: all(&mut *reading, of_it("select * from remarks where turn_id = ? order by id"), remark).await?,
+        paused: one(&mut *reading, paused.bind(row.value::<String>("channel")?), delivery::pause).await?,
+        runs: all(&mut *reading, of_it(SELECT_RUNS), run::record).await?,
+        contents: all(&mut *reading, contents, run::content).await?.into_iter().collect(),
+        deliveries: all(&mut *reading, deliveries, delivery::record).await?,
+        attempts: all(&mut *reading, attempts, delivery::attempt).await?,
+        remarks: all(&mut *reading, of_it("select * from remarks where turn_id = ? order by id"), turn::remark).await?,
     };
     reading.commit().await.map_err(store_error)?;
     Ok(Some(dossier))
@@ -316,64 +303,6 @@ const SELECT_CONTENTS: &str = "
     select c.run & 65535 as number, c.messages, c.left_out, c.tools, c.tools_left_out, coalesce(s.body, '{}') as settings
     from run_contents as c left join run_settings as s on s.id = c.settings
     where c.run between ?1 << 16 and ?1 << 16 | 65535 order by c.run";
-
-/// As [`record`]; the error names the turn that cannot be read.
-fn record_or_its_turn(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
-    record(row).map_err(|error| of_turn(row, "id", error))
-}
-
-/// A turn from a row of `select_turns!`.
-fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
-    Ok(record!(row => TurnRecord {
-        id, seq, version, obligation: body, conversation: conversation_id, session: session_id, rule, model, runs,
-        has_history;
-        handler: row.handler()?,
-        event: Arc::new(event(row)?),
-    }))
-}
-
-fn event(row: &SqliteRow) -> Result<InboundEvent, StoreError> {
-    let stored = record!(row => StoredEvent {
-        channel, chat, thread, external_id, revision, text, details, raw, received_at
-    });
-    stored.event()
-}
-
-fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
-    Ok(record!(row => RunRecord {
-        number, started_at, ended_at, end: ending, detail, usage, holder;
-        handler: row.handler()?,
-        member: row.value::<Option<String>>("member")?.map(AgentName::from),
-        cost: cost(row)?,
-    }))
-}
-
-pub(super) fn cost(row: &SqliteRow) -> Result<Option<Cost>, StoreError> {
-    let (micros, currency) = (row.value::<Option<i64>>("cost_micros")?, row.value("currency")?);
-    let micros = micros.and_then(|micros| u64::try_from(micros).ok());
-    Ok(micros.zip(currency).map(|(micros, currency)| Cost { micros, currency }))
-}
-
-/// What the model of a run was shown and did, with the run's number.
-fn content(row: &SqliteRow) -> Result<(u32, RunContent), StoreError> {
-    let (settings, left_out) = (row.value("settings")?, row.value("left_out")?);
-    let messages: Option<Vec<u8>> = row.value("messages")?;
-    let messages = messages.map(|stored| decompress("messages", &stored)).transpose()?;
-    let content = RunContent {
-        input: messages.map(|messages| ModelInput { settings, messages, left_out }),
-        tools: row.value::<Option<_>>("tools")?.unwrap_or_default(),
-        tools_left_out: row.value("tools_left_out")?,
-    };
-    Ok((row.value("number")?, content))
-}
-
-fn attempt(row: &SqliteRow) -> Result<AttemptRecord, StoreError> {
-    Ok(record!(row => AttemptRecord { delivery: delivery_id, number, started_at, ended_at, result, detail }))
-}
-
-fn remark(row: &SqliteRow) -> Result<Remark, StoreError> {
-    Ok(record!(row => Remark { turn: turn_id, at, kind, detail }))
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,17 +1,15 @@
 //! Turns as a chat client shows them.
 
-use std::collections::HashMap;
-
 use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationRef, InboundEvent, Obligation, Shown, StoreError, TurnId, TurnStatus, TurnView, agent_of,
-    store::{DeliveryRecord, TurnSeq, ViewStore},
+    ConversationRef, StoreError, TurnId, TurnView,
+    store::{TurnSeq, ViewStore},
 };
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
-use super::deliveries::{delivery, select_deliveries};
+use super::deliveries::select_deliveries;
 use crate::{
-    records::columns::{Columns, readable, record},
+    records::{columns::Columns, view},
     shared::stored::thread,
     sqlite::{error::store_error, store::SqliteStore},
 };
@@ -101,32 +99,6 @@ async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> 
                 where q.turn_id = p.turn_id and q.claim = p.claim and q.is_copy = 0 and q.state <> 'delivered'))
         order by d.turn_id, d.part"
     );
-    let mut parts: HashMap<TurnId, Vec<DeliveryRecord>> = HashMap::with_capacity(rows.len());
     let deliveries = sqlx::query(sql).bind(turns).fetch_all(connection).await.map_err(store_error)?;
-    for delivery in readable(&deliveries, "turn_id", delivery) {
-        parts.entry(delivery.turn).or_default().push(delivery);
-    }
-    Ok(readable(rows, "id", |row| view_of(row, &parts)))
-}
-
-fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Result<TurnView, StoreError> {
-    let turn_id = row.value("id")?;
-    let obligation: Obligation = row.value("body")?;
-    let event: InboundEvent = row.value("details")?;
-    let parts = parts.get(&turn_id).map_or(&[][..], Vec::as_slice);
-    let agent = agent_of(&row.handler()?, &obligation);
-    // Once its time has come, the agent works again, and the debt is due with the run.
-    let is_working = obligation.is_running() || obligation.is_waiting();
-    let due = obligation.due().filter(|_| !is_working);
-    let (text, attachments) = TurnView::said(event.sender.kind, row.value("text")?, event.attachments);
-    Ok(record!(row => TurnView {
-        seq, at: accepted_at, picked;
-        turn_id,
-        conversation: row.conversation()?,
-        text,
-        attachments,
-        status: TurnStatus::of(&obligation),
-        shown: Shown::of(parts, agent.as_ref(), due),
-        merged_into: TurnView::merged_into(&obligation),
-    }))
+    Ok(view::records(rows, &deliveries))
 }
