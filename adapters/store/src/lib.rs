@@ -6,9 +6,10 @@
 //! `rejoinder_core::store::rules`: a transaction reads the rows, calls the function, and writes the result.
 //!
 //! To add a query: add it to the port, then to `sqlite/read` or `sqlite/write`, and a check of it to
-//! `rejoinder_core::conformance::store`. To change the schema: add a file to `migrations/sqlite`; a file
-//! that was released is never edited. To add a database: give it a folder beside `sqlite`, with the same
-//! file names, call the same rules, and run the conformance suite on it.
+//! `rejoinder_core::conformance::store`. `records` makes records of the rows that it finds. To change the schema: add a
+//! file to `migrations/sqlite`; a file that was released is never edited. To add a database: give it a folder beside
+//! `sqlite`, with the same file names, read its rows with `columns_of!`, use what is in `shared` and `records`, call the
+//! same rules, and run the conformance suite on it.
 
 mod records;
 mod shared;

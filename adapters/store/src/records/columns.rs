@@ -139,6 +139,7 @@ columns!(|_, stored: i64| Ok(u64::try_from(stored).unwrap_or(0)); number => u64)
 columns!(|_, stored| Ok(Self::from_millis(stored)); number => Timestamp);
 columns!(|_, stored: String| Ok(Self::from(stored)); text => Arc<str>);
 columns!(|_, stored: String| Ok(Self::from_stored(&stored)); text => ChannelId);
+columns!(digest; bytes => [u8; 32]);
 columns!(|_, stored: Uuid| Ok(Self::from(stored)); uuid =>
     ApprovalId, ConversationId, DeliveryId, EventId, PersonId, ScheduleId, SessionId, TurnId);
 // Bare names.
@@ -173,6 +174,10 @@ pub(crate) fn readable<R: Columns, T>(rows: &[R], turn: &str, read: impl Fn(&R) 
 
 fn narrow<T: TryFrom<i64>>(column: &str, stored: i64) -> Result<T, StoreError> {
     T::try_from(stored).map_err(|_| StoreError::Corrupt(format!("{column}: {stored} is out of range")))
+}
+
+fn digest(column: &str, stored: Vec<u8>) -> Result<[u8; 32], StoreError> {
+    stored.try_into().map_err(|_| StoreError::Corrupt(format!("{column}: it is not a digest")))
 }
 
 fn parse_name<T: DeserializeOwned>(column: &str, name: String) -> Result<T, StoreError> {

@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    AgentName, SessionId, SessionNotice, SessionNoticeChange, StoreError, Timestamp,
+    AgentName, SessionId, StoreError, Timestamp,
     store::{AgentNotice, AgentSession, AgentSessionFilter, AgentSessionStore, AgentSessionSummary},
 };
-use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
-use uuid::Uuid;
+use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use super::{
     names,
     rows::{all, one},
 };
 use crate::{
-    records::columns::{Columns, record},
+    records::session,
     sqlite::{error::store_error, sql::turn_goes_on, store::SqliteStore},
 };
 
@@ -38,7 +37,7 @@ impl AgentSessionStore for SqliteStore {
                 where n.session_id = a.session_id and n.agent = a.agent and n.change = 'turn_removed') as removed
             from agent_sessions as a where session_id = ? and agent = ?";
         let query = sqlx::query(sql).bind(session.as_uuid()).bind(&**agent);
-        one(&self.readers, query, |row| Ok(record!(row => AgentSession { own_session, removals, removed }))).await
+        one(&self.readers, query, session::of_agent).await
     }
 
     async fn agent_notices(&self, until: Timestamp, limit: u32) -> Result<Vec<AgentNotice>, StoreError> {
@@ -52,7 +51,7 @@ impl AgentSessionStore for SqliteStore {
             ") as n left join agent_sessions as a using (session_id, agent)
             where n.number <= ? order by n.due_at"
         );
-        all(&self.readers, sqlx::query(sql).bind(until.as_millis()).bind(limit), notice).await
+        all(&self.readers, sqlx::query(sql).bind(until.as_millis()).bind(limit), session::notice).await
     }
 
     async fn next_agent_notice(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
@@ -105,23 +104,5 @@ pub(super) async fn list(
         sql.push_bind(channels).push("))))");
     }
     sql.push(" order by a.session_id desc limit ").push_bind(filter.limit);
-    let summary = |row: &SqliteRow| {
-        let conversation = row.conversation()?;
-        Ok(record!(row => AgentSessionSummary {
-            session: session_id, name, title, person, conversation_id, created_at, used_at, has_own_id;
-            conversation,
-        }))
-    };
-    all(pool, sql.build(), summary).await
-}
-
-fn notice(row: &SqliteRow) -> Result<AgentNotice, StoreError> {
-    let change = match &*row.value::<String>("change")? {
-        "left" => SessionNoticeChange::Left,
-        "deleted" => SessionNoticeChange::Deleted,
-        "turn_removed" => SessionNoticeChange::TurnRemoved(row.value::<Uuid>("turn_id")?.into()),
-        other => return Err(StoreError::Corrupt(format!("change: `{other}` of a session is not known"))),
-    };
-    let notice = record!(row => SessionNotice { session: session_id, own_session; change });
-    Ok(record!(row => AgentNotice { agent, removals, attempts; notice }))
+    all(pool, sql.build(), session::summary_of_agent).await
 }

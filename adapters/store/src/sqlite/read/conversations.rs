@@ -8,14 +8,14 @@ use rejoinder_core::{
         SessionSummary,
     },
 };
-use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use super::{
     RECENT, names, push_person,
     rows::{all, one},
 };
 use crate::{
-    records::columns::{Columns, record},
+    records::{columns::Columns, conversation, session},
     shared::{
         patterns::containing,
         request::{WriteRequest, WriteResult},
@@ -58,11 +58,7 @@ impl ChannelStore for SqliteStore {
 
     async fn arrival(&self, address: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {
         let query = sqlx::query(ARRIVAL).bind(address.channel.as_str()).bind(&*address.chat).bind(thread(address));
-        let known = |row: &SqliteRow| {
-            let queue = row.value::<Option<String>>("queue")?.and_then(|queue| queue.parse().ok());
-            Ok(record!(row => KnownConversation { id, has_open_question, has_postponed, has_choice; queue }))
-        };
-        one(&self.readers, query, known).await
+        one(&self.readers, query, conversation::known).await
     }
 
     async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
@@ -72,11 +68,7 @@ impl ChannelStore for SqliteStore {
 
     async fn sent_text(&self, channel: &ChannelId, chat: &str, message: &str) -> Result<Option<SentText>, StoreError> {
         let query = sqlx::query(SENT_TEXT).bind(channel.as_str()).bind(chat).bind(message);
-        let sent = |row: &SqliteRow| {
-            let thread = Some(row.value::<String>("thread")?).filter(|thread| !thread.is_empty());
-            Ok(record!(row => SentText { text; thread: thread.map(Into::into) }))
-        };
-        one(&self.readers, query, sent).await
+        one(&self.readers, query, conversation::sent_text).await
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
@@ -144,16 +136,7 @@ pub(in crate::sqlite) async fn conversations(
             .push(")");
     }
     sql.push(" order by l.last desc limit ").push_bind(filter.limit);
-    all(pool, sql.build(), summary).await
-}
-
-fn summary(row: &SqliteRow) -> Result<ConversationSummary, StoreError> {
-    Ok(record!(row => ConversationSummary {
-        id, last_at: accepted_at, turns, open;
-        conversation: row.conversation()?,
-        sender: row.sender(),
-        text: row.value::<Option<String>>("text")?.unwrap_or_default(),
-    }))
+    all(pool, sql.build(), conversation::summary).await
 }
 
 pub(in crate::sqlite) async fn sessions(
@@ -166,11 +149,7 @@ pub(in crate::sqlite) async fn sessions(
         from sessions as s join conversations as c on c.id = s.conversation_id
         where s.conversation_id = ? order by s.created_at desc, s.id desc limit ?";
     let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(limit);
-    let session = |row: &SqliteRow| {
-        let is_current = row.value::<Option<bool>>("is_current")?.unwrap_or(false);
-        Ok(record!(row => SessionSummary { id, created_at; is_current }))
-    };
-    all(pool, query, session).await
+    all(pool, query, session::summary).await
 }
 
 #[cfg(test)]

@@ -3,23 +3,15 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     StoreError, Timestamp,
-    store::{AuditEntry, AuditFilter, AuditRecord, LogEntry, LogFilter, LogSeq, LogStore, Subject},
+    store::{AuditFilter, AuditRecord, LogEntry, LogFilter, LogSeq, LogStore},
 };
-use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite};
 
 use super::{names, rows::all};
 use crate::{
-    records::columns::{Columns, record},
+    records::{columns::Columns, log},
     sqlite::{error::store_error, store::SqliteStore},
 };
-
-fn entry(row: &SqliteRow) -> Result<LogEntry, StoreError> {
-    Ok(record!(row => LogEntry { seq, at, topic, data; subject: subject(row)? }))
-}
-
-fn subject(row: &SqliteRow) -> Result<Subject, StoreError> {
-    Ok(record!(row => Subject { turn_id, conversation_id, channel }))
-}
 
 #[async_trait]
 impl LogStore for SqliteStore {
@@ -42,7 +34,7 @@ impl LogStore for SqliteStore {
         }
         sql.push(if *newest_first { " order by seq desc" } else { " order by seq" });
         sql.push(" limit ").push_bind(limit);
-        all(&self.operator, sql.build(), entry).await
+        all(&self.operator, sql.build(), log::entry).await
     }
 
     /// The place before the first entry of `at` or later. Entries are in the order of their times, but for clocks that are set.
@@ -64,13 +56,6 @@ impl LogStore for SqliteStore {
     async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditRecord>, StoreError> {
         let sql = "select * from audit where id < ? order by id desc limit ?";
         let query = sqlx::query(sql).bind(filter.before.unwrap_or(i64::MAX)).bind(filter.limit);
-        let record = |row: &SqliteRow| {
-            Ok(record!(row => AuditRecord {
-                id, at;
-                entry: record!(row => AuditEntry { by, action, target, reason, not_reached }),
-                subject: subject(row)?,
-            }))
-        };
-        all(&self.operator, query, record).await
+        all(&self.operator, query, log::audit).await
     }
 }

@@ -7,11 +7,11 @@ use rejoinder_core::{
     ChannelId, StoreError,
     store::{ErrorFilter, ErrorRecord, LineLevel, LineStore, LogLine, LogLineFilter, LogLineRecord},
 };
-use sqlx::{QueryBuilder, Sqlite, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite};
 
 use super::{names, rows::all};
 use crate::{
-    records::columns::{Columns, record},
+    records::line,
     shared::{patterns::containing, request::WriteRequest},
     sqlite::store::SqliteStore,
 };
@@ -44,7 +44,7 @@ impl LineStore for SqliteStore {
             sql.push(" or fields like ").push_bind(containing(text)).push(" escape '\\')");
         }
         sql.push(" order by id desc limit ").push_bind(limit);
-        all(&self.operator, sql.build(), line).await
+        all(&self.operator, sql.build(), line::record).await
     }
 
     async fn errors(&self, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
@@ -60,7 +60,7 @@ impl LineStore for SqliteStore {
                 .push_bind(since.as_millis());
         }
         sql.push(" order by last_line desc limit ").push_bind(limit);
-        all(&self.operator, sql.build(), error).await
+        all(&self.operator, sql.build(), line::error).await
     }
 
     async fn keep_lines(&self, lines: Arc<[LogLine]>) -> Result<(), StoreError> {
@@ -79,18 +79,4 @@ fn push_channels(sql: &mut QueryBuilder<Sqlite>, channels: Option<&[ChannelId]>)
             sql.push(" and channel in (select value from json_each(").push_bind(names(channels)).push("))");
         }
     }
-}
-
-fn line(row: &SqliteRow) -> Result<LogLineRecord, StoreError> {
-    Ok(LogLineRecord {
-        id: row.value("id")?,
-        line: record!(row => LogLine { at, level, target, message, channel, turn_id, fields }),
-    })
-}
-
-fn error(row: &SqliteRow) -> Result<ErrorRecord, StoreError> {
-    Ok(record!(row => ErrorRecord {
-        id, last_line, level, target, message, channel, count, first_at, last_at, fields, acknowledged_at,
-        is_muted: muted
-    }))
 }

@@ -1,4 +1,4 @@
-//! The traits of the port, one file for each noun: they read rows as records, and pass what is written to the writer.
+//! The traits of the port, one file for each noun: they find rows, and pass what is written to the writer.
 
 mod agent_sessions;
 mod conversations;

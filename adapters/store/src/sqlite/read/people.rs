@@ -2,39 +2,16 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    AgentName, ConversationId, Identity, Language, PersonId, StoreError, Timestamp,
-    store::{DayUse, DirectChat, Guess, KnownIdentity, Pairing, PeopleStore, PersonRecord},
+    AgentName, ConversationId, Identity, Language, StoreError, Timestamp,
+    store::{DayUse, DirectChat, Guess, Pairing, PeopleStore, PersonRecord},
 };
-use sqlx::sqlite::SqliteRow;
 
 use super::rows::{all, one};
 use crate::{
-    records::columns::{Columns, record},
+    records::person,
     shared::stored::AHEAD,
     sqlite::{error::store_error, store::SqliteStore},
 };
-
-/// The identity in a row of [`SELECT_PEOPLE`]; `None` for a person without one.
-fn known_identity(row: &SqliteRow) -> Result<Option<KnownIdentity>, StoreError> {
-    let Some(channel) = row.value("channel")? else { return Ok(None) };
-    let identity = Identity { channel, id: row.value("identity")? };
-    Ok(Some(record!(row => KnownIdentity { added_at, added_by; identity })))
-}
-
-fn pairing(row: &SqliteRow) -> Result<Pairing, StoreError> {
-    let conversation = row.conversation()?;
-    Ok(record!(row => Pairing {
-        code, name, username, language, asked_at, expires_at, state, linked_by;
-        identity: Identity { channel: conversation.channel.clone(), id: row.value("id")? },
-        conversation,
-    }))
-}
-
-fn direct_chat(row: &SqliteRow) -> Result<DirectChat, StoreError> {
-    let conversation = row.conversation()?;
-    let identity = Identity { channel: conversation.channel.clone(), id: row.value("id")? };
-    Ok(record!(row => DirectChat { since, is_home, language; identity, conversation }))
-}
 
 /// A row for each identity, and one for a person without any.
 const SELECT_PEOPLE: &str = "
@@ -45,60 +22,45 @@ const SELECT_PEOPLE: &str = "
 #[async_trait]
 impl PeopleStore for SqliteStore {
     async fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
-        let mut people: Vec<PersonRecord> = Vec::new();
-        for row in &sqlx::query(SELECT_PEOPLE).fetch_all(&self.readers).await.map_err(store_error)? {
-            let id: PersonId = row.value("id")?;
-            let identity = known_identity(row)?;
-            match people.last_mut() {
-                Some(last) if last.id == id => last.identities.extend(identity),
-                _ => people.push(record!(row => PersonRecord {
-                    name, role, created_at;
-                    id,
-                    identities: identity.into_iter().collect(),
-                })),
-            }
-        }
-        Ok(people)
+        let rows = sqlx::query(SELECT_PEOPLE).fetch_all(&self.readers).await.map_err(store_error)?;
+        person::records(&rows)
     }
 
     async fn pairings(&self) -> Result<Vec<Pairing>, StoreError> {
         let query = sqlx::query("select * from pairings order by asked_at, channel, id");
-        all(&self.readers, query, pairing).await
+        all(&self.readers, query, person::pairing).await
     }
 
     async fn languages(&self) -> Result<Vec<(Identity, Language)>, StoreError> {
-        let chosen = |row: &SqliteRow| Ok((record!(row => Identity { channel, id }), row.value("language")?));
-        all(&self.readers, sqlx::query("select * from languages order by channel, id"), chosen).await
+        let query = sqlx::query("select * from languages order by channel, id");
+        all(&self.readers, query, person::language).await
     }
 
     async fn direct_chats(&self) -> Result<Vec<DirectChat>, StoreError> {
         let query = sqlx::query("select * from direct_chats order by channel, id");
-        all(&self.readers, query, direct_chat).await
+        all(&self.readers, query, person::direct_chat).await
     }
 
     async fn direct_chat(&self, of: &Identity) -> Result<Option<DirectChat>, StoreError> {
         let query = sqlx::query("select * from direct_chats where channel = ? and id = ?");
-        one(&self.readers, query.bind(of.channel.as_str()).bind(&of.id), direct_chat).await
+        one(&self.readers, query.bind(of.channel.as_str()).bind(&of.id), person::direct_chat).await
     }
 
     async fn guesses(&self) -> Result<Vec<Guess>, StoreError> {
         let query = sqlx::query("select who, code, since from guesses");
-        let guess = |row: &SqliteRow| Ok(record!(row => Guess { who, code, since }));
-        all(&self.readers, query, guess).await
+        all(&self.readers, query, person::guess).await
     }
 
     async fn day_use(&self, who: &Identity, day: i64) -> Result<DayUse, StoreError> {
         let sql = "select turns, tokens, estimated, micros from daily_use where channel = ? and id = ? and day between ? and ?";
         let query = sqlx::query(sql).bind(who.channel.as_str()).bind(&who.id).bind(day).bind(day + AHEAD);
-        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, estimated, micros }));
-        one(&self.readers, query, used).await.map(Option::unwrap_or_default)
+        one(&self.readers, query, person::day_use).await.map(Option::unwrap_or_default)
     }
 
     async fn agent_use(&self, agent: &AgentName, day: i64) -> Result<DayUse, StoreError> {
         let sql = "select turns, tokens, estimated, micros from agent_use where agent = ? and day between ? and ?";
         let query = sqlx::query(sql).bind(&**agent).bind(day).bind(day + AHEAD);
-        let used = |row: &SqliteRow| Ok(record!(row => DayUse { turns, tokens, estimated, micros }));
-        one(&self.readers, query, used).await.map(Option::unwrap_or_default)
+        one(&self.readers, query, person::day_use).await.map(Option::unwrap_or_default)
     }
 
     async fn tokens_since(&self, conversation: ConversationId, since: Timestamp) -> Result<u64, StoreError> {

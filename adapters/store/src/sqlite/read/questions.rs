@@ -3,13 +3,12 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ApprovalId, ApprovalRequest, ChannelId, StoreError, Timestamp,
-    store::{Approval, ApprovalFilter, AskedQuestion, QuestionFilter, QuestionRecord, QuestionStore},
+    store::{Approval, ApprovalFilter, QuestionFilter, QuestionRecord, QuestionStore},
 };
-use sqlx::sqlite::SqliteRow;
 
 use super::rows::one;
 use crate::{
-    records::columns::{Columns, readable, record},
+    records::{approval, columns::readable, question},
     sqlite::{error::store_error, store::SqliteStore},
 };
 
@@ -32,18 +31,6 @@ macro_rules! select_questions {
             $rest
         )
     };
-}
-
-fn question(row: &SqliteRow) -> Result<QuestionRecord, StoreError> {
-    let question = record!(row => AskedQuestion {
-        turn: turn_id, claim, conversation: conversation_id, chooser, text, choices, free_text, asked_at, expires_at,
-        language;
-        address: row.conversation()?,
-    });
-    Ok(record!(row => QuestionRecord {
-        is_shown, is_overtaken, message_ids;
-        question,
-    }))
 }
 
 /// `select` of approvals `a`, with who was told of each.
@@ -106,7 +93,7 @@ impl QuestionStore for SqliteStore {
             .bind(now.as_millis()),
         };
         let rows = query.bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
-        Ok(readable(&rows, "turn_id", question))
+        Ok(readable(&rows, "turn_id", question::record))
     }
 
     async fn next_question_expiry(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -133,13 +120,13 @@ impl QuestionStore for SqliteStore {
             ApprovalFilter::Latest => sqlx::query(select_approvals!("where a.choices is null order by a.seq desc limit ?")),
         };
         let rows = query.bind(limit).fetch_all(&self.readers).await.map_err(store_error)?;
-        Ok(readable(&rows, "turn_id", approval))
+        Ok(readable(&rows, "turn_id", approval::record))
     }
 
     async fn whole_request(&self, approval: ApprovalId) -> Result<Option<ApprovalRequest>, StoreError> {
         let sql =
             "select action, details, kind, null as choices, '[]' as options from whole_requests where approval_id = ?";
-        one(&self.readers, sqlx::query(sql).bind(approval.as_uuid()), request).await
+        one(&self.readers, sqlx::query(sql).bind(approval.as_uuid()), approval::request).await
     }
 
     async fn approvals_for(&self, channel: &ChannelId, person: &str, limit: u32) -> Result<u32, StoreError> {
@@ -151,16 +138,4 @@ impl QuestionStore for SqliteStore {
         let query = sqlx::query_scalar(sql).bind(channel.as_str()).bind(person).bind(limit);
         query.fetch_one(&self.readers).await.map_err(store_error)
     }
-}
-
-fn request(row: &SqliteRow) -> Result<ApprovalRequest, StoreError> {
-    Ok(record!(row => ApprovalRequest { action, details, kind, choices, options }))
-}
-
-fn approval(row: &SqliteRow) -> Result<Approval, StoreError> {
-    Ok(record!(row => Approval {
-        id, turn: turn_id, channel, agent, person, asked_at, expires_at, state, decided_at, decided_by, note, chosen, given_to, told,
-        has_whole;
-        request: request(row)?,
-    }))
 }

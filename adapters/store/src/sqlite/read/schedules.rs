@@ -5,11 +5,13 @@ use rejoinder_core::{
     ScheduleId, StoreError,
     store::{Schedule, ScheduleRun, ScheduleStore},
 };
-use sqlx::sqlite::SqliteRow;
 
 use super::rows::all;
 use crate::{
-    records::columns::{Columns, readable, record},
+    records::{
+        columns::{Columns, readable},
+        schedule,
+    },
     sqlite::{error::store_error, store::SqliteStore},
 };
 
@@ -24,10 +26,6 @@ impl ScheduleStore for SqliteStore {
     async fn schedule_runs(&self, schedule: ScheduleId, limit: u32) -> Result<Vec<ScheduleRun>, StoreError> {
         let sql = "select * from schedule_runs where schedule_id = ? order by due_at desc limit ?";
         let query = sqlx::query(sql).bind(schedule.as_uuid()).bind(limit);
-        all(&self.readers, query, run).await
+        all(&self.readers, query, schedule::run).await
     }
-}
-
-fn run(row: &SqliteRow) -> Result<ScheduleRun, StoreError> {
-    Ok(record!(row => ScheduleRun { schedule: schedule_id, due: due_at, at, turns, problem, not_reached }))
 }

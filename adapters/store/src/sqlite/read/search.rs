@@ -5,13 +5,13 @@ use rejoinder_core::{
     StoreError,
     store::{FoundLine, LogSeq, SearchFilter, SearchQuery, SearchStore},
 };
-use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 
 use super::{names, rows::all};
 use crate::{
-    records::columns::{Columns, record},
+    records::line,
     shared::{
-        positions::{LONGEST, speaker},
+        positions::LONGEST,
         request::{WriteRequest, WriteResult},
     },
     sqlite::{error::store_error, search, store::SqliteStore},
@@ -62,7 +62,7 @@ impl SearchStore for SqliteStore {
             sql.push(" and s.rowid < ").push_bind(before);
         }
         sql.push(" order by s.rowid desc limit ").push_bind(limit);
-        all(&self.operator, sql.build(), |row| line(row, query)).await
+        all(&self.operator, sql.build(), |row| line::found(row, query)).await
     }
 
     async fn index(&self, limit: u32) -> Result<LogSeq, StoreError> {
@@ -100,15 +100,3 @@ async fn words(pool: &SqlitePool, query: &SearchQuery) -> Result<Option<Vec<Stri
 
 /// How many words it may have.
 const MOST: u32 = 300;
-
-fn line(row: &SqliteRow, query: &SearchQuery) -> Result<FoundLine, StoreError> {
-    let position = row.value("place")?;
-    Ok(record!(row => FoundLine {
-        turn, conversation_id, at;
-        position,
-        conversation: row.conversation()?,
-        speaker: speaker(position),
-        name: row.sender().and_then(|it| it.name.or(it.username)).or(row.value("agent")?),
-        excerpt: query.excerpt(&row.value::<Option<String>>("text")?.unwrap_or_default()),
-    }))
-}

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rejoinder_core::{
     ConversationId, HistoryLine, Identity, PersonId, SessionId, StoreError, Timestamp, TurnId,
-    store::{AnsweredTurn, SessionChoice, SessionRecord, SessionStore, TurnRecord, rules::CurrentSession},
+    store::{AnsweredTurn, SessionChoice, SessionRecord, SessionStore, TurnRecord},
 };
-use sqlx::sqlite::SqliteRow;
 
 use super::{
     rows::{all, one},
     turns,
 };
 use crate::{
-    records::columns::{Columns, record},
+    records::{columns::Columns, session},
     shared::transcripts::is_plain,
     sqlite::{error::store_error, store::SqliteStore, transcript},
 };
@@ -32,11 +31,7 @@ impl SessionStore for SqliteStore {
                 coalesce(s.used_at, s.created_at) as used
             from conversations as c cross join sessions as s on s.id = c.session_id where c.id = ?";
         let query = sqlx::query(sql).bind(conversation.as_uuid());
-        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
-        let current = record!(row => CurrentSession {
-            person: owner, is_named, began_here, used_at: used
-        });
-        if current.admits(person) { Ok(Some((row.value("id")?, choice(&row)?))) } else { Ok(None) }
+        one(&self.readers, query, |row| session::current(row, person)).await.map(Option::flatten)
     }
 
     async fn session_about(&self, turn: TurnId) -> Result<Option<SessionId>, StoreError> {
@@ -80,13 +75,7 @@ impl SessionStore for SqliteStore {
             from (select * from usable order by used desc, number desc limit ?3) as u
             order by u.used desc, u.number desc";
         let query = sqlx::query(sql).bind(conversation.as_uuid()).bind(person.map(PersonId::as_uuid)).bind(limit);
-        let session = |row: &SqliteRow| {
-            Ok(record!(row => SessionRecord {
-                id, number, name, title, used_at: used, began_here, is_current, is_elsewhere, begins;
-                choice: choice(row)?,
-            }))
-        };
-        all(&self.readers, query, session).await
+        all(&self.readers, query, session::record).await
     }
 
     /// Looks at all turns that have not ended.
@@ -192,8 +181,3 @@ const ANSWERED_BEFORE: &str = concat!(
         from (select emoji, author from reactions where turn_id = t.id order by at, person) as r) as reactions
     from turns as t where t.seq = (select max(seq) from found)"
 );
-
-fn choice(row: &SqliteRow) -> Result<SessionChoice, StoreError> {
-    let text = |column| Ok::<_, StoreError>(row.value::<Option<String>>(column)?.map(Into::into));
-    Ok(SessionChoice { agent: text("agent")?, model: text("model")? })
-}
