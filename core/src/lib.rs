@@ -102,6 +102,7 @@ pub mod store {
                 TurnListState, TurnSummary,
             },
             log::{LineStore, LogStore, SearchStore},
+            nodes::{Fence, Granted, Lease, LeaseName, NodeStore, NodeSummary},
             outbox::OutboxStore,
             people::PeopleStore,
             questions::QuestionStore,

@@ -5,6 +5,7 @@
 pub mod channel;
 pub mod clock;
 pub mod growth;
+pub mod leases;
 pub mod markdown;
 pub mod rejecting;
 pub mod runtime;

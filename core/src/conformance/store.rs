@@ -17,6 +17,7 @@ mod keeping;
 mod lasting;
 mod lines;
 mod listing;
+mod nodes;
 mod operating;
 mod people;
 mod queueing;
@@ -31,8 +32,8 @@ mod two_writers;
 
 pub use self::{
     accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*, housekeeping::*,
-    keeping::*, lasting::*, lines::*, listing::*, operating::*, people::*, queueing::*, reacting::*, reading::*,
-    searching::*, sessions::*, subject::Subject, transitions::*, two_writers::*,
+    keeping::*, lasting::*, lines::*, listing::*, nodes::*, operating::*, people::*, queueing::*, reacting::*,
+    reading::*, searching::*, sessions::*, subject::Subject, transitions::*, two_writers::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -242,6 +243,10 @@ macro_rules! store_conformance {
             sessions_of_others_are_no_conflict
             what_one_store_writes_another_reads
             a_reader_of_the_log_skips_no_entry_that_commits_late
+            a_lease_is_held_by_one_node
+            a_lease_that_is_given_back_is_granted_anew
+            a_node_that_takes_its_own_lease_holds_it_anew
+            nodes_are_listed_with_their_leases
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -11,6 +11,7 @@ pub(crate) mod store;
 
 pub(crate) use self::store::{
     Store, accept::*, agent_sessions::*, channels::*, day_use::*, error::*, files::*, housekeeping::*, list::*, log::*,
-    outbox::*, people::*, questions::*, record::*, schedules::*, sessions::*, state::*, transition::*, turns::*,
+    nodes::*, outbox::*, people::*, questions::*, record::*, schedules::*, sessions::*, state::*, transition::*,
+    turns::*,
 };
 pub(crate) use self::{agent::*, channel::*, clock::*, hub::*, intake::*, refusals::*};

@@ -11,9 +11,10 @@ use super::{
     Store,
     accept::{Beside, InboxStore, NewEvent, Stored},
     error::StoreError,
+    nodes::{Fence, Granted, LeaseName, NodeStore, NodeSummary},
     state::StoreState,
 };
-use crate::model::{LogSeq, TurnId};
+use crate::model::{LogSeq, NodeId, TurnId};
 
 /// Intercepts the calls of a store: it sees each one first and may reject writes.
 #[async_trait]
@@ -39,6 +40,11 @@ pub trait Layer: Send + Sync + 'static {
         self.before_write("accept").await
     }
 
+    /// Has the nodes and their leases in place of the store, if there is one.
+    fn nodes(&self) -> Option<&dyn NodeStore> {
+        None
+    }
+
     /// Awaits the call, drops `pass` and returns the result.
     async fn finish<T: Send>(&self, pass: Self::Pass, call: impl Future<Output = T> + Send) -> T {
         let result = call.await;
@@ -55,6 +61,12 @@ pub struct Layered<L> {
     pub store: Arc<dyn Store>,
 }
 
+impl<L: Layer> Layered<L> {
+    fn node_store(&self) -> &dyn NodeStore {
+        self.layer.nodes().unwrap_or(&*self.store)
+    }
+}
+
 impl<L: Layer> Store for Layered<L> {}
 
 #[async_trait]
@@ -69,6 +81,26 @@ impl<L: Layer> InboxStore for Layered<L> {
     }
     fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
         self.store.mark_fetched(turn, at);
+    }
+}
+
+#[async_trait]
+impl<L: Layer> NodeStore for Layered<L> {
+    async fn heartbeat(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
+        let pass = self.layer.before_write("heartbeat").await?;
+        self.layer.finish(pass, self.node_store().heartbeat(node, held)).await
+    }
+    async fn take_leases(&self, node: NodeId, wanted: &[LeaseName]) -> Result<Granted, StoreError> {
+        let pass = self.layer.before_write("take_leases").await?;
+        self.layer.finish(pass, self.node_store().take_leases(node, wanted)).await
+    }
+    async fn give_back(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<(), StoreError> {
+        let pass = self.layer.before_write("give_back").await?;
+        self.layer.finish(pass, self.node_store().give_back(node, held)).await
+    }
+    async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
+        let pass = self.layer.before_read("nodes").await;
+        self.layer.finish(pass, self.node_store().nodes()).await
     }
 }
 
@@ -109,6 +141,22 @@ impl InboxStore for NullStore {
         Ok(())
     }
     fn mark_fetched(&self, _turn: TurnId, _at: Timestamp) {}
+}
+
+#[async_trait]
+impl NodeStore for NullStore {
+    async fn heartbeat(&self, _node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
+        Ok(held.iter().map(|(name, _)| name.clone()).collect())
+    }
+    async fn take_leases(&self, _node: NodeId, _wanted: &[LeaseName]) -> Result<Granted, StoreError> {
+        Ok(Granted::ForGood)
+    }
+    async fn give_back(&self, _node: NodeId, _held: &[(LeaseName, Fence)]) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait]

@@ -4,9 +4,9 @@
 //! applied only if every turn it changes is at the version it was decided on. And accepting is atomic: an event is stored
 //! with the turn it opens, or it is a duplicate and changes nothing.
 //!
-//! Runs and attempts carry the process that began them, their node. When a node is gone, another one recovers the
-//! runs and attempts it left in flight. With a database that only one process can open, as SQLite's lock ensures,
-//! every earlier node is gone.
+//! Runs and attempts carry the process that began them, their node. What a node leaves in flight, another one recovers. Which node
+//! does what is decided by [leases](nodes::NodeStore). With a database that only one process can open, as SQLite's lock ensures, this
+//! process holds them all, and every earlier node is over.
 //!
 //! The port is one trait for each noun, and [`Store`] is their sum: a constructor takes the traits that it uses. To add a query,
 //! write it here in the trait of its noun, in SQL in `adapters/store`, and a check of it in `conformance/store`. To add a
@@ -28,6 +28,7 @@ pub(crate) mod housekeeping;
 pub mod layered;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod nodes;
 pub(crate) mod outbox;
 pub(crate) mod people;
 pub(crate) mod questions;
@@ -46,6 +47,7 @@ use self::{
     housekeeping::HousekeepingStore,
     list::{OperatorStore, TokenStore},
     log::{LineStore, LogStore, SearchStore},
+    nodes::NodeStore,
     outbox::OutboxStore,
     people::PeopleStore,
     questions::QuestionStore,
@@ -75,5 +77,6 @@ pub trait Store:
     + OperatorStore
     + TokenStore
     + HousekeepingStore
+    + NodeStore
 {
 }

@@ -9,6 +9,7 @@ mod housekeeping;
 mod lists;
 mod log;
 mod log_lines;
+mod nodes;
 mod people;
 mod questions;
 mod rows;

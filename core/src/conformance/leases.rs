@@ -1,0 +1,168 @@
+//! The leases of several nodes in memory, in place of a database that they share.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
+use tokio::sync::watch;
+
+use crate::{
+    model::ids::NodeId,
+    ports::{
+        clock::SharedClock,
+        store::{
+            error::StoreError,
+            nodes::{Fence, Granted, Lease, LeaseName, NodeStore, NodeSummary},
+        },
+    },
+};
+
+/// How long a lease lasts, and how long a node lives after a heartbeat.
+pub const LASTS: Duration = Duration::from_secs(15);
+
+/// Nodes and leases, by a clock that stands for that of the database.
+#[derive(Debug)]
+pub struct LeaseTable {
+    clock: SharedClock,
+    state: Mutex<TableState>,
+    /// Whether answers are held back.
+    are_held: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct TableState {
+    is_away: bool,
+    last_fence: i64,
+    /// When each node is over.
+    nodes: BTreeMap<NodeId, Timestamp>,
+    leases: BTreeMap<LeaseName, HeldLease>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HeldLease {
+    node: NodeId,
+    fence: Fence,
+    until: Timestamp,
+}
+
+impl LeaseTable {
+    /// A table without nodes.
+    #[must_use]
+    pub fn new(clock: SharedClock) -> Arc<Self> {
+        Arc::new(Self { clock, state: Mutex::default(), are_held: watch::Sender::new(false) })
+    }
+
+    /// Has all requests fail, and change nothing, or succeed again.
+    pub fn set_away(&self, is_away: bool) {
+        self.state().is_away = is_away;
+    }
+
+    /// Holds back the answers to requests, which are carried out, or gives them.
+    pub fn hold_answers(&self, are_held: bool) {
+        self.are_held.send_replace(are_held);
+    }
+
+    /// The node that holds a lease now.
+    pub fn holder(&self, name: &LeaseName) -> Option<NodeId> {
+        let now = self.clock.now();
+        self.state().leases.get(name).filter(|lease| lease.until > now).map(|lease| lease.node)
+    }
+
+    /// Gives a lease to a node, whoever holds it: as if it had ended, and the holder had not noticed yet.
+    pub fn force(&self, name: &LeaseName, node: NodeId) {
+        let until = self.clock.now() + LASTS;
+        self.state().grant(name, node, until);
+    }
+
+    fn state(&self) -> MutexGuard<'_, TableState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries out a request, and answers when answers are given.
+    async fn answer<T>(&self, request: impl FnOnce(&mut TableState, Timestamp) -> T) -> Result<T, StoreError> {
+        let now = self.clock.now();
+        let answer = {
+            let mut state = self.state();
+            if state.is_away {
+                return Err(StoreError::Unavailable("the database is away".to_owned()));
+            }
+            request(&mut state, now)
+        };
+        let mut held = self.are_held.subscribe();
+        held.wait_for(|are_held| !are_held).await.expect("the table holds the sender");
+        Ok(answer)
+    }
+}
+
+impl TableState {
+    fn grant(&mut self, name: &LeaseName, node: NodeId, until: Timestamp) -> Fence {
+        self.last_fence += 1;
+        let fence = Fence(self.last_fence);
+        self.leases.insert(name.clone(), HeldLease { node, fence, until });
+        fence
+    }
+
+    /// The lease, if the node has this grant of it, and it has not ended.
+    fn held_by(&mut self, node: NodeId, (name, fence): &(LeaseName, Fence), now: Timestamp) -> Option<&mut HeldLease> {
+        self.leases.get_mut(name).filter(|lease| lease.node == node && lease.fence == *fence && lease.until > now)
+    }
+}
+
+#[async_trait]
+impl NodeStore for LeaseTable {
+    async fn heartbeat(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
+        self.answer(|state, now| {
+            state.nodes.insert(node, now + LASTS);
+            let mut kept = Vec::new();
+            for grant in held {
+                if let Some(lease) = state.held_by(node, grant, now) {
+                    lease.until = now + LASTS;
+                    kept.push(grant.0.clone());
+                }
+            }
+            kept
+        })
+        .await
+    }
+
+    async fn take_leases(&self, node: NodeId, wanted: &[LeaseName]) -> Result<Granted, StoreError> {
+        self.answer(|state, now| {
+            let mut granted = Vec::new();
+            for name in wanted {
+                if state.leases.get(name).is_none_or(|lease| lease.node == node || lease.until <= now) {
+                    let fence = state.grant(name, node, now + LASTS);
+                    granted.push(Lease { name: name.clone(), fence, lasts: LASTS });
+                }
+            }
+            Granted::These(granted)
+        })
+        .await
+    }
+
+    async fn give_back(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<(), StoreError> {
+        self.answer(|state, now| {
+            for grant in held {
+                if let Some(lease) = state.held_by(node, grant, now) {
+                    lease.until = now;
+                }
+            }
+        })
+        .await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
+        self.answer(|state, now| {
+            let living = state.nodes.iter().filter(|(_, until)| **until > now).map(|(node, _)| *node);
+            let summaries = living.map(|node| {
+                let held = state.leases.iter().filter(|(_, lease)| lease.node == node && lease.until > now);
+                NodeSummary { node, leases: held.map(|(name, _)| name.clone()).collect() }
+            });
+            summaries.collect()
+        })
+        .await
+    }
+}
