@@ -107,7 +107,7 @@ pub mod store {
             people::PeopleStore,
             questions::QuestionStore,
             record::{
-                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation,
+                AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation, LeftRun,
                 NextDeliveries, OverdueTurn, ParkedDelivery, Pause, Remark, RunRecord, SentText, Stuck, WaitingTurn,
             },
             schedules::ScheduleStore,

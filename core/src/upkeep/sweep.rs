@@ -59,16 +59,17 @@ impl Sweep {
         let mut after = None;
         let mut runs = 0_usize;
         loop {
-            let page = self.store.runs_left(self.node, after, PAGE).await?;
+            let page = self.store.runs_left(self.node, &[], after, PAGE).await?;
             let Some(last) = page.last() else { break };
-            after = Some(*last);
+            after = Some(last.turn);
             runs += page.len();
-            let recovered = stream::iter(page).map(|turn| async move { (turn, self.recover_run(turn).await) });
+            let recovered =
+                stream::iter(page).map(|left| async move { (left.turn, self.recover_run(left.turn).await) });
             for (turn, result) in recovered.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
                 self.or_skip(turn, result).await?;
             }
         }
-        let attempts = self.outbox.attempts_left(self.node).await?;
+        let attempts = self.outbox.attempts_left(Some(self.node)).await?;
         let interrupted = attempts.len();
         for delivery in attempts {
             let turn = delivery.turn;

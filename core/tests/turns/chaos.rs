@@ -154,8 +154,8 @@ async fn survives(seed: u64) {
         loop {
             let backlog = gateway.store.backlog().await.expect("readable");
             // A run may continue after its own send has settled the turn.
-            let running = gateway.store.runs_left(unrelated_node(), None, 1).await.expect("readable");
-            let sending = gateway.store.attempts_left(unrelated_node()).await.expect("readable");
+            let running = gateway.store.runs_left(unrelated_node(), &[], None, 1).await.expect("readable");
+            let sending = gateway.store.attempts_left(None).await.expect("readable");
             let are_left = (backlog.open, backlog.waiting, backlog.pending_deliveries) != (0, 0, 0);
             if !are_left && running.is_empty() && sending.is_empty() {
                 return;

@@ -7,7 +7,7 @@ use rejoinder_guard::Attachment;
 
 use super::{
     subject::Subject,
-    turn::{START, Turn, accept_one, at, chat, gone, main, me, new_turn, policy, said},
+    turn::{START, Turn, accept_one, at, chat, gone, main, new_turn, policy, runs_left, said},
 };
 use crate::{
     model::{
@@ -276,7 +276,7 @@ pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     let id = turn.id;
 
     accept_one(&*store, event).await;
-    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [id]);
+    assert_eq!(runs_left(&*store).await, [id]);
     assert!(store.waiting(10).await.expect("turns are read").is_empty());
     let record = store.turn(id).await.expect("turns are read").expect("the turn is there");
     assert_eq!(record.runs, 1);

@@ -208,7 +208,7 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     assert_eq!((at(&old).await, at(&new).await), (None, Some(waiting.conversation)));
     let address = store.address(waiting.conversation).await.expect("conversations are read");
     assert_eq!(address, Some(new.clone()));
-    assert_eq!(store.attempts_left(me()).await.expect("deliveries are read")[0].conversation, new);
+    assert_eq!(store.attempts_left(Some(me())).await.expect("deliveries are read")[0].conversation, new);
     assert_eq!(event(&*store, waiting.id).await.conversation, new);
     assert_eq!(event(&*store, topic.id).await.conversation, new.clone().in_thread("t"));
     assert_eq!(event(&*store, elsewhere.id).await.conversation, chat("elsewhere"));

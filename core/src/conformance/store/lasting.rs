@@ -6,7 +6,7 @@ use rejoinder_guard::Event;
 
 use super::{
     subject::Subject,
-    turn::{Turn, accept_one, at, chat, commit, deliveries, done, gone, me, new_turn, said},
+    turn::{Turn, accept_one, at, chat, commit, deliveries, done, gone, me, new_turn, runs_left, said},
 };
 use crate::{
     model::{
@@ -63,8 +63,8 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     assert_eq!(store.cursor(&channel, "updates").await.expect("cursors are read").as_deref(), Some("5"));
     assert_eq!(store.blocked(at(0)).await.expect("scopes are read"), [blocked]);
     assert_eq!(store.waiting(10).await.expect("turns are read")[0].turn, waiting.id);
-    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
-    assert_eq!(store.attempts_left(me()).await.expect("deliveries are read")[0].id, delivery);
+    assert_eq!(runs_left(&*store).await, [running.id]);
+    assert_eq!(store.attempts_left(Some(me())).await.expect("deliveries are read")[0].id, delivery);
     assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [Arc::new(line)]);
     let again = accept_one(&*store, new_turn(said(&chat("a"), "1"))).await;
     assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");

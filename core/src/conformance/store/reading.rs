@@ -9,7 +9,7 @@ use rejoinder_guard::{
 
 use super::{
     subject::Subject,
-    turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, said},
+    turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, runs_left, said},
 };
 use crate::{
     model::{
@@ -25,7 +25,7 @@ use crate::{
     ports::store::{
         Store,
         list::{TurnFilter, TurnListState},
-        record::{AbsentChannel, WaitingTurn},
+        record::{AbsentChannel, LeftRun, WaitingTurn},
         transition::{AttemptStart, TranscriptLine, Transition, TurnChange},
     },
 };
@@ -214,20 +214,28 @@ pub async fn a_turn_that_is_handed_over_waits_for_its_new_agent(subject: &mut im
 pub async fn what_runs_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut first, mut second, third] = turns(&*store, "a").await;
-    assert!(store.runs_left(me(), None, 10).await.expect("turns are read").is_empty());
+    assert!(runs_left(&*store).await.is_empty());
     first.begin(&*store).await;
     second.begin(&*store).await;
-    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [first.id, second.id]);
-    assert_eq!(store.runs_left(me(), None, 1).await.expect("turns are read"), [first.id]);
-    assert_eq!(store.runs_left(me(), Some(first.id), 10).await.expect("turns are read"), [second.id]);
+    assert_eq!(runs_left(&*store).await, [first.id, second.id]);
+    let page = async |after, limit| store.runs_left(me(), &[], after, limit).await.expect("turns are read");
+    assert_eq!(page(None, 1).await, [LeftRun { turn: first.id, runs: 0 }]);
+    assert_eq!(page(Some(first.id), 10).await, [LeftRun { turn: second.id, runs: 0 }]);
     done(&*store, Transition { runs_started: vec![second.run(1)], ..Transition::default() }).await;
-    let by_its_node = store.runs_left(gone(), None, 10).await.expect("turns are read");
-    assert_eq!(by_its_node, [first.id], "a node does not recover its own runs");
+    let begun = LeftRun { turn: second.id, runs: 1 };
+    assert_eq!(page(Some(first.id), 10).await, [begun]);
+    let by_its_node = async |in_flight: &[TurnId]| {
+        store.runs_left(gone(), in_flight, Some(first.id), 10).await.expect("turns are read")
+    };
+    assert_eq!(by_its_node(&[second.id]).await, [], "a node does not recover what it runs");
+    assert_eq!(by_its_node(&[third.id]).await, [begun], "nobody else does");
+    let of_another = store.runs_left(me(), &[second.id], Some(first.id), 10).await.expect("turns are read");
+    assert_eq!(of_another, [begun], "it is in flight nowhere");
     let runs = store.runs(second.id).await.expect("runs are read");
     assert_eq!(runs.iter().map(|run| (run.number, &run.handler)).collect::<Vec<_>>(), [(1, &main())]);
     let stopped = first.on(Event::Failed("no".to_owned()), 2);
     done(&*store, stopped).await;
-    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [second.id]);
+    assert_eq!(runs_left(&*store).await, [second.id]);
     assert_eq!(store.waiting(10).await.expect("turns are read").len(), 1, "{}", third.id);
 }
 
@@ -374,10 +382,10 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     let found = store.waiting(10).await.expect("turns are read");
     assert_eq!(found.iter().map(|found| found.turn).collect::<Vec<_>>(), [there.id]);
     assert!(store.next_waiting(waiting.conversation).await.expect("turns are read").is_none());
-    assert!(store.runs_left(me(), None, 10).await.expect("turns are read").is_empty());
+    assert!(runs_left(&*store).await.is_empty());
     assert_eq!(store.due(at(100_000), 10).await.expect("turns are read"), [there.id]);
     assert_eq!(store.upcoming(&away, 10).await.expect("deliveries are read"), []);
-    assert_eq!(store.attempts_left(me()).await.expect("deliveries are read"), []);
+    assert_eq!(store.attempts_left(Some(me())).await.expect("deliveries are read"), []);
     assert_eq!(store.next_wake().await.expect("it is read"), there.obligation.wake_at());
     let list = async |state| {
         let filter = TurnFilter { state: Some(state), now: Some(at(100_000)), limit: 10, ..TurnFilter::default() };
@@ -394,9 +402,9 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
 
     assert_eq!(store.set_channels(&[here, away.clone()]).await.expect("written"), []);
     assert_eq!(store.waiting(10).await.expect("turns are read").len(), 2);
-    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
+    assert_eq!(runs_left(&*store).await, [running.id]);
     assert_eq!(store.upcoming(&away, 10).await.expect("deliveries are read").len(), 3);
-    let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
+    let interrupted = store.attempts_left(Some(me())).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|one| one.id).collect::<Vec<_>>(), [begun]);
     let next = store.next_deliveries(claimed.conversation).await.expect("readable").list;
     assert_eq!(next.iter().map(|one| one.id).collect::<Vec<_>>(), [delivery]);

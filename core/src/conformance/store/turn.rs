@@ -209,6 +209,12 @@ impl Turn {
     }
 }
 
+/// The turns with runs that nodes have left, as another node reads them that runs nothing.
+pub(super) async fn runs_left(store: &dyn Store) -> Vec<TurnId> {
+    let left = store.runs_left(me(), &[], None, 10).await.expect("turns are read");
+    left.into_iter().map(|left| left.turn).collect()
+}
+
 /// A transition of deliveries alone.
 pub(super) fn deliveries(records: impl IntoIterator<Item = DeliveryRecord>) -> Transition {
     let deliveries: Vec<NewDelivery> = records.into_iter().map(new_delivery).collect();

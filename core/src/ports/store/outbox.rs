@@ -37,9 +37,9 @@ store_trait! {
         /// result.
         read fn failing_since(delivery: DeliveryId) -> Option<Timestamp>;
 
-        /// Deliveries with an attempt that has no result and belongs to a node that is gone. `node` is the process that
-        /// asks, at its start.
-        read fn attempts_left(node: NodeId) -> Vec<DeliveryRecord>;
+        /// Deliveries with an attempt that has no result, but for those whose attempt began at the node `except`. At a node that holds the
+        /// lease of their channel, these are left over: no other one makes attempts there.
+        read fn attempts_left(except: Option<NodeId>) -> Vec<DeliveryRecord>;
 
         /// The deliveries of a turn, in the order of their claims and parts.
         read fn deliveries(turn: TurnId) -> Vec<DeliveryRecord>;

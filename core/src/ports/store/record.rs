@@ -41,6 +41,14 @@ pub struct WaitingTurn {
     pub is_alone: bool,
 }
 
+/// A turn with a run that its node has left in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftRun {
+    pub turn: TurnId,
+    /// The number of the turn's runs so far: with more, it has begun again.
+    pub runs: u32,
+}
+
 /// A run, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {

@@ -6,7 +6,7 @@ use rejoinder_guard::{Obligation, Timestamp};
 
 use super::{
     error::StoreError,
-    record::{RunRecord, WaitingTurn},
+    record::{LeftRun, RunRecord, WaitingTurn},
     transition::Transitions,
 };
 use crate::model::{ChannelId, ConversationId, ConversationRef, NodeId, TurnId, TurnRecord, TurnView};
@@ -80,7 +80,7 @@ store_trait! {
 }
 
 store_trait! {
-    /// What is due, and what a process that is gone has left behind.
+    /// What is due, and what nodes have left behind.
     pub trait DeadlineStore: TurnStore {
         /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.
         read fn due(now: Timestamp, limit: u32) -> Vec<TurnId>;
@@ -88,9 +88,9 @@ store_trait! {
         /// The earliest [`Obligation::wake_at`](crate::Obligation::wake_at).
         read fn next_wake() -> Option<Timestamp>;
 
-        /// Turns whose run is in flight and belongs to a node that is gone. `node` is the process that asks, at its
-        /// start. In the order of their ids, after `after`.
-        read fn runs_left(node: NodeId, after: Option<TurnId>, limit: u32) -> Vec<TurnId>;
+        /// Turns whose run is stored as in flight, and is not: it is of a node that is over, or of `node`, which asks, and not of a turn
+        /// of `in_flight`. A command of the gateway is of the node that accepted it. In the order of their ids, after `after`.
+        read fn runs_left(node: NodeId, in_flight: &[TurnId], after: Option<TurnId>, limit: u32) -> Vec<LeftRun>;
 
         /// Turns that may have left messages or marks behind: they have a draft or a deferral in the chat, or are of an
         /// agent and waited for their first run for at least `waited`. Only turns that ended within `span` of the last

@@ -26,13 +26,10 @@ impl TestGateway {
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
         assert!(
-            self.store.runs_left(unrelated_node(), None, 1).await.expect("readable").is_empty(),
+            self.store.runs_left(unrelated_node(), &[], None, 1).await.expect("readable").is_empty(),
             "a run is in flight"
         );
-        assert!(
-            self.store.attempts_left(unrelated_node()).await.expect("readable").is_empty(),
-            "an attempt has no result"
-        );
+        assert!(self.store.attempts_left(None).await.expect("readable").is_empty(), "an attempt has no result");
         assert_eq!(self.platform.violations(), Vec::<String>::new());
         let platform = self.platform.seen();
         for turn in &turns {

@@ -244,13 +244,14 @@ impl OutboxStore for SqliteStore {
         Ok(at.map(Timestamp::from_millis))
     }
 
-    async fn attempts_left(&self, node: NodeId) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn attempts_left(&self, except: Option<NodeId>) -> Result<Vec<DeliveryRecord>, StoreError> {
         let sql = select_deliveries!(
             "from deliveries as d join conversations as c on c.id = d.conversation_id
-            where d.id in (select delivery_id from attempts where ended_at is null and owner <> ?) and d.absent = 0
+            where d.id in (select delivery_id from attempts where ended_at is null and owner is not ?) and d.absent = 0
             order by d.conversation_id, d.seq"
         );
-        let rows = sqlx::query(sql).bind(node.as_uuid()).fetch_all(&self.readers).await.map_err(store_error)?;
+        let query = sqlx::query(sql).bind(except.map(NodeId::as_uuid));
+        let rows = query.fetch_all(&self.readers).await.map_err(store_error)?;
         Ok(readable(&rows, "turn_id", delivery::record))
     }
 

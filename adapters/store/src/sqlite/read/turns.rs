@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, Identity, NodeId, Obligation, SessionId, StoreError, Timestamp, TurnId,
-    store::{DeadlineStore, Dossier, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
+    store::{DeadlineStore, Dossier, LeftRun, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
 };
 use sqlx::SqlitePool;
 
@@ -226,15 +226,26 @@ impl DeadlineStore for SqliteStore {
         Ok(at.map(Timestamp::from_millis))
     }
 
-    async fn runs_left(&self, node: NodeId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    /// Every other node is over: this one has the lock on the database.
+    async fn runs_left(
+        &self,
+        node: NodeId,
+        in_flight: &[TurnId],
+        after: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<LeftRun>, StoreError> {
         let sql = "
-            select t.id from turns as t indexed by turns_open
+            select t.id as turn,
+                (select count(*) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535) as runs
+            from turns as t indexed by turns_open
             where t.work = 'running' and t.absent = 0 and t.id > ? and not exists (
                 select 1 from runs as r
-                where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null and r.owner = ?)
+                where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null and r.owner = ?
+                    and t.id in (select unhex(value, '-') from json_each(?)))
             order by t.id limit ?";
-        let query = sqlx::query(sql).bind(id_after(after)).bind(node.as_uuid()).bind(limit);
-        all(&self.readers, query, |row| row.value("id")).await
+        let in_flight = serde_json::to_string(in_flight).expect("ids are text");
+        let query = sqlx::query(sql).bind(id_after(after)).bind(node.as_uuid()).bind(in_flight).bind(limit);
+        all(&self.readers, query, |row| Ok(record!(row => LeftRun { turn, runs }))).await
     }
 
     async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
