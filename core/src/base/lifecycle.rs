@@ -32,6 +32,17 @@ impl Lifecycle {
         }
     }
 
+    /// The lifecycle of a part, which may stop and end before the gateway does. Shutdown waits for its tasks as for others.
+    pub(crate) fn part(&self) -> Self {
+        Self { stopping: self.stopping.child_token(), ended: self.ended.child_token(), ..self.clone() }
+    }
+
+    /// Stops and ends a part at once.
+    pub(crate) fn end_part(&self) {
+        self.stopping.cancel();
+        self.ended.cancel();
+    }
+
     /// Sleeps; `false` if the gateway ended meanwhile.
     pub(crate) async fn pause(&self, pause: Duration) -> bool {
         tokio::select! {

@@ -249,28 +249,28 @@ impl Ground {
             router: Arc::new(ground.event_router().await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
         let initiative = Arc::new(ground.initiative(&inlet));
-        let planner = Arc::new(given!(Schedules: ground [calendar, agents, settings, lifecycle], [initiative]));
-        let triggers = given!(Triggers: ground [channels, people, activity, settings, clock, lifecycle], [initiative],
+        let planner = Arc::new(given!(Schedules: ground [calendar, agents, settings], [initiative]));
+        let triggers = given!(Triggers: ground [channels, people, activity, settings, clock], [initiative],
             [store, lists, conversations]);
-        let forwarder = given!(Forwarder: ground [store, settings, clock, lifecycle], [operations],
+        let forwarder = given!(Forwarder: ground [store, settings, clock], [operations],
             turns: Mutex::new(undelivered));
-        let welcomer = given!(Welcomer: ground [people, settings, clock, lifecycle], [inlet]);
-        let notifier = given!(Notifier: ground [people, approvals, channels, settings, clock, lifecycle], [inlet],
+        let welcomer = given!(Welcomer: ground [people, settings, clock], [inlet]);
+        let notifier = given!(Notifier: ground [people, approvals, channels, settings, clock], [inlet],
             told: SyncMutex::default());
-        let expirer = given!(Expirer: ground [store, questions, settings, clock, lifecycle], [inlet]);
+        let expirer = given!(Expirer: ground [store, questions, settings, clock], [inlet]);
         let sweep = Arc::new(given!(Sweep: ground [channels, lanes, slots, timer, clock, lifecycle],
             [ledger, commands, attempts], [store, outbox],
             node: ground.node, skipped: SyncMutex::default()));
-        let retention = given!(Retention: ground [store, calendar, settings, clock, lifecycle], []);
-        let session_teller = given!(SessionTeller: ground [clock, lifecycle], [runtimes], [store, state]);
+        let retention = given!(Retention: ground [store, calendar, settings, clock], []);
+        let session_teller = given!(SessionTeller: ground [clock], [runtimes], [store, state]);
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);
         let refusal_recorder = given!(RefusalRecorder: ground [clock, lifecycle], [ledger, runtimes], [store]);
-        let indexer = given!(Indexer: ground [store, clock, lifecycle], []);
+        let indexer = given!(Indexer: ground [store, clock], []);
         let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
             started: ground.clock.now(), down: SyncMutex::default()));
         let loops = vec![
-            looped("sweep", sweep.clone(), Sweep::run),
-            looped("scheduler", scheduler, Scheduler::run),
+            looped("sweep", sweep.clone(), |sweep, _| sweep.run()),
+            looped("scheduler", scheduler, |scheduler, _| scheduler.run()),
             looped("forwarder", Arc::new(forwarder), Forwarder::run),
             looped("welcomer", Arc::new(welcomer), Welcomer::run),
             looped("notifier", Arc::new(notifier), Notifier::run),
@@ -279,15 +279,18 @@ impl Ground {
             looped("expirer", Arc::new(expirer), Expirer::run),
             looped("retention", Arc::new(retention), Retention::run),
             looped("session_teller", Arc::new(session_teller), SessionTeller::run),
-            looped("prober", Arc::new(prober), Prober::run),
-            looped("refusals", Arc::new(refusal_recorder), RefusalRecorder::run),
+            looped("prober", Arc::new(prober), |prober, _| prober.run()),
+            looped("refusals", Arc::new(refusal_recorder), |recorder, _| recorder.run()),
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
         let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],
             [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
             [store, views, files],
             schedules: planner);
-        let first = [looped("dispatcher", dispatcher, Dispatcher::run), looped("tidier", tidier, Tidier::run)];
+        let first = [
+            looped("dispatcher", dispatcher, |dispatcher, _| dispatcher.run()),
+            looped("tidier", tidier, |tidier, _| tidier.run()),
+        ];
         Ok(Components { engine, acceptor, sweep, first, loops })
     }
 }
@@ -301,15 +304,15 @@ struct Components {
     loops: Vec<Loop>,
 }
 
-/// A loop of the core, by its name.
-type Loop = (&'static str, Box<dyn Fn() -> BoxFuture<'static, ()> + Send>);
+/// A loop of the core, by its name. It runs until the lifecycle stops that it is given, or has a way of its own to end.
+type Loop = (&'static str, Box<dyn Fn(Lifecycle) -> BoxFuture<'static, ()> + Send>);
 
-fn looped<T, F>(name: &'static str, component: Arc<T>, run: fn(Arc<T>) -> F) -> Loop
+fn looped<T, F>(name: &'static str, component: Arc<T>, run: fn(Arc<T>, Lifecycle) -> F) -> Loop
 where
     T: Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    (name, Box::new(move || Box::pin(run(Arc::clone(&component)))))
+    (name, Box::new(move |lifecycle| Box::pin(run(Arc::clone(&component), lifecycle))))
 }
 
 impl Engine {
@@ -348,7 +351,7 @@ impl Engine {
     fn keep(&self, (name, run): Loop) {
         let lifecycle = self.lifecycle.clone();
         self.lifecycle.loops.spawn(async move {
-            while AssertUnwindSafe(run()).catch_unwind().await.is_err() {
+            while AssertUnwindSafe(run(lifecycle.clone())).catch_unwind().await.is_err() {
                 error!(name, "a loop of the core panicked, restarting it");
                 if !lifecycle.pause(pauses::PANICKED).await {
                     return;

@@ -36,16 +36,15 @@ pub struct Schedules {
     pub(crate) initiative: Arc<Initiative>,
     pub(crate) agents: HashSet<AgentName>,
     pub(crate) settings: LiveSettings,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Schedules {
-    /// Acts on every time of every schedule, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Acts on every time of every schedule, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         loop {
             if let Err(error) = self.act_on_due().await {
                 warn!(%error, "a schedule's time has come, and nothing can be begun yet, retrying");
-                if !self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await {
+                if !lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await {
                     return;
                 }
                 continue;
@@ -53,7 +52,7 @@ impl Schedules {
             tokio::select! {
                 () = self.calendar.clock.sleep_until_next(self.calendar.next()) => {}
                 () = self.calendar.changed() => {}
-                () = self.lifecycle.stopping.cancelled() => return,
+                () = lifecycle.stopping.cancelled() => return,
             }
         }
     }

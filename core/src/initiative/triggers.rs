@@ -53,7 +53,6 @@ pub(crate) struct Triggers {
     pub(crate) activity: Arc<Activity>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 /// The times at which conversations are checked next.
@@ -91,11 +90,11 @@ impl Agenda {
 }
 
 impl Triggers {
-    /// Acts on all triggers, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Acts on all triggers, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let mut agenda = Agenda::default();
         while let Err(error) = self.look_back().await {
-            if !self.pauses_after(&error).await {
+            if !pauses_after(&error, &lifecycle).await {
                 return;
             }
         }
@@ -111,7 +110,7 @@ impl Triggers {
                     Err(error) => {
                         // Others come first: it may never be readable.
                         agenda.set(watched, now + pauses::READ_AGAIN);
-                        if !self.pauses_after(&error).await {
+                        if !pauses_after(&error, &lifecycle).await {
                             return;
                         }
                     }
@@ -120,15 +119,9 @@ impl Triggers {
             tokio::select! {
                 () = self.clock.sleep_until_next(agenda.next()) => {}
                 () = self.activity.changed() => {}
-                () = self.lifecycle.stopping.cancelled() => return,
+                () = lifecycle.stopping.cancelled() => return,
             }
         }
-    }
-
-    /// Pauses because of an error; `false`: the gateway stops.
-    async fn pauses_after(&self, error: &StoreError) -> bool {
-        warn!(%error, "triggers cannot be acted on yet, retrying");
-        self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await
     }
 
     /// Checks a conversation. Returns when to check it again if no message comes before.
@@ -306,6 +299,12 @@ impl Triggers {
         let fired_at = fired_at.or(fired_elsewhere.map(|(_, at)| at));
         Ok(said.map(|said| Said { fired_at, ..said }))
     }
+}
+
+/// Pauses because of an error; `false`: it is stopped.
+async fn pauses_after(error: &StoreError, lifecycle: &Lifecycle) -> bool {
+    warn!(%error, "triggers cannot be acted on yet, retrying");
+    lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await
 }
 
 /// The sender of the turns of a trigger.

@@ -21,12 +21,11 @@ pub(crate) struct Expirer {
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Expirer {
-    /// Closes each question when it expires, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Closes each question when it expires, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         loop {
             let next = match self.close_due().await {
                 Ok(next) => next,
@@ -40,7 +39,7 @@ impl Expirer {
             tokio::select! {
                 () = self.clock.sleep_until_next(next) => {}
                 () = self.questions.expiring.notified() => {}
-                () = self.lifecycle.stopping.cancelled() => return,
+                () = lifecycle.stopping.cancelled() => return,
             }
         }
     }

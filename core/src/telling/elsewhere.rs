@@ -27,19 +27,18 @@ pub(crate) struct Forwarder {
     pub(crate) turns: Mutex<mpsc::UnboundedReceiver<TurnId>>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Forwarder {
-    /// Sends the answers that earlier processes left, and then each new dead letter, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Sends the answers that earlier processes left, and then each new dead letter, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let mut turns = self.turns.lock().await;
         let left = loop {
             match self.left().await {
                 Ok(left) => break left,
                 Err(error) => warn!(%error, "cannot read which answers may go elsewhere, retrying"),
             }
-            if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+            if !lifecycle.pause(pauses::READ_AGAIN).await {
                 return;
             }
         };
@@ -56,13 +55,13 @@ impl Forwarder {
                         Some(turn) => turn,
                         None => return,
                     },
-                    () = self.lifecycle.stopping.cancelled() => return,
+                    () = lifecycle.stopping.cancelled() => return,
                 }
             };
             if !self.is_done(turn).await {
                 // Not before the others: it may be this one alone that cannot be sent.
                 waiting.push_back(turn);
-                if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+                if !lifecycle.pause(pauses::READ_AGAIN).await {
                     return;
                 }
             }

@@ -32,18 +32,17 @@ pub(crate) struct Notifier {
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
     /// The codes of the requests that owners were told of lately, with their channels, and when they were told.
     pub(crate) told: Mutex<HashMap<String, (ChannelId, Timestamp)>>,
 }
 
 impl Notifier {
-    /// Tells people of all waiting requests, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Tells people of all waiting requests, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         loop {
             let is_done =
                 self.tell_all().await & self.tell_of_crowds().await & self.confirm_all().await & self.ask_all().await;
-            if self.lifecycle.stopping.is_cancelled() {
+            if lifecycle.stopping.is_cancelled() {
                 return;
             }
             if is_done {
@@ -51,9 +50,9 @@ impl Notifier {
                     () = self.people.until_asked() => {}
                     () = self.people.until_reachable() => {}
                     () = self.approvals.until_asked() => {}
-                    () = self.lifecycle.stopping.cancelled() => return,
+                    () = lifecycle.stopping.cancelled() => return,
                 }
-            } else if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+            } else if !lifecycle.pause(pauses::READ_AGAIN).await {
                 return;
             }
         }

@@ -17,23 +17,22 @@ pub(crate) struct Welcomer {
     pub(crate) inlet: Arc<dyn Inlet>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Welcomer {
-    /// Tells everybody who was let in, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Tells everybody who was let in, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         loop {
             let is_done = self.tell_all().await;
-            if self.lifecycle.stopping.is_cancelled() {
+            if lifecycle.stopping.is_cancelled() {
                 return;
             }
             if is_done {
                 tokio::select! {
                     () = self.people.until_let_in() => {}
-                    () = self.lifecycle.stopping.cancelled() => return,
+                    () = lifecycle.stopping.cancelled() => return,
                 }
-            } else if !self.lifecycle.pause(pauses::READ_AGAIN).await {
+            } else if !lifecycle.pause(pauses::READ_AGAIN).await {
                 return;
             }
         }

@@ -36,28 +36,27 @@ const RETRY: Duration = Duration::from_mins(1);
 pub(crate) struct Indexer {
     pub(crate) store: Arc<dyn SearchStore>,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Indexer {
-    /// Indexes what an earlier process left, and then what ends, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Indexes what an earlier process left, and then what ends, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let mut logged = self.store.logged();
         loop {
-            if !self.wait_for_quiet(&logged).await {
+            if !self.wait_for_quiet(&logged, &lifecycle).await {
                 return;
             }
             let through = *logged.borrow_and_update();
-            match self.index(through, &logged).await {
+            match self.index(through, &logged, &lifecycle).await {
                 Ok(()) => {
                     tokio::select! {
                         Ok(()) = logged.changed() => {}
-                        () = self.lifecycle.stopping.cancelled() => return,
+                        () = lifecycle.stopping.cancelled() => return,
                     }
                 }
                 Err(error) => {
                     warn!(%error, "cannot index what was said, trying again later: the search does not find it until then");
-                    if !self.lifecycle.pause_unless_stopping(RETRY).await {
+                    if !lifecycle.pause_unless_stopping(RETRY).await {
                         return;
                     }
                 }
@@ -65,13 +64,13 @@ impl Indexer {
         }
     }
 
-    /// Waits until nothing is logged for a moment, or until this takes too long; `false` if the gateway began to stop
+    /// Waits until nothing is logged for a moment, or until this takes too long; `false` if it is stopped
     /// meanwhile. It looks at the log from time to time: to be woken by each entry would cost every turn.
-    async fn wait_for_quiet(&self, logged: &watch::Receiver<LogSeq>) -> bool {
+    async fn wait_for_quiet(&self, logged: &watch::Receiver<LogSeq>, lifecycle: &Lifecycle) -> bool {
         let begun = self.clock.uptime();
         loop {
             let last = *logged.borrow();
-            if !self.lifecycle.pause_unless_stopping(QUIET).await {
+            if !lifecycle.pause_unless_stopping(QUIET).await {
                 return false;
             }
             if *logged.borrow() == last || self.clock.uptime().saturating_sub(begun) >= PATIENCE {
@@ -80,8 +79,13 @@ impl Indexer {
         }
     }
 
-    /// Indexes what the log tells of, up to this entry, or until the gateway begins to stop.
-    async fn index(&self, through: LogSeq, logged: &watch::Receiver<LogSeq>) -> Result<(), StoreError> {
+    /// Indexes what the log tells of, up to this entry, or until it is stopped.
+    async fn index(
+        &self,
+        through: LogSeq,
+        logged: &watch::Receiver<LogSeq>,
+        lifecycle: &Lifecycle,
+    ) -> Result<(), StoreError> {
         let mut reached = 0;
         while reached < through {
             let (begun, last) = (self.clock.now(), *logged.borrow());
@@ -89,7 +93,7 @@ impl Indexer {
             let took = self.clock.now().since(begun);
             let factor = if *logged.borrow() == last { PAUSE_FACTORS.0 } else { PAUSE_FACTORS.1 };
             let pause = (took * factor).clamp(PAUSE.0, PAUSE.1);
-            if reached < through && !self.lifecycle.pause_unless_stopping(pause).await {
+            if reached < through && !lifecycle.pause_unless_stopping(pause).await {
                 break;
             }
         }

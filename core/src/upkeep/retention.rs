@@ -32,19 +32,18 @@ pub(crate) struct Retention {
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Retention {
-    /// Removes what is past its time, again and again, until the gateway stops.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Removes what is past its time, again and again, until it is stopped.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let lifetimes = &self.settings.get().lifetimes;
         let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines].into_iter().flatten();
         // What is not kept at all is not stored.
         let shortest = all.filter(|lifetime| !lifetime.is_zero()).min().unwrap_or(Duration::MAX);
         let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
         loop {
-            let pause = match self.remove_expired().await {
+            let pause = match self.remove_expired(&lifecycle).await {
                 Ok(Some(next)) => next.since(self.clock.now()).clamp(least, most),
                 // Rows that are stored meanwhile are not past their time before the longest pause is over.
                 Ok(None) => most,
@@ -53,14 +52,14 @@ impl Retention {
                     least
                 }
             };
-            if !self.lifecycle.pause_unless_stopping(pause).await {
+            if !lifecycle.pause_unless_stopping(pause).await {
                 return;
             }
         }
     }
 
     /// Returns when the next row is past its time.
-    async fn remove_expired(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn remove_expired(&self, lifecycle: &Lifecycle) -> Result<Option<Timestamp>, StoreError> {
         let cutoffs = Cutoffs::at(self.clock.now(), &self.settings.get().lifetimes);
         let (mut turns, mut payloads, mut contents, mut keys) = (0, 0, 0, 0);
         let (mut log, mut lines, mut pages) = (0, 0, 0);
@@ -79,7 +78,7 @@ impl Retention {
             self.store.remove(removal).await?;
             crash_point!("removed");
             let pause = (self.clock.now().since(begun) * PAUSE_FACTOR).clamp(PAUSE.0, PAUSE.1);
-            if !self.lifecycle.pause_unless_stopping(pause).await {
+            if !lifecycle.pause_unless_stopping(pause).await {
                 break;
             }
         }

@@ -31,16 +31,15 @@ pub(crate) struct SessionTeller {
     pub(crate) state: Arc<dyn StoreState>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl SessionTeller {
-    /// Tells agents of what an earlier process left, and then of each change, until the gateway stops. Each agent is told by itself:
+    /// Tells agents of what an earlier process left, and then of each change, until it is stopped. Each agent is told by itself:
     /// one that takes long holds up no other.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let mut noticed = self.state.noticed();
         let (mut telling, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
-        while !self.lifecycle.stopping.is_cancelled() {
+        while !lifecycle.stopping.is_cancelled() {
             noticed.borrow_and_update();
             let due = tokio::select! {
                 due = self.due(&busy) => due,
@@ -53,7 +52,7 @@ impl SessionTeller {
                 Ok((due, pause)) => {
                     for (agent, notices) in due {
                         busy.insert(agent.clone());
-                        telling.push(self.tell_and_store(agent, notices));
+                        telling.push(self.tell_and_store(agent, notices, &lifecycle));
                     }
                     pause
                 }
@@ -63,7 +62,7 @@ impl SessionTeller {
                 }
             };
             tokio::select! {
-                () = self.lifecycle.stopping.cancelled() => {}
+                () = lifecycle.stopping.cancelled() => {}
                 Some(agent) = telling.next() => drop(busy.remove(&agent)),
                 Ok(()) = noticed.changed() => {}
                 () = self.clock.sleep(pause.unwrap_or_default()), if pause.is_some() => {}
@@ -90,25 +89,30 @@ impl SessionTeller {
     }
 
     /// Tells an agent, and stores what it was told. Returns the agent.
-    async fn tell_and_store(&self, agent: AgentName, notices: Vec<AgentNotice>) -> AgentName {
-        let agent_sessions = self.tell(agent.clone(), notices).await;
+    async fn tell_and_store(&self, agent: AgentName, notices: Vec<AgentNotice>, lifecycle: &Lifecycle) -> AgentName {
+        let agent_sessions = self.tell(agent.clone(), notices, lifecycle).await;
         crash_point!("agents_told");
         if let Err(error) = self.store.commit(Transition { agent_sessions, ..Transition::default() }).await {
             warn!(%agent, %error, "cannot store what an agent was told of its sessions, telling it again");
-            self.lifecycle.stopping.run_until_cancelled(self.clock.sleep(pauses::READ_AGAIN)).await;
+            lifecycle.stopping.run_until_cancelled(self.clock.sleep(pauses::READ_AGAIN)).await;
         }
         agent
     }
 
     /// Tells an agent, one notice after another, until one fails: the others wait, too.
-    async fn tell(&self, agent: AgentName, notices: Vec<AgentNotice>) -> Vec<AgentSessionChange> {
+    async fn tell(
+        &self,
+        agent: AgentName,
+        notices: Vec<AgentNotice>,
+        lifecycle: &Lifecycle,
+    ) -> Vec<AgentSessionChange> {
         let runtime = self.runtimes.get(&agent);
         let mut changes = Vec::with_capacity(notices.len());
         let mut notices = notices.into_iter();
         for owed in notices.by_ref() {
             let told = tokio::select! {
                 told = self.tell_one(runtime.as_deref(), owed.notice.clone()) => told,
-                () = self.lifecycle.stopping.cancelled() => return changes,
+                () = lifecycle.stopping.cancelled() => return changes,
             };
             match told {
                 Ok(()) => {
