@@ -30,6 +30,7 @@ mod intake;
 mod ledger;
 mod merges;
 mod model;
+mod nodes;
 mod notices;
 mod operations;
 mod operator;

@@ -44,11 +44,12 @@ const CRATES: [(&str, &[&str]); 14] = [
 const CHANNEL: &[&str] = &["rejoinder-config", "rejoinder-core", "rejoinder-guard", "rejoinder-kit"];
 
 /// The rooms of the core on which the others stand, each with the rooms that it may use.
-const GROUND_ROOMS: [(&str, &[&str]); 6] = [
+const GROUND_ROOMS: [(&str, &[&str]); 7] = [
     ("model", &[]),
     ("ports", &["model"]),
     ("events", &["model"]),
     ("base", &["model", "ports"]),
+    ("nodes", &["base", "model", "ports"]),
     ("handles", &["base", "model", "ports"]),
     ("shown", &["base", "model", "ports"]),
 ];

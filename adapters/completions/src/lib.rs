@@ -172,6 +172,10 @@ impl ChannelAdapter for CompletionsAdapter {
         ChannelHealth { inbound_at, stale_after: None, problem: None, notice: None }
     }
 
+    fn runs_at_each_node(&self) -> bool {
+        true
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let _opened = self.context.open(ApiContext { intake, since: self.clock.now() });
         shutdown.cancelled().await;

@@ -158,6 +158,10 @@ impl ChannelAdapter for WebchatAdapter {
         rejoinder_core::shows_anything(text)
     }
 
+    fn runs_at_each_node(&self) -> bool {
+        true
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let mut changes = intake.follow();
         let closing = shutdown.child_token();

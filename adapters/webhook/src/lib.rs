@@ -227,6 +227,10 @@ impl ChannelAdapter for WebhookAdapter {
         }
     }
 
+    fn runs_at_each_node(&self) -> bool {
+        true
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let _opened = self.hook_context.open(HookContext { intake, since: self.clock.now() });
         shutdown.cancelled().await;

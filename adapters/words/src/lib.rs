@@ -121,6 +121,10 @@ impl ChannelAdapter for WordsAdapter {
         shows_anything(text)
     }
 
+    fn runs_at_each_node(&self) -> bool {
+        true
+    }
+
     async fn run(&self, _intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let _running = self.running_since.open(self.clock.now());
         shutdown.cancelled().await;

@@ -49,7 +49,7 @@ impl Channels {
     }
 }
 
-/// Runs a channel until the gateway stops, and restarts it with growing pauses when it returns or panics.
+/// Runs a channel until the lifecycle stops, and restarts it with growing pauses when it returns or panics.
 pub(crate) async fn supervise(
     adapter: Arc<dyn ChannelAdapter>,
     intake: Intake,

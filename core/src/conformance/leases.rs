@@ -8,7 +8,6 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
-use tokio::sync::watch;
 
 use crate::{
     model::ids::NodeId,
@@ -29,13 +28,13 @@ pub const LASTS: Duration = Duration::from_secs(15);
 pub struct LeaseTable {
     clock: SharedClock,
     state: Mutex<TableState>,
-    /// Whether answers are held back.
-    are_held: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct TableState {
     is_away: bool,
+    /// How long an answer takes.
+    delay: Duration,
     last_fence: i64,
     /// When each node is over.
     nodes: BTreeMap<NodeId, Timestamp>,
@@ -53,7 +52,7 @@ impl LeaseTable {
     /// A table without nodes.
     #[must_use]
     pub fn new(clock: SharedClock) -> Arc<Self> {
-        Arc::new(Self { clock, state: Mutex::default(), are_held: watch::Sender::new(false) })
+        Arc::new(Self { clock, state: Mutex::default() })
     }
 
     /// Has all requests fail, and change nothing, or succeed again.
@@ -61,9 +60,9 @@ impl LeaseTable {
         self.state().is_away = is_away;
     }
 
-    /// Holds back the answers to requests, which are carried out, or gives them.
-    pub fn hold_answers(&self, are_held: bool) {
-        self.are_held.send_replace(are_held);
+    /// Has the answers to further requests take this long. They are carried out at once.
+    pub fn set_delay(&self, delay: Duration) {
+        self.state().delay = delay;
     }
 
     /// The node that holds a lease now.
@@ -82,18 +81,19 @@ impl LeaseTable {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries out a request, and answers when answers are given.
+    /// Carries out a request, and answers.
     async fn answer<T>(&self, request: impl FnOnce(&mut TableState, Timestamp) -> T) -> Result<T, StoreError> {
         let now = self.clock.now();
-        let answer = {
+        let (answer, delay) = {
             let mut state = self.state();
             if state.is_away {
                 return Err(StoreError::Unavailable("the database is away".to_owned()));
             }
-            request(&mut state, now)
+            (request(&mut state, now), state.delay)
         };
-        let mut held = self.are_held.subscribe();
-        held.wait_for(|are_held| !are_held).await.expect("the table holds the sender");
+        if !delay.is_zero() {
+            self.clock.sleep(delay).await;
+        }
         Ok(answer)
     }
 }

@@ -6,6 +6,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use rejoinder_guard::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle},
@@ -16,12 +17,13 @@ use crate::{
         Addressees, AgentName, ChannelId, ConversationRef, Handler, Identity, InboundEvent, KnownAs, LiveSettings,
         Settings,
     },
+    nodes::leases::Leases,
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake, NewsDesk, Pause,
-        SharedClock, Store, StoreError, ViewStore,
+        AgentRuntime, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake, LeaseName, NewsDesk,
+        Pause, SharedClock, Store, StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -55,6 +57,7 @@ pub struct Engine {
     files: Arc<dyn FileStore>,
     clock: SharedClock,
     channels: Arc<Channels>,
+    leases: Arc<Leases>,
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
     caller: Arc<Caller>,
@@ -99,6 +102,13 @@ impl Engine {
     /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows.
     pub async fn stop(&self, drain: Duration) {
         self.lifecycle.stop(drain).await;
+        self.leases.give_back().await;
+    }
+
+    /// Waits until this node does what must happen once, such as telling people of problems. The token is cancelled when that is over:
+    /// another node may do it, or the gateway stops. `None` once it stops.
+    pub async fn housekeeping(&self) -> Option<CancellationToken> {
+        self.leases.held(&LeaseName::Housekeeper).await.map(|term| term.stopping)
     }
 
     /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and

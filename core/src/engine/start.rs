@@ -14,11 +14,7 @@ use tracing::{error, warn};
 use super::{Engine, Parts};
 use crate::{
     base::{
-        channels::{self, Channels},
-        lifecycle::Lifecycle,
-        pauses,
-        recent_turns::RecentTurns,
-        timer::Timer,
+        channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns, timer::Timer,
         undeliverable::Undeliverable,
     },
     commands::{Commands, command::Reads},
@@ -35,6 +31,7 @@ use crate::{
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
     model::{AgentName, ChannelId, LiveSettings, NodeId, Settings},
+    nodes::{leases::Leases, supervision::supervise},
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{
         abandoned_edits::AbandonedEdits,
@@ -49,7 +46,7 @@ use crate::{
         health::Health,
     },
     people::People,
-    ports::{AbsentChannel, ChannelAdapter, Hub, Inlet, SharedClock, Store, StoreError},
+    ports::{AbsentChannel, ChannelAdapter, Hub, Inlet, LeaseName, SharedClock, Store, StoreError},
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -91,6 +88,7 @@ struct Ground {
     agents: HashSet<AgentName>,
     /// This process.
     node: NodeId,
+    leases: Arc<Leases>,
     lifecycle: Lifecycle,
     hub: Arc<Hub>,
     timer: Arc<Timer>,
@@ -125,6 +123,8 @@ impl Ground {
         let (lanes, opened) = Lanes::new(timer.clone(), lifecycle.clone());
         let (channels, settings) = (Arc::new(Channels::new(adapters)), LiveSettings::new(settings));
         let planted = settings.get();
+        let (node, ids) = (NodeId::new(clock.now()), channels.ids().cloned().collect());
+        let leases = Leases::join(store.clone(), clock.clone(), node, timer.clone(), lifecycle.clone(), ids).await?;
         let addresses = Arc::new(Addresses::new(store.clone(), slots.clone(), timer.clone(), clock.clone()));
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
@@ -141,7 +141,8 @@ impl Ground {
             marks: Arc::new(Marks::new(clock.now())),
             addresses,
             activity: Arc::default(),
-            node: NodeId::new(clock.now()),
+            node,
+            leases: Arc::new(leases),
             store,
             clock,
             settings,
@@ -169,7 +170,7 @@ impl Ground {
         let Self { store, clock, lanes, lifecycle, .. } = self;
         let gate = RateGate::new(clock.clone(), store.blocked(clock.now()).await?, store.paused().await?);
         let health = Health::new(store.clone(), lanes.clone(), clock.clone(), lifecycle.clone());
-        Ok(given!(Caller: self [clock, lifecycle], [],
+        Ok(given!(Caller: self [leases, clock], [],
             gate: gate, health: Arc::new(health), calls: Calls::default(),
             in_flight: Caller::in_flight_limits(&self.channels), abandoned_edits: AbandonedEdits::new(clock.clone())))
     }
@@ -258,7 +259,7 @@ impl Ground {
         let notifier = given!(Notifier: ground [people, approvals, channels, settings, clock], [inlet],
             told: SyncMutex::default());
         let expirer = given!(Expirer: ground [store, questions, settings, clock], [inlet]);
-        let sweep = Arc::new(given!(Sweep: ground [channels, lanes, slots, timer, clock, lifecycle],
+        let sweep = Arc::new(given!(Sweep: ground [channels, leases, lanes, slots, timer, clock, lifecycle],
             [ledger, commands, attempts], [store, outbox],
             node: ground.node, skipped: SyncMutex::default()));
         let retention = given!(Retention: ground [store, calendar, settings, clock], []);
@@ -266,11 +267,15 @@ impl Ground {
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);
         let refusal_recorder = given!(RefusalRecorder: ground [clock, lifecycle], [ledger, runtimes], [store]);
         let indexer = given!(Indexer: ground [store, clock], []);
-        let watch = Arc::new(given!(Watch: ground [channels, clock], [health, agents], [store, transitions],
+        let watch = Arc::new(given!(Watch: ground [channels, leases, clock], [health, agents], [store, transitions],
             started: ground.clock.now(), down: SyncMutex::default()));
         let loops = vec![
             looped("sweep", sweep.clone(), |sweep, _| sweep.run()),
             looped("scheduler", scheduler, |scheduler, _| scheduler.run()),
+            looped("prober", Arc::new(prober), |prober, _| prober.run()),
+            looped("refusals", Arc::new(refusal_recorder), |recorder, _| recorder.run()),
+        ];
+        let housekeeping = vec![
             looped("forwarder", Arc::new(forwarder), Forwarder::run),
             looped("welcomer", Arc::new(welcomer), Welcomer::run),
             looped("notifier", Arc::new(notifier), Notifier::run),
@@ -279,19 +284,18 @@ impl Ground {
             looped("expirer", Arc::new(expirer), Expirer::run),
             looped("retention", Arc::new(retention), Retention::run),
             looped("session_teller", Arc::new(session_teller), SessionTeller::run),
-            looped("prober", Arc::new(prober), |prober, _| prober.run()),
-            looped("refusals", Arc::new(refusal_recorder), |recorder, _| recorder.run()),
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
-        let engine = given!(Engine: ground [clock, channels, hub, calendar, people, sessions, settings, lifecycle],
+        let engine = given!(Engine: ground [clock, channels, leases, hub, calendar, people, sessions, settings, lifecycle],
             [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
             [store, views, files],
             schedules: planner);
         let first = [
+            looped("leases", ground.leases.clone(), |leases, _| leases.run()),
             looped("dispatcher", dispatcher, |dispatcher, _| dispatcher.run()),
             looped("tidier", tidier, |tidier, _| tidier.run()),
         ];
-        Ok(Components { engine, acceptor, sweep, first, loops })
+        Ok(Components { engine, acceptor, sweep, first, loops, housekeeping })
     }
 }
 
@@ -299,13 +303,15 @@ struct Components {
     engine: Engine,
     acceptor: Arc<Acceptor>,
     sweep: Arc<Sweep>,
-    first: [Loop; 2],
+    first: [Loop; 3],
     /// Those that begin once what earlier processes left is settled.
     loops: Vec<Loop>,
+    /// Those of them that one node at a time runs.
+    housekeeping: Vec<Loop>,
 }
 
 /// A loop of the core, by its name. It runs until the lifecycle stops that it is given, or has a way of its own to end.
-type Loop = (&'static str, Box<dyn Fn(Lifecycle) -> BoxFuture<'static, ()> + Send>);
+type Loop = (&'static str, Box<dyn Fn(Lifecycle) -> BoxFuture<'static, ()> + Send + Sync>);
 
 fn looped<T, F>(name: &'static str, component: Arc<T>, run: fn(Arc<T>, Lifecycle) -> F) -> Loop
 where
@@ -324,7 +330,7 @@ impl Engine {
         }
         let names = agents.names().into_iter().collect();
         let (ground, opened) = Ground::load(store, clock, settings, &adapters, names).await?;
-        let Components { engine, acceptor, sweep, first, loops } = ground.connect(opened, agents).await?;
+        let Components { engine, acceptor, sweep, first, loops, housekeeping } = ground.connect(opened, agents).await?;
         for one in first {
             engine.keep(one);
         }
@@ -339,24 +345,45 @@ impl Engine {
         for one in loops {
             engine.keep(one);
         }
+        for one in housekeeping {
+            engine.keep_once(one);
+        }
         for adapter in adapters {
             let (intake, clock, lifecycle) =
                 (engine.intake(adapter.channel()), Arc::clone(&engine.clock), engine.lifecycle.clone());
-            engine.lifecycle.loops.spawn(channels::supervise(adapter, intake, clock, lifecycle));
+            let leases = Arc::clone(&engine.leases);
+            engine.lifecycle.loops.spawn(supervise(adapter, intake, clock, lifecycle, leases));
         }
         Ok(engine)
     }
 
-    /// Runs one of the core's loops, and restarts it when it panics.
-    fn keep(&self, (name, run): Loop) {
+    /// Runs one of the core's loops.
+    fn keep(&self, one: Loop) {
         let lifecycle = self.lifecycle.clone();
+        self.lifecycle.loops.spawn(async move { run_loop(&one, &lifecycle).await });
+    }
+
+    /// Runs a loop whenever this node has the lease for what happens once.
+    fn keep_once(&self, one: Loop) {
+        let leases = Arc::clone(&self.leases);
         self.lifecycle.loops.spawn(async move {
-            while AssertUnwindSafe(run(lifecycle.clone())).catch_unwind().await.is_err() {
-                error!(name, "a loop of the core panicked, restarting it");
-                if !lifecycle.pause(pauses::PANICKED).await {
+            while let Some(term) = leases.held(&LeaseName::Housekeeper).await {
+                run_loop(&one, &term).await;
+                if !term.stopping.is_cancelled() {
+                    // It has ended by itself.
                     return;
                 }
             }
         });
+    }
+}
+
+/// Runs a loop, and restarts it when it panics.
+async fn run_loop((name, run): &Loop, lifecycle: &Lifecycle) {
+    while AssertUnwindSafe(run(lifecycle.clone())).catch_unwind().await.is_err() {
+        error!(name, "a loop of the core panicked, restarting it");
+        if !lifecycle.pause(pauses::PANICKED).await {
+            return;
+        }
     }
 }

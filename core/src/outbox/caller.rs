@@ -5,12 +5,14 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{abandoned_edits::AbandonedEdits, calls::Calls, gate::RateGate, health::Health};
 use crate::{
-    base::{channels::Channels, lifecycle::Lifecycle},
+    base::channels::Channels,
     model::{ChannelId, ConversationRef, DeliveryError, Receipt, Texts},
+    nodes::leases::Leases,
     ports::SharedClock,
 };
 
@@ -23,8 +25,8 @@ pub(crate) struct Caller {
     pub(crate) abandoned_edits: AbandonedEdits,
     pub(crate) gate: RateGate,
     pub(crate) health: Arc<Health>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) clock: SharedClock,
-    pub(crate) lifecycle: Lifecycle,
 }
 
 impl Caller {
@@ -38,9 +40,11 @@ impl Caller {
         self.gate.blocked_until(address).max(self.health.unauthorized_until(&address.channel))
     }
 
-    /// Calls an adapter, which may panic or hang. `None` if the gateway ended first.
+    /// Calls an adapter, which may panic or hang. `None` if `ends` was cancelled first: the gateway ended, or the channel is this node's
+    /// no more.
     pub(crate) async fn call(
         &self,
+        ends: CancellationToken,
         deliver: impl Future<Output = Result<Receipt, DeliveryError>> + Send,
         timeout: Duration,
     ) -> Option<Result<Receipt, DeliveryError>> {
@@ -52,7 +56,7 @@ impl Caller {
             () = self.clock.sleep(timeout) => {
                 Some(Err(DeliveryError::Unknown("the adapter timed out".to_owned())))
             }
-            () = self.lifecycle.ended.cancelled() => None,
+            () = ends.cancelled() => None,
         }
     }
 }

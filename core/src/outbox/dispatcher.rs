@@ -74,7 +74,7 @@ enum Sent {
     Delivered,
     /// It failed, or was not made.
     NotDelivered,
-    /// The gateway ended.
+    /// The gateway ended, or the channel is this node's no more.
     Stopped,
 }
 
@@ -169,10 +169,13 @@ impl Dispatcher {
                 return Ok(Next::End);
             }
             let NextDeliveries { list: mut candidates, is_last } = self.store.next_deliveries(conversation).await?;
+            if self.are_elsewhere(&candidates) {
+                return Ok(Next::End);
+            }
             if let Some(index) = candidates.iter().position(|one| one.state == DeliveryState::Sending) {
-                // An earlier attempt of this process did not finish: it is handled as after a crash.
-                let unfinished = candidates.swap_remove(index);
-                self.attempts.end_as_unknown(unfinished, "the attempt did not finish").await?;
+                // An earlier attempt of this process, or of the node that had the channel before, did not finish: it is handled as after
+                // a crash.
+                self.attempts.end_as_unknown(candidates.swap_remove(index), "the attempt did not finish").await?;
                 return Ok(Next::Again);
             }
             let now = self.clock.now();
@@ -266,6 +269,12 @@ impl Dispatcher {
         }
     }
 
+    /// Whether another node has the channel of deliveries: it sends them, and an attempt may be in flight there.
+    fn are_elsewhere(&self, deliveries: &[DeliveryRecord]) -> bool {
+        let channel = deliveries.first().and_then(|one| self.channels.get(&one.conversation.channel));
+        channel.is_some_and(|channel| self.caller.leases.holds(channel.channel()).is_none())
+    }
+
     /// One of the channel's calls; `None` once the gateway has ended.
     async fn wait_for_permit<'a>(&self, limit: &'a Semaphore) -> Option<SemaphorePermit<'a>> {
         tokio::select! {
@@ -298,9 +307,9 @@ impl Dispatcher {
         let call = self.caller.calls.begin_quietly(waiting.conversation_id).await;
         let (id, action) = (DeliveryId::new(self.clock.now()), Action::Typing { on: true });
         let typing = Delivery::ephemeral(id, address.clone(), waiting.turn, action);
-        let result = self.caller.call(channel.deliver(&typing), TIMEOUT).await;
+        let result = self.call(&**channel, &typing, TIMEOUT).await;
         drop(call);
-        // None: the gateway ended.
+        // None: the gateway ended, or the channel is this node's no more.
         let is_answer = result.is_some_and(|result| result.as_ref().err().is_none_or(DeliveryError::is_answer));
         self.caller.health.note_look(&address.channel, is_answer);
         is_answer
@@ -371,8 +380,8 @@ impl Dispatcher {
             attempted.reveal(Pairing::HIDDEN_CODE, code);
         }
         files.fill(&mut attempted);
-        let Some(mut result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
-            // The gateway ended: the next start finds an attempt without a result.
+        let Some(mut result) = self.call(channel, &attempted, self.timeout(&begun)).await else {
+            // The next start, or the node that the channel is given to, finds an attempt without a result.
             return Sent::Stopped;
         };
         // Other lanes do not wait until the end is stored.
@@ -407,6 +416,17 @@ impl Dispatcher {
         }
         crash_point!("draft_noted" if is_draft);
         if result.is_ok() { Sent::Delivered } else { Sent::NotDelivered }
+    }
+
+    /// Calls an adapter, if this node still has its channel: the process may have stood still since the attempt was stored.
+    async fn call(
+        &self,
+        channel: &dyn ChannelAdapter,
+        delivery: &Delivery,
+        timeout: Duration,
+    ) -> Option<Result<Receipt, DeliveryError>> {
+        let ends = self.caller.leases.lost(channel.channel())?;
+        self.caller.call(ends, channel.deliver(delivery), timeout).await
     }
 
     async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {

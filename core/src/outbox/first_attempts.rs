@@ -33,6 +33,7 @@ impl Reservations for FirstAttempts {
     fn reserve(&self, delivery: &DeliveryRecord) -> Option<ReservedLane> {
         let (caller, address) = (&self.caller, &delivery.conversation);
         let channel = self.channels.get(&address.channel)?;
+        caller.leases.holds(&address.channel)?;
         if caller.blocked_until(address).is_some() {
             return None;
         }

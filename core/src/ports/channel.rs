@@ -71,7 +71,8 @@ pub enum FetchError {
 
 /// The adapter of one channel.
 ///
-/// The core calls [`run`](Self::run) once at start, and again with growing pauses whenever it returns before shutdown.
+/// The core calls [`run`](Self::run) once at start, and again with growing pauses whenever it returns before shutdown. If several nodes
+/// work on one store, it shuts down and runs again as the channel is another node's or this one's.
 /// It calls [`deliver`](Self::deliver) from any task, for one delivery per conversation at a time.
 #[async_trait]
 pub trait ChannelAdapter: Send + Sync + 'static {
@@ -109,6 +110,12 @@ pub trait ChannelAdapter: Send + Sync + 'static {
     /// [`shows_anything`](crate::shows_anything).
     fn shows_anything(&self, text: &str) -> bool {
         !rejoinder_guard::is_blank(text)
+    }
+
+    /// Whether each node of several runs it, because its clients come to any of them, over HTTP. The default is for a platform with
+    /// which one node at a time is connected.
+    fn runs_at_each_node(&self) -> bool {
+        false
     }
 
     /// Receives events until `shutdown`: normalises each, passes it to [`Intake::accept`], and

@@ -22,6 +22,7 @@ use crate::{
     },
     ledger::{Ledger, trigger::Trigger},
     model::{ChannelId, ConversationId, NodeId, TurnId, TurnRecord},
+    nodes::leases::Leases,
     outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
     ports::{DeadlineStore, OutboxStore, Remark, RunEnd, SharedClock, StoreError},
 };
@@ -43,6 +44,7 @@ pub(crate) struct Sweep {
     pub(crate) commands: Arc<Commands>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) channels: Arc<Channels>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) timer: Arc<Timer>,
@@ -149,7 +151,7 @@ impl Sweep {
         // Rows stored from here on bring the time forward, or are found by the queries.
         self.timer.clear();
         let now = self.clock.now();
-        for channel in self.channels.ids() {
+        for channel in self.channels.ids().filter(|channel| self.leases.holds(channel).is_some()) {
             if let Some(at) = self.open_lanes(channel, now).await? {
                 self.timer.wait_until(at);
             }

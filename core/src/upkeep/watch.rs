@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use crate::{
     base::channels::Channels,
     model::{ChannelId, LogEvent, NewLogEntry, Subject},
+    nodes::leases::Leases,
     outbox::health::Health,
     ports::{SharedClock, StoreState, Transition, Transitions},
     worker::agents::Agents,
@@ -42,6 +43,7 @@ pub(crate) struct Watch {
     pub(crate) store: Arc<dyn StoreState>,
     pub(crate) transitions: Arc<dyn Transitions>,
     pub(crate) channels: Arc<Channels>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) health: Arc<Health>,
     pub(crate) agents: Arc<Agents>,
     pub(crate) clock: SharedClock,
@@ -89,8 +91,11 @@ impl Watch {
 
     pub(crate) fn down(&self) -> HashMap<Part, Down> {
         let now = self.clock.now();
-        let is_starting = now.since(self.started) < TIME_TO_CONNECT;
         let channels = self.channels.health().into_iter().filter_map(|(channel, health)| {
+            let runs_everywhere = || self.channels.get(&channel).is_some_and(|channel| channel.runs_at_each_node());
+            // Others are for another node to look at.
+            let runs_since = self.leases.since(&channel).or_else(|| runs_everywhere().then_some(self.started))?;
+            let is_starting = now.since(runs_since) < TIME_TO_CONNECT;
             let is_connecting = is_starting && health.problem.is_none() && health.inbound_at.is_none();
             let is_deaf = !is_connecting && !health.is_live(now);
             let deaf = is_deaf.then(|| Down {

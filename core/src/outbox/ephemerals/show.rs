@@ -58,6 +58,12 @@ impl Ephemerals {
         {
             return None;
         }
+        let ends = if channel.runs_at_each_node() {
+            // Its clients are connected to this one.
+            self.lifecycle.ended.clone()
+        } else {
+            self.caller.leases.lost(&address.channel)?
+        };
         let delivery = Delivery::ephemeral(DeliveryId::new(self.clock.now()), address, turn.id, action);
         let edited = match &delivery.action {
             Action::Draft { message, .. } => message.as_deref(),
@@ -79,7 +85,7 @@ impl Ephemerals {
         };
         let result = tokio::select! {
             biased;
-            result = self.caller.call(deliver, TIMEOUT) => result?,
+            result = self.caller.call(ends, deliver, TIMEOUT) => result?,
             () = abandoned => Err(DeliveryError::Unknown("a signal did not wait for it".to_owned())),
         };
         match &result {

@@ -14,7 +14,10 @@ use super::{
     rows::{all, one},
 };
 use crate::{
-    records::{columns::Columns, delivery, run, turn},
+    records::{
+        columns::{Columns, record},
+        delivery, run, turn,
+    },
     shared::{positions::id_after, request::WriteRequest},
     sqlite::{error::store_error, sql::event_columns, store::SqliteStore},
 };

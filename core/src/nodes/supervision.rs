@@ -1,0 +1,27 @@
+//! Runs channels under their leases.
+
+use std::sync::Arc;
+
+use super::leases::Leases;
+use crate::{
+    base::{channels, lifecycle::Lifecycle},
+    ports::{ChannelAdapter, Intake, LeaseName, SharedClock},
+};
+
+/// Runs a channel whenever this node holds its lease, or all the time if [each node](ChannelAdapter::runs_at_each_node) runs it, until the
+/// gateway stops.
+pub(crate) async fn supervise(
+    adapter: Arc<dyn ChannelAdapter>,
+    intake: Intake,
+    clock: SharedClock,
+    lifecycle: Lifecycle,
+    leases: Arc<Leases>,
+) {
+    if adapter.runs_at_each_node() {
+        return channels::supervise(adapter, intake, clock, lifecycle).await;
+    }
+    let name = LeaseName::Channel(adapter.channel().clone());
+    while let Some(term) = leases.held(&name).await {
+        channels::supervise(Arc::clone(&adapter), intake.clone(), clock.clone(), term).await;
+    }
+}
