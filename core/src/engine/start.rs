@@ -271,6 +271,7 @@ impl Ground {
             started: ground.clock.now(), down: SyncMutex::default()));
         let loops = vec![
             looped("sweep", sweep.clone(), |sweep, _| sweep.run()),
+            looped("recovery", sweep.clone(), |sweep, _| sweep.recover_again()),
             looped("scheduler", scheduler, |scheduler, _| scheduler.run()),
             looped("prober", Arc::new(prober), |prober, _| prober.run()),
             looped("refusals", Arc::new(refusal_recorder), |recorder, _| recorder.run()),

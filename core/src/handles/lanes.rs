@@ -175,6 +175,10 @@ impl Lanes {
         self.open(channel, conversation);
     }
 
+    pub(crate) fn is_open(&self, conversation: ConversationId) -> bool {
+        self.open.contains_key(&conversation)
+    }
+
     /// Whether `channel` has so many open lanes that the sweep opens no more. It is woken when fewer are open.
     pub(crate) fn is_full(&self, channel: &ChannelId) -> bool {
         self.counts.get_mut(channel).is_some_and(|mut count| {

@@ -458,6 +458,12 @@ impl Slots {
         self.state().held.get(&conversation).map(|held| held.run.turn)
     }
 
+    /// The turns with runs in flight. A run is among them before it is stored, and until its end is stored or given up.
+    pub(crate) fn in_flight(&self) -> Vec<TurnId> {
+        let state = self.state();
+        state.held.values().map(|held| held.run.turn).chain(state.late.turns()).collect()
+    }
+
     /// How long the run of `turn` has taken, if one is in flight, without the time for which it waited for approvals.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();

@@ -1,4 +1,5 @@
-//! The sweep: handles deadlines and retries that are due, and recovers work of earlier processes at the start.
+//! The sweep: handles deadlines and retries that are due, and recovers work of earlier processes at the start, and of other nodes all
+//! the time.
 //!
 //! Deadlines and retries are rows with a time. The sweep sleeps until the earliest of them, and is
 //! woken when an earlier one is stored; it does not poll.
@@ -16,15 +17,16 @@ use tracing::{error, info, warn};
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle, pauses, timer::Timer},
     commands::Commands,
+    events::TurnEvents,
     handles::{
         lanes::{Lanes, MAX_LANES},
         slots::Slots,
     },
     ledger::{Ledger, trigger::Trigger},
     model::{ChannelId, ConversationId, NodeId, TurnId, TurnRecord},
-    nodes::leases::Leases,
+    nodes::leases::{self, Leases},
     outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
-    ports::{DeadlineStore, OutboxStore, Remark, RunEnd, SharedClock, StoreError},
+    ports::{DeadlineStore, LeftRun, OutboxStore, Remark, RunEnd, SharedClock, StoreError},
 };
 
 /// The number of rows read at once.
@@ -56,22 +58,11 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Recovers what earlier processes left in flight: runs without an end, and attempts without a result.
+    /// Recovers what other nodes left in flight, at the start: runs without an end, and attempts without a result.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
-        let mut after = None;
-        let mut runs = 0_usize;
-        loop {
-            let page = self.store.runs_left(self.node, &[], after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.turn);
-            runs += page.len();
-            let recovered =
-                stream::iter(page).map(|left| async move { (left.turn, self.recover_run(left.turn).await) });
-            for (turn, result) in recovered.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
-                self.or_skip(turn, result).await?;
-            }
-        }
-        let attempts = self.outbox.attempts_left(Some(self.node)).await?;
+        let runs = self.recover_runs(&[]).await?;
+        let mut attempts = self.outbox.attempts_left(Some(self.node)).await?;
+        attempts.retain(|delivery| self.leases.holds(&delivery.conversation.channel).is_some());
         let interrupted = attempts.len();
         for delivery in attempts {
             let turn = delivery.turn;
@@ -83,6 +74,47 @@ impl Sweep {
         }
         self.ledger.unmerge_left().await?;
         self.recover_leftovers().await
+    }
+
+    /// Recovers what nodes leave in flight while this one runs, until the gateway stops. If there can be no other node, the start has done
+    /// it, and it returns at once.
+    pub(crate) async fn recover_again(self: Arc<Self>) {
+        while !self.leases.are_for_good() && self.lifecycle.pause_unless_stopping(leases::EVERY).await {
+            if let Err(error) = self.recover_left().await {
+                warn!(%error, "cannot recover what other nodes left, trying again");
+            }
+        }
+    }
+
+    async fn recover_left(&self) -> Result<(), StoreError> {
+        let runs = self.recover_runs(&self.slots.in_flight()).await?;
+        let mut attempts = self.outbox.attempts_left(None).await?;
+        attempts.retain(|delivery| {
+            let channel = &delivery.conversation.channel;
+            self.leases.holds(channel).is_some() && !self.lanes.is_open(delivery.conversation_id)
+        });
+        for delivery in &attempts {
+            // The lane ends the attempt. So it is ended once, and no attempt that is in flight here.
+            self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
+        }
+        if runs + attempts.len() > 0 {
+            info!(runs, attempts = attempts.len(), "recovered runs and attempts that a node had left");
+        }
+        Ok(())
+    }
+
+    /// Recovers the runs that are left, but for those of turns that are `in_flight` here. Returns how many were.
+    async fn recover_runs(&self, in_flight: &[TurnId]) -> Result<usize, StoreError> {
+        let (mut after, mut runs) = (None, 0);
+        loop {
+            let page = self.store.runs_left(self.node, in_flight, after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(runs) };
+            after = Some(last.turn);
+            let recovered = stream::iter(page).map(|left| async move { (left.turn, self.recover_run(left).await) });
+            for (turn, result) in recovered.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+                runs += usize::from(self.or_skip(turn, result).await? == Some(true));
+            }
+        }
     }
 
     /// Removes the drafts, deferrals and marks that an earlier process had no time to remove. Which of them it has removed is
@@ -100,18 +132,28 @@ impl Sweep {
         Ok(())
     }
 
-    async fn recover_run(&self, id: TurnId) -> Result<(), StoreError> {
-        let Some(mut turn) = self.store.turn(id).await? else { return Ok(()) };
-        if turn.handler.is_gateway() {
-            return self.commands.try_to_perform(id).await;
+    /// Recovers a run; `false` if it is not left any more: it began after what is left was read, or another node was faster.
+    async fn recover_run(&self, left: LeftRun) -> Result<bool, StoreError> {
+        loop {
+            let Some(turn) = self.store.turn(left.turn).await? else { return Ok(false) };
+            let is_here = self.slots.ran(turn.conversation, turn.id).is_some();
+            if is_here || turn.runs != left.runs || !turn.obligation.is_running() {
+                return Ok(false);
+            }
+            if turn.handler.is_gateway() {
+                return self.commands.try_to_perform(turn.id).await.map(|()| true);
+            }
+            let (at, id) = (self.clock.now(), turn.id);
+            let detail = "the gateway ended while the agent ran".to_owned();
+            let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
+            let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
+            let end = RunEnd::new(id, left.runs, at, end, Some(detail));
+            let trigger = Trigger::RunEnded { end, remark, at_once: None, whole: None, leaves: false, title: None };
+            let mut inputs = [TurnEvents { turn, events: vec![Event::Recovered] }];
+            if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
+                return Ok(true);
+            }
         }
-        let (at, number) = (self.clock.now(), turn.runs);
-        let detail = "the gateway ended while the agent ran".to_owned();
-        let (end, kind) = ("crashed".to_owned(), "recovered".to_owned());
-        let remark = Some(Remark { turn: id, at, kind, detail: detail.clone() });
-        let end = RunEnd::new(id, number, at, end, Some(detail));
-        let trigger = Trigger::RunEnded { end, remark, at_once: None, whole: None, leaves: false, title: None };
-        self.ledger.decide(&mut turn, Event::Recovered, trigger).await.map(drop)
     }
 
     /// Handles every deadline and every retry, until the gateway has ended.

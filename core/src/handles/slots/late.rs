@@ -56,6 +56,10 @@ impl LateRuns {
         self.runs.values().map(|late| &late.run).filter(move |run| run.turn == turn)
     }
 
+    pub(super) fn turns(&self) -> impl Iterator<Item = TurnId> {
+        self.runs.keys().map(|(turn, _)| *turn)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
