@@ -291,7 +291,7 @@ impl Gateway {
             // The operator's own address is not public.
             page: public_url.filter(|_| operator.is_none()),
         };
-        traces::follow(store.clone(), store.clone(), store.clone(), exporter, upkeep.clone()).await;
+        traces::follow(engine.clone(), store.clone(), store.clone(), store.clone(), exporter, upkeep.clone()).await;
         let sources = Sources {
             problems: problems.clone(),
             figures: Arc::clone(&figures),

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use opentelemetry_sdk::trace::SpanData;
 use rejoinder_core::{
-    ChannelId, StoreError, TurnId,
+    ChannelId, Engine, StoreError, TurnId,
     store::{Beside, CursorMove, InboxStore, LogEntry, LogFilter, LogSeq, LogStore, OperatorStore},
 };
 use tokio_util::sync::CancellationToken;
@@ -43,8 +43,10 @@ const CURSOR: (&str, &str) = ("gateway.traces", "log");
 /// The place while no traces are wanted.
 const OFF: &str = "off";
 
-/// Sends traces until `stop` is cancelled. Without an exporter, what ends meanwhile will not be sent later either.
+/// Sends traces until `stop` is cancelled, whenever this node does what must happen once. Without an exporter, what ends meanwhile will
+/// not be sent later either.
 pub(crate) async fn follow(
+    engine: Engine,
     store: Arc<dyn InboxStore>,
     log: Arc<dyn LogStore>,
     lists: Arc<dyn OperatorStore>,
@@ -54,7 +56,16 @@ pub(crate) async fn follow(
     let cursor = TraceCursor { store };
     match exporter {
         Some(exporter) => {
-            tokio::spawn(stop.run_until_cancelled_owned(Tracer { cursor, log, lists, exporter }.run()));
+            let tracer = Tracer { cursor, log, lists, exporter };
+            let run = async move {
+                while let Some(term) = engine.housekeeping().await {
+                    if term.run_until_cancelled(tracer.run()).await.is_some() {
+                        // The store is closed.
+                        return;
+                    }
+                }
+            };
+            tokio::spawn(stop.run_until_cancelled_owned(run));
         }
         None => {
             if let Err(error) = cursor.switch_off().await {
@@ -96,7 +107,7 @@ struct Tracer {
 }
 
 impl Tracer {
-    async fn run(self) {
+    async fn run(&self) {
         let mut logged = self.log.logged();
         // Of turns that ended before traces were wanted there are none.
         let first = *logged.borrow_and_update();
