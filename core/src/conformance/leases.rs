@@ -71,9 +71,9 @@ impl LeaseTable {
         self.state().leases.get(name).filter(|lease| lease.until > now).map(|lease| lease.node)
     }
 
-    /// Gives a lease to a node, whoever holds it: as if it had ended, and the holder had not noticed yet.
-    pub fn force(&self, name: &LeaseName, node: NodeId) {
-        let until = self.clock.now() + LASTS;
+    /// Gives a lease to a node for a time, whoever holds it.
+    pub fn give(&self, name: &LeaseName, node: NodeId, lasts: Duration) {
+        let until = self.clock.now() + lasts;
         self.state().grant(name, node, until);
     }
 

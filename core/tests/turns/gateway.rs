@@ -21,11 +21,14 @@ use rejoinder_core::{
     conformance::{
         clock::TestClock,
         layered::Layered,
+        leases::LeaseTable,
         rejecting::RejectingLayer,
         scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel},
     },
     explain::explain,
-    store::{DeadLetter, DeadLetterFilter, Dossier, LogEntry, LogFilter, TurnFilter, TurnStatus, TurnSummary},
+    store::{
+        DeadLetter, DeadLetterFilter, Dossier, LeaseName, LogEntry, LogFilter, TurnFilter, TurnStatus, TurnSummary,
+    },
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
 use tempfile::TempDir;
@@ -92,6 +95,11 @@ pub(crate) fn unrelated_node() -> NodeId {
     NodeId::new(rejoinder_core::conformance::clock::START)
 }
 
+/// Another node on the same store.
+pub(crate) fn other_node() -> NodeId {
+    NodeId::from(Uuid::from_u128(1))
+}
+
 /// A person's message in a direct chat.
 pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
     static COUNT: AtomicU64 = AtomicU64::new(1);
@@ -136,6 +144,8 @@ pub(crate) struct TestGateway {
     gateway_store: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
     channels: Vec<(ChannelId, Capabilities)>,
+    /// Its leases, if they end.
+    leases: Option<Arc<LeaseTable>>,
     settings: Settings,
     engine: Option<Engine>,
     directory: TempDir,
@@ -165,6 +175,13 @@ impl TestGateway {
             OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
         let gateway_store = RejectingLayer::wrap_if_set(Arc::clone(&store), setup.rejection);
+        let leases = setup.held_elsewhere.map(|held| {
+            let table = LeaseTable::new(Arc::clone(&shared));
+            for name in &held {
+                table.give(name, other_node(), Duration::MAX);
+            }
+            table
+        });
         let mut channels = setup.channels;
         channels.push((main_channel(), setup.capabilities));
         let settings = Settings {
@@ -211,6 +228,7 @@ impl TestGateway {
             life: Arc::default(),
             agents,
             channels,
+            leases,
             settings,
             engine: None,
             directory,
@@ -233,6 +251,9 @@ impl TestGateway {
         self.life.wait_until_idle().await;
         self.life = life;
         let life = &self.life;
+        if let Some(leases) = &self.leases {
+            life.leases.get_or_init(|| Arc::clone(leases));
+        }
         let channels = self.channels.iter().map(|(channel, capabilities)| {
             let channel = ScriptedChannel::new(channel.clone(), Arc::clone(&self.platform), capabilities.clone());
             Arc::new(LifeChannel { life: Arc::clone(life), channel: Arc::new(channel) }) as Arc<dyn ChannelAdapter>
@@ -274,6 +295,21 @@ impl TestGateway {
         self.settle().await;
         self.advance(drain).await;
         stopping.await.expect("stopping does not panic");
+    }
+
+    /// Another node holds a lease from now on.
+    pub(crate) fn other_has(&self, name: &LeaseName) {
+        self.leases().give(name, other_node(), Duration::MAX);
+    }
+
+    /// No other node holds a lease any more, and the gateway has had the time to take it.
+    pub(crate) async fn other_frees(&self, name: &LeaseName) {
+        self.leases().give(name, other_node(), Duration::ZERO);
+        self.advance(secs(5)).await;
+    }
+
+    pub(crate) fn leases(&self) -> &LeaseTable {
+        self.leases.as_ref().expect("its leases end")
     }
 
     /// Sets the number of slots, from the next start on.

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,7 +14,8 @@ use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth,
     ChannelId, ConversationRef, Delivery, DeliveryError, FetchError, InboundEvent, Intake, MemberHealth, Outcome,
     Receipt, RunEvents, SessionNotice, StoreError,
-    conformance::{layered::Layer, scripted::Gate},
+    conformance::{layered::Layer, leases::LeaseTable, scripted::Gate},
+    store::NodeStore,
 };
 use tokio::sync::{
     oneshot::{self, error::TryRecvError},
@@ -86,6 +87,8 @@ pub(crate) struct Life {
     reads_are_held: AtomicBool,
     held_read: Mutex<Option<&'static str>>,
     rejects_writes: AtomicBool,
+    /// Its leases, if they end.
+    pub(crate) leases: OnceLock<Arc<LeaseTable>>,
     /// Open when the platform gives its files.
     pub(crate) files: Gate,
     /// What tells agents outside of the process that the ends of their runs are stored.
@@ -241,6 +244,10 @@ impl Layer for LifeStore {
             self.0.indexings.fetch_add(1, Ordering::SeqCst);
         }
         Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
+    }
+
+    fn nodes(&self) -> Option<&dyn NodeStore> {
+        self.0.leases.get().map(|leases| &**leases as &dyn NodeStore)
     }
 
     async fn finish<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {

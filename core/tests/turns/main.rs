@@ -43,6 +43,7 @@ mod marks;
 mod memories;
 mod moves;
 mod news;
+mod nodes;
 mod nul;
 mod operations;
 mod outages;

@@ -178,7 +178,7 @@ async fn a_lease_of_another_node_is_taken_when_it_is_free() {
     let clock = TestClock::new();
     let table = LeaseTable::new(clock.clone());
     let other = NodeId::new(clock.now());
-    table.force(&of_channel(), other);
+    table.give(&of_channel(), other, LASTS);
     let node = Node { other, ..Node::joins(clock, table).await };
     let name = of_channel();
     let held = node.leases.held(&name);
@@ -199,7 +199,7 @@ async fn a_lease_of_another_node_is_taken_when_it_is_free() {
 async fn a_lease_that_another_node_has_is_lost_with_the_next_renewal() {
     let node = Node::alone().await;
     let (term, housekeeper) = (node.term(&of_channel()).await, node.term(&LeaseName::Housekeeper).await);
-    node.table.force(&of_channel(), node.other);
+    node.table.give(&of_channel(), node.other, LASTS);
 
     node.passes(EVERY).await;
 
@@ -224,7 +224,7 @@ async fn what_is_given_back_is_free_at_once() {
 async fn a_gateway_that_stops_takes_no_lease_and_keeps_those_that_it_has() {
     let clock = TestClock::new();
     let table = LeaseTable::new(clock.clone());
-    table.force(&LeaseName::Housekeeper, NodeId::new(clock.now()));
+    table.give(&LeaseName::Housekeeper, NodeId::new(clock.now()), LASTS);
     let node = Node::joins(clock, table).await;
     let term = node.term(&of_channel()).await;
 

@@ -13,6 +13,7 @@ use rejoinder_core::{
         rejecting::Rejection,
         scripted::{Script, ScriptedAgent, capabilities},
     },
+    store::LeaseName,
 };
 
 use super::{TestGateway, policy, secs};
@@ -53,6 +54,8 @@ pub(crate) struct GatewaySetup {
     pub(crate) special_limits: SpecialLimits,
     pub(crate) delivery_lifetime: Duration,
     pub(crate) lifetimes: Lifetimes,
+    /// The leases that another node holds at the start; `None` if there can be no other node.
+    pub(crate) held_elsewhere: Option<Vec<LeaseName>>,
     /// How the store rejects the first message.
     pub(crate) rejection: Option<Rejection>,
     pub(crate) agents: Vec<(&'static str, MakeAgent)>,
@@ -89,6 +92,7 @@ impl GatewaySetup {
             special_limits: SpecialLimits::default(),
             delivery_lifetime: secs(24 * 3600),
             lifetimes: Lifetimes::default(),
+            held_elsewhere: None,
             rejection: None,
             agents: Vec::new(),
         }

@@ -1,0 +1,192 @@
+//! Several nodes on one store. The gateway is one of them, and the test does what another one would do.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_core::{
+    AgentTurn, ConversationId, EventId, Expectation, Handler, InboundEvent, Missed, NewSchedule, Obligation, Policy,
+    Resend, ScheduledAction, SessionId, TurnId, When,
+    conformance::scripted::{Fault, Script},
+    store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, SessionUse},
+};
+use rejoinder_guard::Event;
+
+use crate::gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, other_node, policy, said, secs};
+
+const MINUTE: Duration = secs(60);
+
+const QUARTER: Duration = secs(900);
+
+fn of_channel() -> LeaseName {
+    LeaseName::Channel(main_channel())
+}
+
+/// A gateway whose agent says what it hears, while another node holds these leases.
+async fn beside(held: &[LeaseName]) -> TestGateway {
+    let setup = GatewaySetup { held_elsewhere: Some(held.to_vec()), ..GatewaySetup::new() };
+    setup
+        .capable(|it| it.resend = Resend::Idempotent)
+        .policy(Policy { soft_deadline: None, ..policy() })
+        .agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text))
+        .start()
+        .await
+}
+
+/// A turn that another node has accepted and runs.
+fn runs_elsewhere(event: InboundEvent) -> NewEvent {
+    let (at, id) = (event.received_at, TurnId::new(event.received_at));
+    let mut obligation = Obligation::open(Expectation::Answer, &policy(), None, at);
+    let _ = obligation.on(Event::Begin, &policy(), at);
+    let handler = Handler::Agent("main".into());
+    let turn = NewTurn {
+        id,
+        handler: handler.clone(),
+        rule: None,
+        obligation,
+        run: Some(RunStart { turn: id, number: 1, handler, node: other_node(), at }),
+        conversation: ConversationId::new(at),
+        about: None,
+        session: SessionUse::current(SessionId::new(at)),
+        model: None,
+        remark: None,
+        repeats: None,
+        day: None,
+    };
+    NewEvent { id: EventId::new(at), event: Arc::new(event), turn: Some(turn), only_if_known: false, files: Vec::new() }
+}
+
+#[tokio::test]
+async fn a_channel_receives_where_its_lease_is() {
+    let gateway = beside(&[of_channel()]).await;
+    gateway.platform.queue_event(said(&chat("ada"), "one"));
+    gateway.advance(MINUTE).await;
+    assert!(gateway.turns().await.is_empty());
+
+    gateway.other_frees(&of_channel()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+
+    gateway.other_has(&of_channel());
+    gateway.advance(secs(5)).await;
+    gateway.platform.queue_event(said(&chat("ada"), "two"));
+    gateway.advance(MINUTE).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"], "it receives no more");
+
+    gateway.other_frees(&of_channel()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// The turn runs where it was accepted.
+#[tokio::test]
+async fn an_answer_is_sent_where_the_lease_of_its_channel_is() {
+    let gateway = beside(&[of_channel()]).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(MINUTE).await;
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(
+        dossier.deliveries.iter().map(|it| (it.state, it.attempts)).collect::<Vec<_>>(),
+        [(DeliveryState::Pending, 0)]
+    );
+
+    gateway.other_frees(&of_channel()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// What is left of its attempt is recovered by the node that has the channel next: here by the same one.
+#[tokio::test]
+async fn a_call_ends_with_the_lease_of_its_channel_and_is_made_again() {
+    let gateway = beside(&[]).await;
+    let results = async |turn| {
+        let attempts = gateway.dossier(turn).await.attempts;
+        attempts.into_iter().map(|it| (it.number, it.result)).collect::<Vec<_>>()
+    };
+    gateway.platform.queue_fault(Fault::Hang);
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.leases().set_away(true);
+    gateway.advance(secs(12)).await;
+    assert_eq!(results(turn).await, [(1, None)]);
+    gateway.leases().set_away(false);
+    gateway.advance(MINUTE).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"], "before the call would have timed out");
+    assert_eq!(results(turn).await, [(1, Some("unknown".to_owned())), (2, Some("delivered".to_owned()))]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_must_happen_once_is_done_where_that_lease_is() {
+    let gateway = beside(&[LeaseName::Housekeeper]).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    let greets = NewSchedule {
+        name: "hello".to_owned(),
+        when: When::Every(QUARTER),
+        time_zone: "UTC".into(),
+        to: chat("ada").to_string().parse().expect("a target"),
+        action: ScheduledAction::Message("Good morning.".to_owned()),
+        missed: Missed::Once,
+    };
+    gateway.engine().schedules().add(greets, &operator("a test")).await.expect("it is made");
+
+    gateway.advance(QUARTER + MINUTE).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.other_frees(&LeaseName::Housekeeper).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "Good morning."]);
+
+    gateway.other_has(&LeaseName::Housekeeper);
+    gateway.advance(QUARTER * 3).await;
+    assert_eq!(gateway.visible(&chat("ada")).len(), 2, "its loop has ended");
+    gateway.other_frees(&LeaseName::Housekeeper).await;
+    assert_eq!(gateway.visible(&chat("ada")).len(), 3, "it begins again");
+    gateway.at_rest().await;
+}
+
+/// D1. No node starts for it.
+#[tokio::test]
+async fn a_run_that_another_node_left_is_recovered() {
+    let gateway = beside(&[]).await;
+
+    let left = runs_elsewhere(said(&chat("ada"), "hello"));
+    gateway.store.accept(vec![left], None).await.expect("it is accepted");
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    let runs = gateway.agent("main").runs();
+    assert_eq!(runs.iter().map(|run| run.turn.attempt).collect::<Vec<_>>(), [2]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_runs_here_is_not_recovered() {
+    let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let gateway = setup.always(Script::replies("done").taking(MINUTE)).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(MINUTE).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
+/// A process that was killed holds its leases until they end, and one that stops gives them back.
+#[tokio::test]
+async fn the_next_process_has_the_leases_of_the_one_before() {
+    let mut gateway = beside(&[]).await;
+    gateway.restart().await;
+    gateway.platform.queue_event(said(&chat("ada"), "one"));
+    gateway.advance(secs(14)).await;
+    assert!(gateway.turns().await.is_empty());
+    gateway.advance(secs(6)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+
+    gateway.stop(secs(20)).await;
+    assert_eq!(gateway.leases().holder(&of_channel()), None);
+    gateway.begin_life().await;
+    gateway.platform.queue_event(said(&chat("ada"), "two"));
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
