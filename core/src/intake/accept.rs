@@ -62,7 +62,9 @@ impl Inlet for Arc<Acceptor> {
         if self.lifecycle.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
         }
-        events.iter_mut().for_each(|(_, event)| event.strip_nul());
+        for (_, event) in &mut events {
+            event.strip_nul();
+        }
         // In its own task: a stored event is acted on even if the caller drops this future. On the heap at once: it is large,
         // and would be copied several times.
         let (acceptor, channel) = (Arc::clone(self), channel.clone());

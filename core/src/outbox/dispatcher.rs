@@ -161,6 +161,27 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Makes due what has nothing to wait for any more: edits that were overtaken, and deliveries to a channel that answers again.
+    async fn make_due(
+        &self,
+        candidates: &mut [DeliveryRecord],
+        is_down: bool,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        for one in candidates {
+            if !is_down && one.next_attempt_at > now && self.attempts.is_overtaken_edit(one).await? {
+                one.next_attempt_at = now;
+            }
+            if let Some(from) = one.resend_from {
+                let last = retry::last_attempt(one, from);
+                if self.caller.health.is_back_since(&one.conversation.channel, last) {
+                    retry::release(one, last);
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
         self.begin_round(conversation, round).await?;
         let (mut position, mut permit) = (None::<LinePosition>, None);
@@ -180,17 +201,7 @@ impl Dispatcher {
             }
             let now = self.clock.now();
             let is_down = candidates.first().is_some_and(|one| self.caller.health.is_down(&one.conversation.channel));
-            for one in &mut candidates {
-                if !is_down && one.next_attempt_at > now && self.attempts.is_overtaken_edit(one).await? {
-                    one.next_attempt_at = now;
-                }
-                if let Some(from) = one.resend_from {
-                    let last = retry::last_attempt(one, from);
-                    if self.caller.health.is_back_since(&one.conversation.channel, last) {
-                        retry::release(one, last);
-                    }
-                }
-            }
+            self.make_due(&mut candidates, is_down, now).await?;
             let Some(delivery) = round.next(&candidates, now, is_down).cloned() else {
                 return self.wait(&candidates).await;
             };
