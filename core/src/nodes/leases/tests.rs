@@ -14,6 +14,9 @@ use crate::{
 
 const MOMENT: Duration = Duration::from_millis(1);
 
+/// How long a lease is relied on.
+const RELIED: Duration = LASTS.saturating_sub(MARGIN);
+
 fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
@@ -107,14 +110,14 @@ async fn a_node_stops_before_another_one_can_begin_while_the_store_is_away() {
     node.passes(EVERY).await;
     node.table.set_away(true);
 
-    node.passes(LASTS - MARGIN - MOMENT).await;
+    node.passes(RELIED.saturating_sub(MOMENT)).await;
     assert_eq!(node.leases.holds(&channel()), fence);
     node.passes(MOMENT).await;
     assert_eq!(node.leases.holds(&channel()), None);
     assert!(term.stopping.is_cancelled() && term.ended.is_cancelled());
 
     node.table.set_away(false);
-    node.clock.advance(MARGIN - MOMENT);
+    node.clock.advance(MARGIN.saturating_sub(MOMENT));
     assert_eq!(node.other_takes(&of_channel()).await, []);
     node.clock.advance(MOMENT);
     assert_eq!(node.other_takes(&of_channel()).await.len(), 1);
@@ -127,7 +130,7 @@ async fn an_answer_that_comes_too_late_renews_nothing() {
     let (term, fence) = (node.term(&of_channel()).await, node.leases.holds(&channel()));
     node.table.set_delay(secs(9));
 
-    node.passes(LASTS - MARGIN).await;
+    node.passes(RELIED).await;
     assert!(term.stopping.is_cancelled());
     node.table.set_delay(Duration::ZERO);
     node.passes(secs(2)).await;
@@ -155,7 +158,7 @@ async fn a_slow_store_costs_no_lease() {
 async fn a_process_that_stood_still_holds_nothing() {
     let node = Node::alone().await;
 
-    node.clock.advance(LASTS - MARGIN - MOMENT);
+    node.clock.advance(RELIED.saturating_sub(MOMENT));
     assert!(node.leases.holds(&channel()).is_some());
     node.clock.advance(MOMENT);
 
@@ -187,7 +190,7 @@ async fn a_lease_of_another_node_is_taken_when_it_is_free() {
     assert!(!node.term(&LeaseName::Housekeeper).await.stopping.is_cancelled(), "it is another lease");
 
     // Renewed by nobody, it ends.
-    node.passes(LASTS - MOMENT).await;
+    node.passes(LASTS.saturating_sub(MOMENT)).await;
     assert!(poll!(&mut held).is_pending());
     node.passes(EVERY).await;
 
