@@ -39,13 +39,13 @@ mod tests {
     #[tokio::test]
     async fn a_value_that_does_not_fit_its_type_is_corrupt() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.expect("it opens");
-        let sql = "select 65536 as large, x'01' as short, 'text' as text, null as nothing";
+        let sql = "select 65536 as large, x'01' as short, 'text' as text, null as missing";
         let row = sqlx::query(sql).fetch_one(&mut connection).await.expect("there is a row");
 
         assert!(matches!(row.value::<u32>("large"), Ok(65_536)));
         assert!(matches!(row.value::<u16>("large"), Err(StoreError::Corrupt(_))));
         assert!(matches!(row.value::<[u8; 32]>("short"), Err(StoreError::Corrupt(_))));
         assert!(matches!(row.value::<i64>("text"), Err(StoreError::Corrupt(_))));
-        assert!(matches!(row.value::<Option<i64>>("nothing"), Ok(None)));
+        assert!(matches!(row.value::<Option<i64>>("missing"), Ok(None)));
     }
 }
