@@ -37,6 +37,10 @@ impl Clock for LeadingClock {
         SystemClock.uptime()
     }
 
+    fn boottime(&self) -> Duration {
+        SystemClock.boottime()
+    }
+
     async fn sleep(&self, duration: Duration) {
         SystemClock.sleep(duration).await;
     }

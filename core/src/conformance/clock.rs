@@ -35,8 +35,12 @@ pub struct TestClock {
 #[derive(Debug)]
 struct ClockState {
     uptime: Duration,
+    /// How long the machine slept.
+    asleep: Duration,
     /// How far the calendar was set ahead.
     ahead: Duration,
+    /// How far the machine's time is behind the calendar, which does not go back.
+    behind: Duration,
     next: u64,
     /// The sleepers by the uptime at which they wake.
     sleepers: BTreeMap<(Duration, u64), Sleeper>,
@@ -57,8 +61,8 @@ impl ClockState {
 
 impl Default for TestClock {
     fn default() -> Self {
-        let (uptime, ahead) = (Duration::ZERO, Duration::ZERO);
-        let state = ClockState { uptime, ahead, next: 0, sleepers: BTreeMap::new() };
+        let (uptime, asleep, ahead, behind) = Default::default();
+        let state = ClockState { uptime, asleep, ahead, behind, next: 0, sleepers: BTreeMap::new() };
         Self { state: Mutex::new(state), slept: AtomicU64::new(0) }
     }
 }
@@ -96,10 +100,14 @@ impl TestClock {
         self.move_to(self.now() + duration);
     }
 
-    /// Sets the calendar ahead. It wakes who waits for a time that has come so, but for nobody a duration has passed.
+    /// Sets the calendar ahead, as a sleep of the machine does. It wakes who waits for a time that has come so, but for nobody a
+    /// duration has passed.
     pub fn set_ahead(&self, by: Duration) {
         let mut state = self.state();
-        state.ahead += by;
+        let regained = state.behind.min(by);
+        state.asleep += by;
+        state.behind = state.behind.saturating_sub(regained);
+        state.ahead += by.saturating_sub(regained);
         let now = state.now();
         let come: Vec<Sleeper> = state
             .sleepers
@@ -108,6 +116,12 @@ impl TestClock {
             .collect();
         drop(state);
         come.into_iter().filter_map(|sleeper| sleeper.waker).for_each(Waker::wake);
+    }
+
+    /// Sets the machine's time back. The calendar does not go back: as that of the system clock, it is not
+    /// [ahead](Self::set_ahead) again until the machine's time has caught up.
+    pub fn set_back(&self, by: Duration) {
+        self.state().behind += by;
     }
 
     /// Lets time pass automatically until the returned guard is dropped: every millisecond of real time it advances to
@@ -172,6 +186,11 @@ impl Clock for TestClock {
 
     fn uptime(&self) -> Duration {
         self.state().uptime
+    }
+
+    fn boottime(&self) -> Duration {
+        let state = self.state();
+        state.uptime + state.asleep
     }
 
     async fn sleep(&self, duration: Duration) {
@@ -271,5 +290,17 @@ mod tests {
         assert_eq!(futures_util::poll!(&mut for_a_time), Poll::Ready(()));
         assert_eq!(futures_util::poll!(&mut for_a_while), Poll::Pending);
         assert_eq!((clock.now(), clock.uptime()), (START + Duration::from_secs(5), Duration::ZERO));
+    }
+
+    #[test]
+    fn a_calendar_that_was_set_back_stands_still_while_the_machine_sleeps() {
+        let clock = TestClock::new();
+
+        clock.set_back(Duration::from_secs(5));
+        clock.set_ahead(Duration::from_secs(3));
+        assert_eq!((clock.now(), clock.boottime()), (START, Duration::from_secs(3)));
+        clock.set_ahead(Duration::from_secs(3));
+
+        assert_eq!((clock.now(), clock.boottime()), (START + Duration::from_secs(1), Duration::from_secs(6)));
     }
 }

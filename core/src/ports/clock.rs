@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 
 /// A clock that tells the time and sleeps.
 #[async_trait]
@@ -21,6 +22,10 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// The time since some moment, on a clock that nobody sets and that stops while the machine sleeps. Runs are timed
     /// with it.
     fn uptime(&self) -> Duration;
+
+    /// As [`uptime`](Self::uptime), but it goes on while the machine sleeps. What other machines may do once it is over is
+    /// timed with it.
+    fn boottime(&self) -> Duration;
 
     /// Returns once `duration` has passed on this clock.
     async fn sleep(&self, duration: Duration);
@@ -63,6 +68,15 @@ impl Clock for SystemClock {
     fn uptime(&self) -> Duration {
         static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
         STARTED.elapsed()
+    }
+
+    fn boottime(&self) -> Duration {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        const CLOCK: ClockId = ClockId::Boottime;
+        // On macOS it goes on while the machine sleeps. Other systems have no better one.
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        const CLOCK: ClockId = ClockId::Monotonic;
+        clock_gettime(CLOCK).try_into().expect("it counts up from zero")
     }
 
     async fn sleep(&self, duration: Duration) {
