@@ -2,7 +2,8 @@
 //!
 //! The store grants a lease for a while, and it is renewed long before that is over. A node does not ask the store whether it still has a
 //! lease: it counts from before it asked for it, and stops what it does under it [earlier](MARGIN) than another node can have it. That
-//! holds also if the store is away, or this process stood still.
+//! holds also if the store is away. When the machine slept, or this process stood still, until a lease was over, the node
+//! does not hold it any more from the first look on, and stops what it does under it within a second.
 //!
 //! A store that admits one process grants all leases for good. Then nothing is renewed, and an idle gateway is not woken.
 
@@ -11,7 +12,7 @@ use std::{
     iter,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -34,8 +35,11 @@ pub(crate) const EVERY: Duration = Duration::from_secs(5);
 /// How long before its end a lease is not relied on any more: until then, what was done under it has stopped.
 const MARGIN: Duration = Duration::from_secs(3);
 
+/// How often it is looked whether a term is over: timers stop while the machine sleeps.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// The end of a lease that has none.
-const FOR_GOOD: i64 = i64::MAX;
+const FOR_GOOD: u64 = u64::MAX;
 
 pub(crate) struct Leases {
     store: Arc<dyn NodeStore>,
@@ -46,8 +50,6 @@ pub(crate) struct Leases {
     lifecycle: Lifecycle,
     channels: HashMap<ChannelId, Held>,
     housekeeper: Held,
-    /// Told when leases were taken: one may be the next to end.
-    taken: Notify,
 }
 
 /// A lease, as far as this node holds it.
@@ -64,27 +66,30 @@ struct Term {
     since: Timestamp,
     /// How long it lasts after the grant or a renewal; `None`: for good.
     lasts: Option<Duration>,
-    /// When it is not relied on any more, in milliseconds.
-    until: AtomicI64,
+    /// When it is not relied on any more, in milliseconds of the [clock](crate::ports::Clock::boottime) that does not stand still.
+    until: AtomicU64,
     /// Stops and ends with the term.
     lifecycle: Lifecycle,
 }
 
 impl Term {
+    /// How long it is relied on from now on, unless it is renewed.
+    fn left(&self, clock: &SharedClock) -> Duration {
+        match self.until.load(Ordering::Relaxed) {
+            FOR_GOOD => Duration::MAX,
+            until => Duration::from_millis(until).saturating_sub(clock.boottime()),
+        }
+    }
+
     fn is_on(&self, clock: &SharedClock) -> bool {
-        let until = self.until.load(Ordering::Relaxed);
-        until == FOR_GOOD || clock.now().as_millis() < until
+        !self.left(clock).is_zero()
     }
 
     /// The store said that it lasts from `asked_at` on, at least.
-    fn renew(&self, asked_at: Timestamp) {
-        let until = self.lasts.map_or(FOR_GOOD, |lasts| (asked_at + lasts.saturating_sub(MARGIN)).as_millis());
-        self.until.store(until, Ordering::Relaxed);
-    }
-
-    /// `None` if it lasts for good.
-    fn ends_at(&self) -> Option<Timestamp> {
-        self.lasts.map(|_| Timestamp::from_millis(self.until.load(Ordering::Relaxed)))
+    fn renew(&self, asked_at: Duration) {
+        let until = self.lasts.map(|lasts| (asked_at + lasts.saturating_sub(MARGIN)).as_millis());
+        let until = until.and_then(|until| u64::try_from(until).ok());
+        self.until.store(until.unwrap_or(FOR_GOOD), Ordering::Relaxed);
     }
 }
 
@@ -99,8 +104,7 @@ impl Leases {
         channels: Vec<ChannelId>,
     ) -> Result<Self, StoreError> {
         let channels = channels.into_iter().map(|channel| (channel, Held::default())).collect();
-        let (housekeeper, taken) = (Held::default(), Notify::new());
-        let leases = Self { store, clock, node, timer, lifecycle, channels, housekeeper, taken };
+        let leases = Self { store, clock, node, timer, lifecycle, channels, housekeeper: Held::default() };
         leases.store.heartbeat(node, &[]).await?;
         leases.take().await?;
         Ok(leases)
@@ -170,21 +174,17 @@ impl Leases {
     }
 
     async fn renew_all(&self) {
-        let mut next = self.clock.now() + EVERY;
-        loop {
-            tokio::select! {
-                () = self.clock.sleep_until(next) => {}
-                () = self.lifecycle.ended.cancelled() => return,
-            }
-            // However long the store takes to answer.
-            let asked_at = self.clock.now();
-            next = asked_at + EVERY;
+        let mut asked_at = self.clock.boottime();
+        // However long the store takes to answer.
+        while self.lifecycle.pause((asked_at + EVERY).saturating_sub(self.clock.boottime())).await {
+            asked_at = self.clock.boottime();
             let terms = self.terms();
             let held: Vec<_> = terms.iter().map(|(name, term)| (name.clone(), term.fence)).collect();
-            match self.store.heartbeat(self.node, &held).await {
+            let answer = self.store.heartbeat(self.node, &held).await;
+            // What is over by now stays over: who asked meanwhile was told that it is not held.
+            self.end_overdue();
+            match answer {
                 Ok(kept) => {
-                    // What is over by now stays over: who asked meanwhile was told that it is not held.
-                    self.end_overdue();
                     for (name, term) in &terms {
                         if kept.contains(name) {
                             term.renew(asked_at);
@@ -203,10 +203,7 @@ impl Leases {
         while self.lifecycle.pause_unless_stopping(EVERY).await {
             match self.take().await {
                 Ok(false) => {}
-                Ok(true) => {
-                    self.taken.notify_one();
-                    self.timer.wake_now();
-                }
+                Ok(true) => self.timer.wake_now(),
                 Err(error) => warn!(%error, "cannot take leases, trying again"),
             }
         }
@@ -216,11 +213,9 @@ impl Leases {
     async fn end_in_time(&self) {
         loop {
             self.end_overdue();
-            let next = self.terms().iter().filter_map(|(_, term)| term.ends_at()).min();
-            tokio::select! {
-                () = self.clock.sleep_until_next(next) => {}
-                () = self.taken.notified() => {}
-                () = self.lifecycle.ended.cancelled() => return,
+            let left = self.terms().iter().map(|(_, term)| term.left(&self.clock)).min();
+            if !self.lifecycle.pause(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)).await {
+                return;
             }
         }
     }
@@ -231,7 +226,7 @@ impl Leases {
         if wanted.is_empty() {
             return Ok(false);
         }
-        let asked_at = self.clock.now();
+        let asked_at = self.clock.boottime();
         match self.store.take_leases(self.node, &wanted).await? {
             Granted::ForGood => {
                 for name in wanted {
@@ -249,10 +244,10 @@ impl Leases {
         }
     }
 
-    fn begin(&self, name: &LeaseName, fence: Fence, lasts: Option<Duration>, asked_at: Timestamp) {
+    fn begin(&self, name: &LeaseName, fence: Fence, lasts: Option<Duration>, asked_at: Duration) {
         let Some(held) = self.find(name) else { return };
         let (since, lifecycle) = (self.clock.now(), self.lifecycle.part());
-        let term = Term { fence, since, lasts, until: AtomicI64::default(), lifecycle };
+        let term = Term { fence, since, lasts, until: AtomicU64::default(), lifecycle };
         term.renew(asked_at);
         held.term.store(Some(Arc::new(term)));
         held.begun.notify_waiters();

@@ -166,14 +166,23 @@ async fn a_process_that_stood_still_holds_nothing() {
     assert!(node.leases.lost(&channel()).is_none() && node.leases.since(&channel()).is_none());
 }
 
-/// The calendar follows a machine that slept; the uptime does not.
+/// The uptime and timers stand still meanwhile, and so does the calendar if the system clock was set back before. Once the machine is
+/// awake, what is done under the leases stops within a second, whether or not the store answers.
+#[rstest::rstest]
+#[case::with_a_right_calendar(Duration::ZERO)]
+#[case::with_a_calendar_that_stands_still(Duration::from_hours(1))]
 #[tokio::test]
-async fn a_machine_that_slept_holds_nothing() {
+async fn a_machine_that_slept_holds_nothing(#[case] set_back: Duration) {
     let node = Node::alone().await;
+    let term = node.term(&of_channel()).await;
+    node.clock.set_back(set_back);
+    node.table.set_away(true);
 
     node.clock.set_ahead(LASTS);
 
     assert_eq!(node.leases.holds(&channel()), None);
+    node.passes(LOOK_AGAIN).await;
+    assert!(term.stopping.is_cancelled() && term.ended.is_cancelled());
 }
 
 #[tokio::test]
