@@ -136,8 +136,11 @@ impl Leases {
         while !self.lifecycle.stopping.is_cancelled() {
             // Before the look: it is told of a term that begins after it.
             let begun = held.begun.notified();
-            if let Some(term) = held.term.load_full() {
-                return Some(term.lifecycle.clone());
+            match held.term.load_full() {
+                Some(term) if term.is_on(&self.clock) => return Some(term.lifecycle.clone()),
+                // Nobody would be told if a renewal that is answered only now brought it back.
+                Some(term) => self.end(name, &term),
+                None => {}
             }
             tokio::select! {
                 () = begun => {}
@@ -222,35 +225,48 @@ impl Leases {
 
     /// Takes the leases that this node lacks and no other one holds; returns whether there were any.
     async fn take(&self) -> Result<bool, StoreError> {
-        let wanted: Vec<_> = self.all().filter(|(_, held)| held.term.load().is_none()).map(|(name, _)| name).collect();
-        if wanted.is_empty() {
-            return Ok(false);
-        }
-        let asked_at = self.clock.boottime();
-        match self.store.take_leases(self.node, &wanted).await? {
-            Granted::ForGood => {
-                for name in wanted {
-                    self.begin(&name, Fence::default(), None, asked_at);
-                }
-                Ok(true)
+        loop {
+            let wanted: Vec<_> =
+                self.all().filter(|(_, held)| held.term.load().is_none()).map(|(name, _)| name).collect();
+            if wanted.is_empty() {
+                return Ok(false);
             }
-            Granted::These(leases) => {
-                for Lease { name, fence, lasts } in &leases {
-                    info!(lease = %name, fence = fence.0, "this node has a lease");
-                    self.begin(name, *fence, Some(*lasts), asked_at);
+            let asked_at = self.clock.boottime();
+            let leases = match self.store.take_leases(self.node, &wanted).await? {
+                Granted::ForGood => {
+                    for name in wanted {
+                        self.begin(&name, Fence::default(), None, asked_at);
+                    }
+                    return Ok(true);
                 }
-                Ok(!leases.is_empty())
+                Granted::These(leases) => leases,
+            };
+            let mut begun = false;
+            for Lease { name, fence, lasts } in &leases {
+                begun |= self.begin(name, *fence, Some(*lasts), asked_at);
             }
+            if begun || leases.is_empty() || self.lifecycle.stopping.is_cancelled() {
+                return Ok(begun);
+            }
+            warn!("leases were granted so late that they are over, taking them again");
         }
     }
 
-    fn begin(&self, name: &LeaseName, fence: Fence, lasts: Option<Duration>, asked_at: Duration) {
-        let Some(held) = self.find(name) else { return };
+    /// Returns whether a term begins: its time may be over before the store has answered.
+    fn begin(&self, name: &LeaseName, fence: Fence, lasts: Option<Duration>, asked_at: Duration) -> bool {
+        let Some(held) = self.find(name) else { return false };
         let (since, lifecycle) = (self.clock.now(), self.lifecycle.part());
         let term = Term { fence, since, lasts, until: AtomicU64::default(), lifecycle };
         term.renew(asked_at);
+        if !term.is_on(&self.clock) {
+            return false;
+        }
+        if lasts.is_some() {
+            info!(lease = %name, fence = fence.0, "this node has a lease");
+        }
         held.term.store(Some(Arc::new(term)));
         held.begun.notify_waiters();
+        true
     }
 
     fn end_overdue(&self) {
@@ -264,8 +280,8 @@ impl Leases {
     /// Ends a term, if it has not ended: what is done under the lease stops.
     fn end(&self, name: &LeaseName, term: &Arc<Term>) {
         let Some(held) = self.find(name) else { return };
-        if held.term.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, term)) {
-            held.term.store(None);
+        let before = held.term.compare_and_swap(term, None);
+        if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, term)) {
             term.lifecycle.end_part();
             info!(lease = %name, fence = term.fence.0, "this node has a lease no more");
         }

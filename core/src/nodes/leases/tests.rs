@@ -185,6 +185,42 @@ async fn a_machine_that_slept_holds_nothing(#[case] set_back: Duration) {
     assert!(term.stopping.is_cancelled() && term.ended.is_cancelled());
 }
 
+/// The loop that ends the term has not run yet.
+#[tokio::test]
+async fn nobody_is_given_a_term_that_is_over() {
+    let node = Node::alone().await;
+    let name = of_channel();
+
+    node.clock.advance(LASTS - MARGIN);
+
+    let held = node.leases.held(&name);
+    tokio::pin!(held);
+    assert!(poll!(&mut held).is_pending());
+    node.passes(EVERY).await;
+    let Poll::Ready(Some(term)) = poll!(&mut held) else { panic!("it is held again") };
+    assert!(!term.stopping.is_cancelled());
+}
+
+/// The answer comes 12 s after the request: what it grants is over, and is taken again at once.
+#[tokio::test]
+async fn a_grant_that_comes_too_late_begins_no_term() {
+    let node = Node::alone().await;
+    let name = of_channel();
+    node.clock.set_ahead(LASTS);
+    node.table.set_delay(LASTS - MARGIN);
+    node.passes(EVERY + LASTS - MARGIN - MOMENT).await;
+    let held = node.leases.held(&name);
+    tokio::pin!(held);
+    assert!(poll!(&mut held).is_pending());
+    assert_eq!(node.table.holder(&name), Some(node.leases.node), "it is granted");
+
+    node.table.set_delay(Duration::ZERO);
+    node.passes(MOMENT).await;
+
+    let Poll::Ready(Some(term)) = poll!(&mut held) else { panic!("it is held") };
+    assert!(!term.stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
+}
+
 #[tokio::test]
 async fn a_lease_of_another_node_is_taken_when_it_is_free() {
     let clock = TestClock::new();
