@@ -98,6 +98,8 @@ impl Schedules {
 
     /// Acts on the times that have come.
     async fn act_on_due(&self) -> Result<(), StoreError> {
+        // They may have been another node's to act on until now.
+        self.calendar.refresh().await?;
         let now = self.calendar.clock.now();
         let mut failed = None;
         for id in self.calendar.due(now) {
@@ -111,6 +113,7 @@ impl Schedules {
 
     async fn act_on_one(&self, id: ScheduleId, now: Timestamp) -> Result<(), StoreError> {
         decide_anew!({
+            self.calendar.refresh().await?;
             let seen = self.calendar.seen();
             match self.calendar.still_due(id, now) {
                 Some(schedule) => self.act_on(schedule, seen, now).await?.then_some(()),

@@ -326,12 +326,7 @@ impl Calendar {
         let (changes, is_counted) = (transition.schedules.clone(), transition.changes_schedules());
         let transition = Transition { seen: vec![seen], ..transition };
         if self.store.commit(transition).await? == Commit::Conflict {
-            let read = read(&*self.store, self.clock.now()).await?;
-            let mut snapshot = self.snapshot();
-            if read.version > snapshot.version {
-                *snapshot = read;
-                self.changed.notify_one();
-            }
+            self.refresh().await?;
             return Ok(false);
         }
         let mut snapshot = self.snapshot();
@@ -349,6 +344,20 @@ impl Calendar {
         drop(snapshot);
         self.changed.notify_one();
         Ok(true)
+    }
+
+    /// Reads the schedules again if another node has changed them.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        if self.store.version(Noun::Schedules).await? <= self.seen().version {
+            return Ok(());
+        }
+        let read = read(&*self.store, self.clock.now()).await?;
+        let mut snapshot = self.snapshot();
+        if read.version > snapshot.version {
+            *snapshot = read;
+            self.changed.notify_one();
+        }
+        Ok(())
     }
 
     pub(crate) async fn changed(&self) {

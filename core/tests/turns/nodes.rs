@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    AgentTurn, ConversationId, EventId, Expectation, Handler, InboundEvent, Missed, NewSchedule, Obligation, Policy,
-    Resend, ScheduledAction, SessionId, TurnId, When,
+    AgentTurn, Clock as _, ConversationId, EventId, Expectation, Handler, InboundEvent, Missed, NewSchedule,
+    Obligation, Policy, Resend, ScheduleId, ScheduledAction, SessionId, TurnId, When,
     conformance::scripted::{Fault, Script},
-    store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, SessionUse},
+    store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange, SessionUse, Transition},
 };
 use rejoinder_guard::Event;
 
@@ -52,6 +52,22 @@ fn runs_elsewhere(event: InboundEvent) -> NewEvent {
         day: None,
     };
     NewEvent { id: EventId::new(at), event: Arc::new(event), turn: Some(turn), only_if_known: false, files: Vec::new() }
+}
+
+/// Says a text every quarter of an hour.
+fn says(text: &str) -> NewSchedule {
+    NewSchedule {
+        name: text.to_owned(),
+        when: When::Every(QUARTER),
+        time_zone: "UTC".into(),
+        to: chat("ada").to_string().parse().expect("a target"),
+        action: ScheduledAction::Message(text.to_owned()),
+        missed: Missed::Once,
+    }
+}
+
+async fn adds(gateway: &TestGateway, text: &str) -> Schedule {
+    gateway.engine().schedules().add(says(text), &operator("a test")).await.expect("it is made")
 }
 
 #[tokio::test]
@@ -119,15 +135,7 @@ async fn a_call_ends_with_the_lease_of_its_channel_and_is_made_again() {
 async fn what_must_happen_once_is_done_where_that_lease_is() {
     let gateway = beside(&[LeaseName::Housekeeper]).await;
     gateway.receives(said(&chat("ada"), "hello")).await;
-    let greets = NewSchedule {
-        name: "hello".to_owned(),
-        when: When::Every(QUARTER),
-        time_zone: "UTC".into(),
-        to: chat("ada").to_string().parse().expect("a target"),
-        action: ScheduledAction::Message("Good morning.".to_owned()),
-        missed: Missed::Once,
-    };
-    gateway.engine().schedules().add(greets, &operator("a test")).await.expect("it is made");
+    adds(&gateway, "Good morning.").await;
 
     gateway.advance(QUARTER + MINUTE).await;
     assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
@@ -139,6 +147,29 @@ async fn what_must_happen_once_is_done_where_that_lease_is() {
     assert_eq!(gateway.visible(&chat("ada")).len(), 2, "its loop has ended");
     gateway.other_frees(&LeaseName::Housekeeper).await;
     assert_eq!(gateway.visible(&chat("ada")).len(), 3, "it begins again");
+    gateway.at_rest().await;
+}
+
+/// The gateway has read the schedules at its start, and another node changes them: before the gateway acts on any, or meanwhile.
+#[rstest::rstest]
+#[case::before(&[LeaseName::Housekeeper])]
+#[case::meanwhile(&[])]
+#[tokio::test]
+async fn schedules_are_acted_on_as_other_nodes_have_left_them(#[case] held: &[LeaseName]) {
+    let gateway = beside(held).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    let removed = adds(&gateway, "Good morning.").await;
+    adds(&gateway, "Good night.").await;
+
+    let made = Schedule { id: ScheduleId::new(gateway.clock.now()), new: says("Good evening."), ..removed };
+    let schedules = vec![ScheduleChange::Removed(removed.id), ScheduleChange::Set(Box::new(made))];
+    gateway.store.commit(Transition { schedules, ..Transition::default() }).await.expect("it is stored");
+    gateway.advance(QUARTER).await;
+    gateway.other_frees(&LeaseName::Housekeeper).await;
+
+    let mut visible = gateway.visible(&chat("ada"));
+    visible.sort();
+    assert_eq!(visible, ["Good evening.", "Good night.", "hello"]);
     gateway.at_rest().await;
 }
 
