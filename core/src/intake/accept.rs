@@ -27,8 +27,8 @@ use crate::{
     outbox::health::Health,
     people::People,
     ports::{
-        Accepted, Beside, CursorMove, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError,
-        Stored, Transition, TransitionOf,
+        Accepted, Beside, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError, Stored,
+        Transition, TransitionOf,
     },
     questions::backlog_question::BacklogQuestion,
     scheduler::{Scheduler, may_stop_runs},
@@ -56,19 +56,16 @@ impl Inlet for Arc<Acceptor> {
     async fn accept(
         &self,
         channel: &ChannelId,
-        mut events: Vec<(TurnId, InboundEvent)>,
+        events: Vec<(TurnId, InboundEvent)>,
         beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         if self.lifecycle.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
         }
-        for (_, event) in &mut events {
-            event.strip_nul();
-        }
         // In its own task: a stored event is acted on even if the caller drops this future. On the heap at once: it is large,
         // and would be copied several times.
         let (acceptor, channel) = (Arc::clone(self), channel.clone());
-        let accepting = Box::pin(async move { acceptor.accept_with_fallback(&channel, events, beside).await });
+        let accepting = Box::pin(async move { acceptor.accept_without_nul(&channel, events, beside).await });
         let accepting = self.lifecycle.work.spawn(accepting);
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
@@ -95,6 +92,42 @@ impl Inlet for Arc<Acceptor> {
 }
 
 impl Acceptor {
+    /// Accepts events without U+0000. One that has it in an id that it needs is refused without a write, not even of a note: strangers
+    /// can send such events.
+    async fn accept_without_nul(
+        &self,
+        channel: &ChannelId,
+        mut events: Vec<(TurnId, InboundEvent)>,
+        beside: Option<Beside<Accepted>>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        for (_, event) in &mut events {
+            event.strip_nul();
+            event.drop_ids_with_nul();
+        }
+        let refused: Vec<usize> = (0..events.len()).filter(|index| events[*index].1.has_nul_in_key()).collect();
+        if !refused.is_empty() {
+            warn!(%channel, events = refused.len(), "refused events with U+0000 in their key, address or sender's id");
+            for _ in &refused {
+                count_refused(channel);
+            }
+            events.retain(|(_, event)| !event.has_nul_in_key());
+        }
+        if events.is_empty() && beside.is_none() {
+            return Ok(vec![Accepted::Refused; refused.len()]);
+        }
+        let beside = beside.map(|beside| match beside {
+            Beside::Operation(follows) if !refused.is_empty() => {
+                let refused = refused.clone();
+                Beside::Operation(TransitionOf::new(move |accepted: &[Accepted]| {
+                    follows.of(&with_refused(accepted.to_vec(), &refused))
+                }))
+            }
+            beside => beside,
+        });
+        let accepted = self.accept_with_fallback(channel, events, beside).await?;
+        Ok(with_refused(accepted, &refused))
+    }
+
     /// Accepts events together, or one by one if the store rejects them together.
     async fn accept_with_fallback(
         &self,
@@ -144,7 +177,7 @@ impl Acceptor {
             Err(error) if is_rejection(&error) => error,
             result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
         };
-        metrics::counter!("rejoinder_refused_events_total", "channel" => channel.to_string()).increment(1);
+        count_refused(channel);
         for note in notes(&event) {
             match self.store_note(note).await {
                 Ok(event) => {
@@ -165,7 +198,6 @@ impl Acceptor {
     /// Stores the key of an event, and the payload of `note`. Returns the id of its row: the platform's id of an event may
     /// contain the key of its conversation, and must not be logged. A panic counts as a rejection by the store.
     async fn store_note(&self, note: InboundEvent) -> Result<EventId, StoreError> {
-        refuse_nul([&note], None)?;
         let channel = note.conversation.channel.clone();
         let id = EventId::new(note.received_at);
         let new = NewEvent { id, event: Arc::new(note), turn: None, only_if_known: false, files: Vec::new() };
@@ -177,13 +209,12 @@ impl Acceptor {
         Ok(id)
     }
 
-    /// Accepts events in one transaction. A panic counts as a rejection by the store, and so does U+0000 in an id.
+    /// Accepts events in one transaction. A panic counts as a rejection by the store.
     async fn accept_together(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        refuse_nul(events.iter().map(|(_, event)| event), beside.as_ref())?;
         let accepted = AssertUnwindSafe(self.accept_in_transaction(events, beside)).catch_unwind().await;
         accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
@@ -415,6 +446,18 @@ async fn store_chat(people: &Arc<People>, event: &InboundEvent, told: Option<Lan
     })
 }
 
+/// What became of all events: those at `refused` are, and `accepted` tells of the others, or of the first of them.
+fn with_refused(mut accepted: Vec<Accepted>, refused: &[usize]) -> Vec<Accepted> {
+    for index in refused {
+        accepted.insert((*index).min(accepted.len()), Accepted::Refused);
+    }
+    accepted
+}
+
+fn count_refused(channel: &ChannelId) {
+    metrics::counter!("rejoinder_refused_events_total", "channel" => channel.to_string()).increment(1);
+}
+
 fn count(channel: &ChannelId, stored: &Stored) {
     let result = match stored {
         Stored::Turn { .. } => "turn",
@@ -429,22 +472,6 @@ fn count(channel: &ChannelId, stored: &Stored) {
 /// Whether the store can write but rejected this event.
 const fn is_rejection(error: &IntakeError) -> bool {
     matches!(error, IntakeError::Store(StoreError::Failed(_) | StoreError::Corrupt(_)))
-}
-
-/// Rejects events with U+0000 in an id, and such a cursor, as a store does that cannot write it.
-fn refuse_nul<'a>(
-    events: impl IntoIterator<Item = &'a InboundEvent>,
-    beside: Option<&Beside<Accepted>>,
-) -> Result<(), StoreError> {
-    if events.into_iter().any(InboundEvent::has_nul_in_id) {
-        return Err(StoreError::Failed("an id of the event contains U+0000".to_owned()));
-    }
-    match beside {
-        Some(Beside::Cursor(CursorMove { name, position, .. })) if name.contains('\0') || position.contains('\0') => {
-            Err(StoreError::Failed("a cursor contains U+0000".to_owned()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The notes to store for an event that the store rejects: first with its payload, then its key alone.

@@ -1,7 +1,8 @@
 //! Texts without U+0000: PostgreSQL cannot store it, and some functions of SQLite end a text at it.
 //!
 //! It is removed where texts enter the core: from events, from what runs report and return, and from what adapters say of
-//! deliveries. It is not removed from an id, which would then be the id of somebody else: an event with such an id is refused.
+//! deliveries. It is not removed from an id, which would then be the id of somebody else: an id that an event can do without is left
+//! out, and an event with it in its key, its address or its sender's id is refused.
 
 use std::{borrow::Cow, iter, sync::Arc};
 
@@ -172,37 +173,44 @@ impl Texts for DeliveryError {
 }
 
 impl InboundEvent {
-    /// Whether one of its ids contains U+0000.
-    pub(crate) fn has_nul_in_id(&self) -> bool {
-        let (of_kind, about) = match &self.kind {
-            EventKind::Reaction { message, .. } | EventKind::ReactionsRemoved { message, .. } => {
-                (Some(message.as_str()), None)
-            }
-            EventKind::Moved { chat } => (Some(chat.as_str()), None),
+    /// Leaves out the ids that contain U+0000 and that it can do without. What happened to a message or a chat with such an id
+    /// happened to none that is known.
+    pub(crate) fn drop_ids_with_nul(&mut self) {
+        if self.part_of.take_if(|id| id.contains('\0')).is_some() {
+            self.more_within = None;
+        }
+        let quoted = self.quoted.iter_mut().flat_map(|quote| {
+            let Quote { author: Author { id, username, .. }, message_id, .. } = quote;
+            [id, username, message_id]
+        });
+        let forwarded = self.forwarded.iter_mut().flat_map(|Author { id, username, .. }| [id, username]);
+        let own = [&mut self.sender.username, &mut self.message_id];
+        for id in own.into_iter().chain(quoted).chain(forwarded) {
+            id.take_if(|id| id.contains('\0'));
+        }
+        let changed = match &self.kind {
+            EventKind::Reaction { message, .. } | EventKind::ReactionsRemoved { message, .. } => message.as_str(),
+            EventKind::Moved { chat } => chat.as_str(),
+            _ => "",
+        };
+        if changed.contains('\0') {
+            self.kind = EventKind::Other;
+        }
+    }
+
+    /// Whether its key, its address or its sender's id contains U+0000. A prompt also has those of what it is about.
+    pub(crate) fn has_nul_in_key(&self) -> bool {
+        let (asked_by, about) = match &self.kind {
             EventKind::Prompt { asked_by, about, .. } => (asked_by.as_deref(), about.as_ref()),
             _ => (None, None),
         };
-        let own = [
-            Some(self.external_id.as_str()),
-            Some(self.sender.id.as_str()),
-            self.sender.username.as_deref(),
-            self.message_id.as_deref(),
-            self.part_of.as_deref(),
-            of_kind,
-        ];
+        let own = [Some(self.external_id.as_str()), Some(self.sender.id.as_str()), asked_by];
         let addresses = iter::once(&self.conversation).chain(about);
         let addresses = addresses.flat_map(|ConversationRef { channel, chat, thread }| {
             [Some(channel.as_str()), Some(&**chat), thread.as_deref()]
         });
-        let quoted = self.quoted.iter();
-        let quoted = quoted.flat_map(|quote| iter::once(quote.message_id.as_deref()).chain(ids_of(&quote.author)));
-        let forwarded = self.forwarded.iter().flat_map(ids_of);
-        own.into_iter().chain(addresses).chain(quoted).chain(forwarded).flatten().any(|id| id.contains('\0'))
+        own.into_iter().chain(addresses).flatten().any(|id| id.contains('\0'))
     }
-}
-
-fn ids_of(author: &Author) -> [Option<&str>; 2] {
-    [author.id.as_deref(), author.username.as_deref()]
 }
 
 #[cfg(test)]
@@ -306,7 +314,7 @@ mod tests {
         ] {
             let event = event(kind);
             assert!(is_stripped(event.clone()), "{event:?}");
-            assert!(!event.has_nul_in_id(), "{event:?}");
+            assert!(!event.has_nul_in_key(), "{event:?}");
         }
     }
 
@@ -331,15 +339,10 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_not_stripped() {
-        let damages: [fn(&mut InboundEvent); 17] = [
-            |event| event.external_id = TEXT.to_owned(),
-            |event| event.conversation.chat = TEXT.into(),
-            |event| event.conversation.thread = Some(TEXT.into()),
-            |event| event.conversation.channel = ChannelId::from_stored(TEXT),
+    fn an_id_that_an_event_can_do_without_is_left_out() {
+        let damages: [fn(&mut InboundEvent); 10] = [
             |event| event.message_id = Some(TEXT.to_owned()),
             |event| event.part_of = Some(TEXT.to_owned()),
-            |event| event.sender.id = TEXT.to_owned(),
             |event| event.sender.username = Some(TEXT.to_owned()),
             |event| event.forwarded = Some(Author { username: None, ..author(TEXT) }),
             |event| event.forwarded = Some(Author { id: None, ..author(TEXT) }),
@@ -351,6 +354,37 @@ mod tests {
                 event.kind = EventKind::Reaction { message, emoji, removed: None };
             },
             |event| event.kind = EventKind::ReactionsRemoved { message: TEXT.to_owned(), emoji: None },
+        ];
+        for damage in damages {
+            let mut event = event(EventKind::Message).without_nul();
+            let whole = event.clone();
+            event.drop_ids_with_nul();
+            assert_eq!(event, whole);
+            damage(&mut event);
+            event.strip_nul();
+            assert!(format!("{event:?}").contains("\\0"), "it is an id: {event:?}");
+            event.drop_ids_with_nul();
+            assert!(!format!("{event:?}").contains("\\0") && !event.has_nul_in_key(), "{event:?}");
+        }
+    }
+
+    /// The pause for the other parts of an album is not left without the album.
+    #[test]
+    fn a_part_of_no_album_waits_for_no_other() {
+        let more_within = Some(Duration::from_secs(1));
+        let mut event = InboundEvent { part_of: Some(text()), more_within, ..event(EventKind::Message) };
+        event.drop_ids_with_nul();
+        assert_eq!((event.part_of, event.more_within), (None, None));
+    }
+
+    #[test]
+    fn an_id_that_an_event_needs_is_neither_stripped_nor_left_out() {
+        let damages: [fn(&mut InboundEvent); 7] = [
+            |event| event.external_id = TEXT.to_owned(),
+            |event| event.conversation.chat = TEXT.into(),
+            |event| event.conversation.thread = Some(TEXT.into()),
+            |event| event.conversation.channel = ChannelId::from_stored(TEXT),
+            |event| event.sender.id = TEXT.to_owned(),
             |event| {
                 event.kind = prompt();
                 if let EventKind::Prompt { asked_by, .. } = &mut event.kind {
@@ -368,7 +402,8 @@ mod tests {
             let mut event = event(EventKind::Message);
             damage(&mut event);
             event.strip_nul();
-            assert!(event.has_nul_in_id(), "{event:?}");
+            event.drop_ids_with_nul();
+            assert!(event.has_nul_in_key(), "{event:?}");
         }
     }
 }

@@ -47,8 +47,9 @@ pub enum Accepted {
         /// When the sender may try again.
         retry_after: Duration,
     },
-    /// The store rejects its content, or one of its ids contains U+0000: at most its key and payload are stored, and it opens no
-    /// turn. The platform is acknowledged nevertheless, so that it does not send the event forever.
+    /// The store rejects its content: at most its key and payload are stored, and it opens no turn. Or its key, its address or its
+    /// sender's id contains U+0000: nothing is stored. The platform is acknowledged nevertheless, so that it does not send the event
+    /// forever.
     Refused,
     /// It picks from a question that was answered before: it is stored and opens no turn.
     Picked {

@@ -1,8 +1,12 @@
 //! The character U+0000, which PostgreSQL cannot store.
 
-use rejoinder_core::{Accepted, Attachment, InboundEvent, Quote, Sender, conformance::scripted::Script};
+use rejoinder_core::{
+    Accepted::{Kept, Refused},
+    Attachment, Author, EventKind, InboundEvent, Quote, Sender,
+    conformance::scripted::Script,
+};
 
-use crate::gateway::{GatewaySetup, chat, said};
+use crate::gateway::{GatewaySetup, chat, main_channel, said, secs};
 
 #[tokio::test]
 async fn texts_with_nul_are_stored_and_answered_without_it() {
@@ -35,9 +39,35 @@ async fn texts_with_nul_are_stored_and_answered_without_it() {
     gateway.at_rest().await;
 }
 
-/// Without it, the id would be that of somebody else, and the key that of another event.
+/// The other ids say what it is about, and it is answered without them.
 #[tokio::test]
-async fn an_event_with_nul_in_an_id_is_refused() {
+async fn an_id_with_nul_that_an_event_can_do_without_is_left_out() {
+    let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
+    let id = || Some("a\0b".to_owned());
+    let author = Author { id: id(), name: Some("Bob".to_owned()), username: id(), ..Author::default() };
+    let event = said(&chat("ada"), "hello");
+    let event = InboundEvent {
+        message_id: id(),
+        sender: Sender { username: id(), ..event.sender.clone() },
+        quoted: Some(Quote { author, text: "before".to_owned(), message_id: id(), ..Quote::default() }),
+        part_of: id(),
+        more_within: Some(secs(1)),
+        ..event
+    };
+
+    let turn = gateway.receives(event).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let event = gateway.dossier(turn).await.turn.event;
+    assert_eq!((&event.message_id, &event.sender.username, &event.part_of), (&None, &None, &None));
+    let author = Author { name: Some("Bob".to_owned()), ..Author::default() };
+    assert_eq!(event.quoted, Some(Quote { author, text: "before".to_owned(), ..Quote::default() }));
+    gateway.at_rest().await;
+}
+
+/// Without it, the id would be that of somebody else, and the key that of another event. Strangers can send such events.
+#[tokio::test]
+async fn an_event_with_nul_in_its_key_address_or_sender_is_refused_and_costs_no_write() {
     let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
     let with = |change: fn(&mut InboundEvent)| {
         let mut event = said(&chat("ada"), "hello");
@@ -47,18 +77,22 @@ async fn an_event_with_nul_in_an_id_is_refused() {
     let damaged = [
         with(|event| event.external_id.push('\0')),
         with(|event| event.conversation = chat("ad\0a")),
-        with(|event| event.message_id = Some("p\0".to_owned())),
+        with(|event| event.conversation = chat("ada").in_thread("a\0b")),
         with(|event| event.sender = Sender { id: "ad\0a".to_owned(), ..event.sender.clone() }),
     ];
-    let batch: Vec<_> = damaged.iter().cloned().chain([said(&chat("bob"), "hello")]).collect();
+    let other = || InboundEvent { kind: EventKind::Other, ..said(&chat("bob"), "hello") };
+    let [one, two, three, four] = damaged.clone();
+    let batch = vec![one, other(), two, three, other(), four];
+    let before = gateway.life.writes();
 
-    let accepted = gateway.intake().accept_all(batch, Some(("updates", "5".to_owned()))).await;
+    let alone = gateway.intake().accept_all(damaged.to_vec(), None).await.expect("it is accepted");
+    assert_eq!((alone, gateway.life.writes() - before), (vec![Refused; 4], 0));
+    let accepted = gateway.intake().accept_all(batch, Some(("updates", "5".to_owned()))).await.expect("it is accepted");
     gateway.settle().await;
 
-    let accepted = accepted.expect("it is accepted");
-    assert!(accepted[..4].iter().all(|one| *one == Accepted::Refused), "{accepted:?}");
-    assert!(matches!(accepted[4], Accepted::Turn(_)), "{accepted:?}");
-    assert_eq!((gateway.visible(&chat("ada")).len(), gateway.visible(&chat("bob"))), (0, vec!["done".to_owned()]));
+    assert_eq!(accepted, [Refused, Kept, Refused, Refused, Kept, Refused]);
+    assert_eq!(gateway.life.writes() - before, 1, "of those that came with them");
+    assert_eq!(gateway.store.cursor(&main_channel(), "updates").await.expect("readable").as_deref(), Some("5"));
     let mut whole = damaged[0].clone();
     whole.external_id.retain(|one| one != '\0');
     gateway.receives(whole).await;
