@@ -118,7 +118,7 @@ impl Membership {
 
 impl Relation {
     fn of_type(&self, rel_type: &str) -> Option<&str> {
-        self.event_id.as_deref().filter(|_| self.rel_type.as_deref() == Some(rel_type))
+        self.event_id.as_deref().filter(|id| self.rel_type.as_deref() == Some(rel_type) && may_be_id(id))
     }
 
     /// The root of the thread that the event is in.
@@ -139,7 +139,7 @@ impl Relation {
     /// is not a reply.
     pub(crate) fn replies_to(&self) -> Option<&str> {
         let is_fallback = self.is_falling_back && self.thread().is_some();
-        self.in_reply_to.as_ref().filter(|_| !is_fallback).map(|to| to.event_id.as_str())
+        self.in_reply_to.as_ref().map(|to| to.event_id.as_str()).filter(|id| !is_fallback && may_be_id(id))
     }
 }
 
@@ -168,7 +168,8 @@ impl Event {
         if self.kind != "m.room.redaction" {
             return None;
         }
-        self.content.get("redacts").and_then(Value::as_str).or(self.redacts.as_deref())
+        let target = self.content.get("redacts").and_then(Value::as_str).or(self.redacts.as_deref());
+        target.filter(|id| may_be_id(id))
     }
 
     /// The event as far as an encrypted event may be believed. Membership, other state and redactions come from the
@@ -192,6 +193,11 @@ impl Event {
         let before = self.unsigned.prev_content.as_ref().map(|before| before.membership.clone());
         Some(Membership { now: member.membership, before })
     }
+}
+
+/// Whether an event may have this id. What another one writes of it is not checked by servers, and U+0000 cannot be stored.
+fn may_be_id(id: &str) -> bool {
+    !id.contains('\0')
 }
 
 /// Removes fields that are null, so that they count as absent.

@@ -174,6 +174,31 @@ fn a_thread_is_a_conversation_of_its_own() {
     assert_eq!(group_about(&content, &known(ME)).directed, Directed::ReplyToUs, "a thread below a message of ours");
 }
 
+/// No event has such an id, and it could not be stored: the message is answered without it.
+#[rstest]
+#[case(json!({ "rel_type": "m.thread", "event_id": "$ro\0ot" }))]
+#[case(json!({ "rel_type": "m.replace", "event_id": "$\0" }))]
+#[case(json!({ "rel_type": "m.annotation", "event_id": "$\0", "key": "👍" }))]
+#[case(json!({ "m.in_reply_to": { "event_id": "$\0" } }))]
+fn a_relation_to_an_id_with_nul_is_none(#[case] relation: Value) {
+    let content = with(text("hello"), "m.relates_to", relation);
+    let content = with(content, "m.new_content", text("hello there"));
+
+    let event = direct(&content);
+
+    assert_eq!(refers_to(&message_event(&content)), None);
+    assert_eq!((&*event.text, &*event.external_id), ("hello", "$1"));
+    assert_eq!((event.conversation.thread, event.quoted, event.amends), (None, None, None));
+}
+
+#[test]
+fn a_redaction_of_an_id_with_nul_is_nothing() {
+    let redaction = event("m.room.redaction", &json!({ "redacts": "$\0" }));
+
+    assert_eq!(redaction.redaction_target(), None);
+    assert_eq!(read_as(&redaction, ChatKind::Group, None), None);
+}
+
 #[test]
 fn an_edit_takes_the_place_of_what_was_said() {
     let content = json!({
