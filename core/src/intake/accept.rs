@@ -27,8 +27,8 @@ use crate::{
     outbox::health::Health,
     people::People,
     ports::{
-        Accepted, Beside, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError, Stored,
-        Transition, TransitionOf,
+        Accepted, Beside, CursorMove, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError,
+        Stored, Transition, TransitionOf,
     },
     questions::backlog_question::BacklogQuestion,
     scheduler::{Scheduler, may_stop_runs},
@@ -93,7 +93,7 @@ impl Inlet for Arc<Acceptor> {
 
 impl Acceptor {
     /// Accepts events without U+0000. One that has it in an id that it needs is refused without a write, not even of a note: strangers
-    /// can send such events.
+    /// can send such events. A cursor with it stays where it was, and the channel goes on: what came since comes again after a restart.
     async fn accept_without_nul(
         &self,
         channel: &ChannelId,
@@ -112,6 +112,13 @@ impl Acceptor {
             }
             events.retain(|(_, event)| !event.has_nul_in_key());
         }
+        let beside = beside.filter(|beside| match beside {
+            Beside::Cursor(CursorMove { name, position, .. }) if name.contains('\0') || position.contains('\0') => {
+                warn!(%channel, "a cursor contains U+0000 and is not stored");
+                false
+            }
+            _ => true,
+        });
         if events.is_empty() && beside.is_none() {
             return Ok(vec![Accepted::Refused; refused.len()]);
         }

@@ -232,7 +232,7 @@ impl Intake {
     }
 
     /// Accepts events in order, together with the new position of the channel's cursor `name`. An event that the store
-    /// rejects does not affect the others; see [`Accepted::Refused`].
+    /// rejects does not affect the others; see [`Accepted::Refused`]. A cursor that contains U+0000 is not stored.
     ///
     /// # Errors
     /// When they cannot be accepted now. Events accepted before the error are duplicates at the next try.

@@ -99,3 +99,26 @@ async fn an_event_with_nul_in_its_key_address_or_sender_is_refused_and_costs_no_
     assert_eq!(gateway.visible(&chat("ada")), ["done"], "its key is not known");
     gateway.at_rest().await;
 }
+
+/// A cursor that cannot be stored does not keep its channel from going on.
+#[tokio::test]
+async fn a_cursor_with_nul_stays_where_it_was_and_the_events_are_answered() {
+    let gateway = GatewaySetup::new().always(Script::replies("done")).start().await;
+    let accept = async |events: Vec<InboundEvent>, name: &str, position: &str| {
+        let accepted = gateway.intake().accept_all(events, Some((name, position.to_owned()))).await;
+        gateway.settle().await;
+        accepted.expect("it is accepted").len()
+    };
+    let stored = async || gateway.store.cursor(&main_channel(), "updates").await.expect("readable");
+    assert_eq!(accept(vec![said(&chat("ada"), "one")], "updates", "1").await, 1);
+
+    assert_eq!(accept(vec![said(&chat("ada"), "two"), said(&chat("ada"), "three")], "updates", "2\0").await, 2);
+    assert_eq!(accept(vec![], "updates", "3\0").await, 0);
+    assert_eq!(accept(vec![], "up\0dates", "3").await, 0);
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"; 3]);
+    assert_eq!(stored().await.as_deref(), Some("1"));
+    accept(vec![], "updates", "4").await;
+    assert_eq!(stored().await.as_deref(), Some("4"));
+    gateway.at_rest().await;
+}
