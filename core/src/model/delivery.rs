@@ -229,7 +229,7 @@ impl Delivery {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The platform's id of the message that was sent, edited, reacted to or deleted. An action without a message (a
-    /// typing notice, a draft that is not a message) has the delivery's own id.
+    /// typing notice, a draft that is not a message) has the delivery's own id, and so has one whose id contains U+0000.
     pub message_id: String,
 }
 

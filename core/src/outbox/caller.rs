@@ -11,7 +11,7 @@ use tracing::warn;
 use super::{abandoned_edits::AbandonedEdits, calls::Calls, gate::RateGate, health::Health};
 use crate::{
     base::channels::Channels,
-    model::{ChannelId, ConversationRef, DeliveryError, Receipt, Texts},
+    model::{ChannelId, ConversationRef, DeliveryError, DeliveryId, Receipt, Texts},
     nodes::leases::Leases,
     ports::SharedClock,
 };
@@ -40,17 +40,19 @@ impl Caller {
         self.gate.blocked_until(address).max(self.health.unauthorized_until(&address.channel))
     }
 
-    /// Calls an adapter, which may panic or hang. `None` if `ends` was cancelled first: the gateway ended, or the channel is this node's
-    /// no more.
+    /// Calls an adapter with the delivery `id`; it may panic or hang. `None` if `ends` was cancelled first: the gateway ended, or the
+    /// channel is this node's no more.
     pub(crate) async fn call(
         &self,
         ends: CancellationToken,
+        id: DeliveryId,
         deliver: impl Future<Output = Result<Receipt, DeliveryError>> + Send,
         timeout: Duration,
     ) -> Option<Result<Receipt, DeliveryError>> {
         tokio::select! {
             biased;
             result = AssertUnwindSafe(deliver).catch_unwind() => Some(without_nul(
+                id,
                 result.unwrap_or_else(|_| Err(DeliveryError::Unknown("the adapter panicked".to_owned()))),
             )),
             () = self.clock.sleep(timeout) => {
@@ -61,13 +63,14 @@ impl Caller {
     }
 }
 
-/// The result without U+0000. A chat with it in its id cannot be stored, and is no chat that the delivery may go to.
-fn without_nul(result: Result<Receipt, DeliveryError>) -> Result<Receipt, DeliveryError> {
+/// The result of the delivery `id` without U+0000. A message with it in its id has the delivery's own id in its place, which no message
+/// has: with the rest of its id it could be another one. A chat with it in its id is no chat that the delivery may go to.
+fn without_nul(id: DeliveryId, result: Result<Receipt, DeliveryError>) -> Result<Receipt, DeliveryError> {
     match result {
         Ok(mut receipt) => {
             if receipt.message_id.contains('\0') {
-                warn!("a message has an id with U+0000, which is stored without it: it cannot be changed later");
-                receipt.message_id.strip_nul();
+                warn!(delivery = %id, "a message has an id with U+0000, which is not kept: it cannot be changed later");
+                receipt.message_id = id.to_string();
             }
             Ok(receipt)
         }
@@ -88,14 +91,16 @@ mod tests {
     #[test]
     fn what_an_adapter_says_of_a_delivery_has_no_nul() {
         let text = |text: &str| text.to_owned();
+        let id = DeliveryId::new(Timestamp::from_millis(0));
         for (said, kept) in [
-            (Ok(Receipt::of("4\u{0}2")), Ok(Receipt::of("42"))),
+            (Ok(Receipt::of("42")), Ok(Receipt::of("42"))),
+            (Ok(Receipt::of("4\u{0}2")), Ok(Receipt::of(id.to_string()))),
             (Err(DeliveryError::Unknown(text("no\u{0} answer"))), Err(DeliveryError::Unknown(text("no answer")))),
             (Err(DeliveryError::Moved { chat: text("-100") }), Err(DeliveryError::Moved { chat: text("-100") })),
         ] {
-            assert_eq!(without_nul(said), kept);
+            assert_eq!(without_nul(id, said), kept);
         }
-        let moved = without_nul(Err(DeliveryError::Moved { chat: text("-1\u{0}00") }));
+        let moved = without_nul(id, Err(DeliveryError::Moved { chat: text("-1\u{0}00") }));
         assert!(matches!(moved, Err(DeliveryError::Refused(_))), "{moved:?}");
     }
 }

@@ -437,7 +437,7 @@ impl Dispatcher {
         timeout: Duration,
     ) -> Option<Result<Receipt, DeliveryError>> {
         let ends = self.caller.leases.lost(channel.channel())?;
-        self.caller.call(ends, channel.deliver(delivery), timeout).await
+        self.caller.call(ends, delivery.id(), channel.deliver(delivery), timeout).await
     }
 
     async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {

@@ -85,7 +85,7 @@ impl Ephemerals {
         };
         let result = tokio::select! {
             biased;
-            result = self.caller.call(ends, deliver, TIMEOUT) => result?,
+            result = self.caller.call(ends, delivery.id(), deliver, TIMEOUT) => result?,
             () = abandoned => Err(DeliveryError::Unknown("a signal did not wait for it".to_owned())),
         };
         match &result {
