@@ -227,6 +227,7 @@ macro_rules! store_conformance {
             whatever_is_typed_is_searched_for
             indexing_goes_on_where_it_was
             turns_without_a_log_are_indexed
+            indexing_of_all_turns_ends_while_entries_are_removed
             lines_are_read_back_newest_first
             lines_can_be_narrowed
             a_line_is_kept_without_nul

@@ -314,6 +314,36 @@ pub async fn indexing_goes_on_where_it_was(subject: &mut impl Subject) {
     assert_eq!(*store.logged().borrow(), last);
 }
 
+/// If entries are removed unread while all turns are indexed, that goes on to its end, and then begins anew.
+pub async fn indexing_of_all_turns_ends_while_entries_are_removed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let remove = async || {
+        let event = LogEvent::ChannelUp;
+        let up = NewLogEntry { at: at(3), subject: crate::model::log::Subject::default(), event };
+        done(&*store, Transition { log: vec![up.clone(), up], ..Transition::default() }).await;
+        let through = *store.logged().borrow();
+        store.remove(Removal::Log { through, entries: 1 }).await.expect("entries are removed");
+    };
+    let mut open = Turn::accept(&*store, message(&chat("b"), "open", "train open")).await;
+    for number in 0..4 {
+        answered(&*store, message(&chat("a"), &number.to_string(), &format!("train {number}")), "yes").await;
+    }
+    remove().await;
+    assert_eq!(store.index(2).await.expect("lines are indexed"), 0);
+    // It ends when the index is beyond it, and no entry tells of it.
+    let delivery = open.answer(&*store, "yes").await;
+    open.settle(&*store, delivery).await;
+
+    for _ in 0..2 {
+        remove().await;
+        assert_eq!(store.index(2).await.expect("lines are indexed"), 0);
+    }
+
+    assert_eq!(found(&*store, "train").await, ["train 3", "train 2", "train 1", "train 0"]);
+    index(&*store, 2).await;
+    assert_eq!(found(&*store, "train").await, ["train 3", "train 2", "train 1", "train 0", "train open"]);
+}
+
 /// If entries of the log were removed before they were read, all turns are indexed.
 pub async fn turns_without_a_log_are_indexed(subject: &mut impl Subject) {
     let store = subject.store();

@@ -46,7 +46,8 @@ store_trait! {
         /// Reads at most `limit` further entries of the log, and indexes the lines of the turns that ended, for
         /// [`search`](Self::search), in one transaction. Returns the position in the log up to which this was done: at least
         /// [`logged`](StoreState::logged) once nothing is left, also if the last entry is before that. It is 0 while all turns are
-        /// indexed, at most `limit` at a time, because entries were removed before they were read.
+        /// indexed, at most `limit` at a time, because entries were removed before they were read. If that happens meanwhile, all are
+        /// indexed once more after that.
         write fn index(limit: u32) -> LogSeq;
 
         /// The lines that were [indexed](Self::index) and match `filter`, newest first.

@@ -35,20 +35,25 @@ pub(super) fn step(transaction: &Transaction<'_>, limit: u32) -> Result<LogSeq, 
     Ok(*last)
 }
 
-/// Has all turns indexed anew if entries of the log up to `through`, which are about to be removed, were not read.
+/// Has all turns indexed anew if entries of the log up to `through`, which are about to be removed, were not read. A pass over all turns
+/// that has begun goes on to its end, and then another one begins: otherwise it might never get there.
 pub(super) fn note_removal(transaction: &Transaction<'_>, through: LogSeq) -> Result<(), StoreError> {
     rows::change(transaction, BEGIN_ANEW, [through]).map(drop)
 }
 
-/// Indexes at most `limit` turns after the one with the number `after`. What they do from now on is in the log after `logged`.
-fn turns(transaction: &Transaction<'_>, logged: LogSeq, after: TurnSeq, limit: u32) -> Result<LogSeq, StoreError> {
+/// Indexes at most `limit` turns after the last one of a pass over all turns, as it is stored. What they do from now on is in the log
+/// after `logged`.
+fn turns(transaction: &Transaction<'_>, logged: LogSeq, stored: TurnSeq, limit: u32) -> Result<LogSeq, StoreError> {
+    let is_repeated = stored < 0;
+    let marked = |turn: TurnSeq| if is_repeated { !turn } else { turn };
     let turn = |row: &Row<'_>| Ok((row.get::<_, TurnSeq>(0)?, row.get::<_, Uuid>(1)?));
-    let turns = rows::all(transaction, SELECT_TURNS, params![after, limit], turn)?;
+    let turns = rows::all(transaction, SELECT_TURNS, params![marked(stored), limit], turn)?;
     for (_, turn) in &turns {
         lines(transaction, *turn)?;
     }
     match turns.last() {
-        Some((last, _)) => progress_to(transaction, logged, Some(*last)).map(|()| 0),
+        Some((last, _)) => progress_to(transaction, logged, Some(marked(*last))).map(|()| 0),
+        None if is_repeated => rows::change(transaction, REPEAT, []).map(|_| 0),
         None => progress_to(transaction, logged, None).map(|()| logged),
     }
 }
@@ -108,10 +113,15 @@ const SELECT_ENTRIES: &str = "
     select seq, iif(topic in ('turn.claimed', 'turn.settled', 'turn.undeliverable', 'delivery.delivered'), turn_id, null)
     from log where seq > ? order by seq limit ?";
 
-/// As for a removal, the last entry is no matter. What turns have done until now is seen when they are indexed.
+/// As for a removal, the last entry is no matter. What turns have done until now is seen when they are indexed. The complement of a
+/// turn's number, which is negative, says that the pass is repeated.
 const BEGIN_ANEW: &str = "
-    update search_progress set logged = (select max(seq) from log), turn = 0
+    update search_progress set
+        logged = iif(turn is null, (select max(seq) from log), logged),
+        turn = iif(turn is null, 0, min(turn, ~turn))
     where exists (select 1 from log where seq > logged and seq <= ? and seq < (select max(seq) from log))";
+
+const REPEAT: &str = "update search_progress set logged = coalesce((select max(seq) from log), logged), turn = 0";
 
 const SELECT_TURNS: &str = "select seq, id from turns where seq > ? order by seq limit ?";
 
