@@ -11,8 +11,8 @@ use crate::model::{EventSeq, Identity, Lifetimes, LineId, LogSeq, TurnId};
 store_trait! {
     /// Removing what is past its time, or about a person.
     pub trait HousekeepingStore {
-        /// What to remove next: at most `limit` rows or pages. `None` if nothing is past its time. A turn that has not ended,
-        /// that still runs, or that has an unfinished delivery is never past its time.
+        /// What to remove next: at most `limit` rows, or pages of about 4 KiB for each. `None` if nothing is past its time. A turn
+        /// that has not ended, that still runs, or that has an unfinished delivery is never past its time.
         read fn expired(cutoffs: &Cutoffs, limit: u32) -> Option<Removal>;
 
         /// When the next row is past its time, if nothing keeps it; `None` if no stored row ever is.

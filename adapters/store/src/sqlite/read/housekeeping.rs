@@ -22,6 +22,9 @@ use crate::{
 /// Free pages are kept for new rows until they are this part of the database.
 const FREE_SHARE: i64 = 10;
 
+/// How many bytes of free pages are given back in place of a row.
+const BYTES_PER_ROW: i64 = 4096;
+
 const TABLES: [&str; 30] = [
     "agent_notices",
     "agent_sessions",
@@ -292,10 +295,11 @@ impl Pages {
         Ok(record!(row => Self { size, all: pages, free, can_shrink }))
     }
 
-    /// The number of free pages to give back next, at most `limit`.
+    /// The number of free pages to give back next: as many bytes with pages of any size.
     fn spare(&self, limit: u32) -> Option<u32> {
         let spare = self.free - self.all / FREE_SHARE;
-        (self.can_shrink && spare > 0).then(|| u32::try_from(spare).unwrap_or(u32::MAX).min(limit))
+        let most = (i64::from(limit) * BYTES_PER_ROW / self.size).max(1);
+        (self.can_shrink && spare > 0).then(|| u32::try_from(spare.min(most)).unwrap_or(u32::MAX))
     }
 }
 
@@ -454,4 +458,19 @@ impl HousekeepingStore for SqliteStore {
 
 fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_gives_back_as_many_bytes_with_pages_of_any_size() {
+        let spare = |size, free, limit| Pages { size, all: 10_000, free, can_shrink: true }.spare(limit);
+        for (size, pages) in [(1024, 400), (4096, 100), (32_768, 12)] {
+            assert_eq!(spare(size, 9000, 100), Some(pages), "of {size} bytes");
+        }
+        assert_eq!(spare(32_768, 9000, 1), Some(1));
+        assert_eq!((spare(1024, 1001, 100), spare(1024, 1000, 100)), (Some(1), None));
+    }
 }
