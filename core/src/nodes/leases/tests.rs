@@ -191,7 +191,7 @@ async fn nobody_is_given_a_term_that_is_over() {
     let node = Node::alone().await;
     let name = of_channel();
 
-    node.clock.advance(LASTS - MARGIN);
+    node.clock.advance(RELIED);
 
     let held = node.leases.held(&name);
     tokio::pin!(held);
@@ -207,8 +207,8 @@ async fn a_grant_that_comes_too_late_begins_no_term() {
     let node = Node::alone().await;
     let name = of_channel();
     node.clock.set_ahead(LASTS);
-    node.table.set_delay(LASTS - MARGIN);
-    node.passes(EVERY + LASTS - MARGIN - MOMENT).await;
+    node.table.set_delay(RELIED);
+    node.passes((EVERY + RELIED).saturating_sub(MOMENT)).await;
     let held = node.leases.held(&name);
     tokio::pin!(held);
     assert!(poll!(&mut held).is_pending());
