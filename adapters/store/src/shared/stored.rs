@@ -3,8 +3,8 @@
 use std::fmt;
 
 use rejoinder_core::{
-    ChannelId, ConversationRef, Expectation, Handler, InboundEvent, Obligation, StoreError, Timestamp, json_error,
-    store::TurnSeq,
+    ChannelId, ConversationRef, Expectation, Handler, InboundEvent, Obligation, ObligationState, Rung, Sender,
+    Settlement, StoreError, Timestamp, TurnId, TurnView, Via, folded, json_error, store::TurnSeq,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -78,7 +78,24 @@ pub(crate) fn handler(handler: &Handler) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// The columns that repeat parts of an obligation, for searches.
+/// The names of the sender of an event, [`folded`], each between line feeds; `None` without one.
+pub(crate) fn sender_names(sender: &Sender) -> Option<String> {
+    let names: Vec<String> = [&sender.name, &sender.username].into_iter().flatten().map(|name| folded(name)).collect();
+    (!names.is_empty()).then(|| format!("\n{}\n", names.join("\n")))
+}
+
+/// Whether a delivery is what an agent said: the one of the turn, or the one that it was handed to.
+pub(crate) const fn is_by_agent(via: &Via) -> bool {
+    match via {
+        Via::Answer | Via::AgentSend | Via::LateAnswer => true,
+        Via::Fallback { rung, .. } => matches!(rung, Rung::Handoff(_)),
+        Via::Deferral | Via::Draft | Via::GivenUp { .. } => false,
+    }
+}
+
+/// The columns that repeat parts of an obligation, for searches. SQLite has those up to `ended`, and reads the others from the
+/// obligation.
+#[expect(clippy::struct_excessive_bools, reason = "columns")]
 pub(crate) struct ObligationColumns {
     pub(crate) owed: bool,
     pub(crate) state: &'static str,
@@ -86,6 +103,12 @@ pub(crate) struct ObligationColumns {
     pub(crate) wake_at: Option<Timestamp>,
     pub(crate) overdue_at: Option<Timestamp>,
     pub(crate) ended: bool,
+    pub(crate) postponed: bool,
+    /// Whether its run waits for an approval, or to go on after one.
+    pub(crate) suspended: bool,
+    /// Whether it was settled by the ladder.
+    pub(crate) fell_back: bool,
+    pub(crate) merged_into: Option<TurnId>,
 }
 
 impl ObligationColumns {
@@ -104,6 +127,13 @@ impl ObligationColumns {
             wake_at: obligation.wake_at(),
             overdue_at: obligation.overdue_at(),
             ended: obligation.state().is_final(),
+            postponed: obligation.is_postponed(),
+            suspended: obligation.is_suspended() || obligation.is_resuming(),
+            fell_back: matches!(
+                obligation.state(),
+                ObligationState::Settled(Settlement::Signal { via: Via::Fallback { .. }, .. })
+            ),
+            merged_into: TurnView::merged_into(obligation),
         }
     }
 }

@@ -67,7 +67,7 @@ fn has_empty_lane(
 
 fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Result<(), StoreError> {
     let TurnChange { turn, expected, obligation, at } = change;
-    let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(obligation);
+    let ObligationColumns { owed, state, work, wake_at, overdue_at, ended, .. } = ObligationColumns::of(obligation);
     let values = params![
         turn.as_uuid(),
         expected,

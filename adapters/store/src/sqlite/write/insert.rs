@@ -150,7 +150,8 @@ fn open(
     let CurrentSession { conversation, session, has_history } = current_session(transaction, address, turn, at)?;
     let (agent, command) = handler(&turn.handler);
     let seq = rows::one(transaction, SELECT_NEXT, [], |row| row.get::<_, TurnSeq>(0))?.unwrap_or(1);
-    let ObligationColumns { owed, state, work, wake_at, overdue_at, ended } = ObligationColumns::of(&turn.obligation);
+    let ObligationColumns { owed, state, work, wake_at, overdue_at, ended, .. } =
+        ObligationColumns::of(&turn.obligation);
     let (conversation_id, rank) = (conversation.as_uuid(), rules::rank(seq, owed));
     let is_waiting = turn.obligation.is_waiting();
     let position = if is_waiting {
