@@ -14,8 +14,8 @@ use std::{
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    HistoryLine, LineState, SessionId, Speaker, TurnId,
-    store::{LineChange, SessionChange, TranscriptLine, Transition, TurnSeq},
+    HistoryLine, LineState, Reaction, SessionId, Speaker, StoreError, TurnId,
+    store::{AnsweredTurn, LineChange, SessionChange, TranscriptLine, Transition, TurnSeq},
 };
 
 use super::transcript_lines::StoredLine;
@@ -64,7 +64,7 @@ struct WithoutNews {
 }
 
 /// Whether a line shows only what somebody said and others have seen.
-pub(crate) fn is_plain(line: &HistoryLine) -> bool {
+fn is_plain(line: &HistoryLine) -> bool {
     line.speaker != Speaker::Gateway && line.state == LineState::Seen
 }
 
@@ -173,6 +173,17 @@ fn lock(session: &Session) -> MutexGuard<'_, CachedSession> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A turn that an agent ran before another one, as a statement finds it.
+#[derive(Debug)]
+pub(crate) struct FoundTurn {
+    pub(crate) session: SessionId,
+    pub(crate) seq: TurnSeq,
+    pub(crate) turn: TurnId,
+    /// Whether no other agent ran it later.
+    pub(crate) is_own: bool,
+    pub(crate) reactions: Vec<Reaction>,
+}
+
 /// The sessions that were used last.
 #[derive(Debug)]
 pub(crate) struct Transcripts {
@@ -188,9 +199,51 @@ impl Default for Transcripts {
 }
 
 impl Transcripts {
+    /// The last `limit` lines of a session, oldest first. `read` reads them if they are not cached.
+    pub(crate) async fn lines(
+        &self,
+        session: SessionId,
+        limit: u32,
+        read: impl Future<Output = Result<Vec<StoredLine>, StoreError>>,
+    ) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
+        let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+        let reading = match self.last(session, wanted) {
+            Ok(lines) => return Ok(lines),
+            Err(reading) => reading,
+        };
+        let lines = read.await?;
+        reading.fill(&lines, wanted);
+        Ok(lines.into_iter().map(|stored| stored.line).collect())
+    }
+
+    /// The turn that `agent` ran before another one in its session, if there may be something to tell of it. `find` finds it, and
+    /// `read` reads the lines of a turn if they are not cached.
+    pub(crate) async fn answered_before<F>(
+        &self,
+        session: SessionId,
+        agent: &str,
+        find: impl Future<Output = Result<Option<FoundTurn>, StoreError>>,
+        read: impl FnOnce(SessionId, (TurnSeq, TurnId)) -> F,
+    ) -> Result<Option<AnsweredTurn>, StoreError>
+    where
+        F: Future<Output = Result<Vec<HistoryLine>, StoreError>>,
+    {
+        let Some(reading) = self.read_news(session, agent) else { return Ok(None) };
+        let Some(found) = find.await?.filter(|found| found.is_own) else { return Ok(None) };
+        let turn = (found.seq, found.turn);
+        let lines = match self.of_turn(found.session, turn) {
+            Some(lines) => lines,
+            None => read(found.session, turn).await?,
+        };
+        if found.session == session && found.reactions.is_empty() && lines.iter().all(is_plain) {
+            reading.found_none(agent);
+        }
+        Ok(Some(AnsweredTurn { lines, reactions: found.reactions }))
+    }
+
     /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
     /// [fill](Reading::fill).
-    pub(crate) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Arc<HistoryLine>>, Reading> {
+    fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Arc<HistoryLine>>, Reading> {
         let session = self.session(session);
         let known = lock(&session);
         let (lines, epoch) = (known.last(limit), known.epoch);
@@ -206,7 +259,7 @@ impl Transcripts {
     }
 
     /// `None` if it is known that an agent need not be told what became of its last answer in a session. Otherwise it must be read.
-    pub(crate) fn read_news(&self, session: SessionId, agent: &str) -> Option<ReadingNews> {
+    fn read_news(&self, session: SessionId, agent: &str) -> Option<ReadingNews> {
         let reactions = self.reactions.load(Ordering::Acquire);
         let session = self.session(session);
         let known = lock(&session);
@@ -221,7 +274,7 @@ impl Transcripts {
     }
 
     /// The lines of a turn, oldest first, if they are cached.
-    pub(crate) fn of_turn(&self, session: SessionId, turn: (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
+    fn of_turn(&self, session: SessionId, turn: (TurnSeq, TurnId)) -> Option<Vec<HistoryLine>> {
         self.sessions.get(&session).and_then(|session| lock(&session).of_turn(turn))
     }
 
@@ -257,14 +310,14 @@ impl Transcripts {
 
 /// A session whose lines are being read.
 #[derive(Debug)]
-pub(crate) struct Reading {
+struct Reading {
     session: Session,
     epoch: u64,
 }
 
 impl Reading {
     /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
-    pub(crate) fn fill(self, read: &[StoredLine], limit: usize) {
+    fn fill(self, read: &[StoredLine], limit: usize) {
         let mut session = lock(&self.session);
         if session.epoch != self.epoch {
             return;
@@ -279,7 +332,7 @@ impl Reading {
 
 /// A session of which is read what became of an agent's last answer.
 #[derive(Debug)]
-pub(crate) struct ReadingNews {
+struct ReadingNews {
     session: Session,
     epoch: u64,
     reactions: u64,
@@ -287,7 +340,7 @@ pub(crate) struct ReadingNews {
 
 impl ReadingNews {
     /// There is nothing to tell.
-    pub(crate) fn found_none(self, agent: &str) {
+    fn found_none(self, agent: &str) {
         let mut session = lock(&self.session);
         if session.epoch == self.epoch {
             session.without_news = Some(WithoutNews { agent: agent.to_owned(), reactions: self.reactions });

@@ -7,14 +7,18 @@ use rejoinder_core::{
     ConversationId, HistoryLine, Identity, PersonId, SessionId, StoreError, Timestamp, TurnId,
     store::{AnsweredTurn, SessionChoice, SessionRecord, SessionStore, TurnRecord},
 };
+use sqlx::SqlitePool;
 
 use super::{
     rows::{all, one},
     turns,
 };
 use crate::{
-    records::{columns::Columns, session},
-    shared::transcripts::is_plain,
+    records::{
+        columns::{Columns, record},
+        session,
+    },
+    shared::transcripts::FoundTurn,
     sqlite::{error::store_error, store::SqliteStore, transcript},
 };
 
@@ -100,14 +104,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
-        let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
-        let reading = match self.transcripts.last(session, wanted) {
-            Ok(lines) => return Ok(lines),
-            Err(reading) => reading,
-        };
-        let lines = transcript::transcript(&self.readers, session, limit).await?;
-        reading.fill(&lines, wanted);
-        Ok(lines.into_iter().map(|stored| stored.line).collect())
+        self.transcripts.lines(session, limit, transcript::transcript(&self.readers, session, limit)).await
     }
 
     async fn answered_before(
@@ -116,23 +113,16 @@ impl SessionStore for SqliteStore {
         turn: TurnId,
         agent: &str,
     ) -> Result<Option<AnsweredTurn>, StoreError> {
-        let Some(reading) = self.transcripts.read_news(session, agent) else { return Ok(None) };
-        let query = sqlx::query(ANSWERED_BEFORE).bind(turn.as_uuid()).bind(agent).bind(SEARCHED);
-        let Some(row) = query.fetch_optional(&self.readers).await.map_err(store_error)? else { return Ok(None) };
-        if !row.value::<bool>("is_own")? {
-            return Ok(None);
-        }
-        let (its_session, key) = (row.value("session_id")?, (row.value("seq")?, row.value("id")?));
-        let lines = match self.transcripts.of_turn(its_session, key) {
-            Some(lines) => lines,
-            None => transcript::of_turn(&self.readers, its_session, key).await?,
-        };
-        let answered = AnsweredTurn { lines, reactions: row.value("reactions")? };
-        if its_session == session && answered.reactions.is_empty() && answered.lines.iter().all(is_plain) {
-            reading.found_none(agent);
-        }
-        Ok(Some(answered))
+        let found = run_before(&self.readers, turn, agent);
+        let lines = |session, turn| transcript::of_turn(&self.readers, session, turn);
+        self.transcripts.answered_before(session, agent, found, lines).await
     }
+}
+
+async fn run_before(pool: &SqlitePool, turn: TurnId, agent: &str) -> Result<Option<FoundTurn>, StoreError> {
+    let query = sqlx::query(RUN_BEFORE).bind(turn.as_uuid()).bind(agent).bind(SEARCHED);
+    one(pool, query, |row| Ok(record!(row => FoundTurn { session: session_id, seq, turn: id, is_own, reactions })))
+        .await
 }
 
 /// How many turns before it are searched.
@@ -151,7 +141,7 @@ macro_rules! was_run_here {
 
 /// ?1: a turn, ?2: an agent, ?3: how many turns are searched of each conversation that continues in the session, and how many lines of
 /// the session. Each search steps back and ends at the first turn that it finds.
-const ANSWERED_BEFORE: &str = concat!(
+const RUN_BEFORE: &str = concat!(
     "with here as materialized (select seq, session_id, conversation_id from turns where id = ?1),
     found (seq) as (
         select (
