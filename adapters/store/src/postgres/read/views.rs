@@ -1,0 +1,93 @@
+//! Turns as a chat client shows them.
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    ConversationRef, StoreError, TurnId, TurnView,
+    store::{TurnSeq, ViewStore},
+};
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+use super::deliveries::select_deliveries;
+use crate::{
+    postgres::{
+        connections::Taken,
+        store::PostgresStore,
+        values::{List, statement},
+    },
+    records::{columns::Columns, view},
+    shared::stored::thread,
+};
+
+/// `select` of a view without its signal.
+macro_rules! select_views {
+    ($rest:literal) => {
+        concat!(
+            "select t.id, t.seq, t.agent, t.command, t.accepted_at, t.body, e.channel, e.chat, e.thread, e.text, e.details,
+                (select q.picked from questions as q where q.turn_id = t.id) as picked
+            from turns as t join events as e on e.seq = t.event ",
+            $rest
+        )
+    };
+}
+
+async fn view_by_itself(reading: &mut Taken<'_>, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+    let rows = reading.rows(statement!(select_views!("where t.id = $1"), turn)).await?;
+    Ok(with_signals(reading, &rows).await?.into_iter().next())
+}
+
+#[async_trait]
+impl ViewStore for PostgresStore {
+    async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+        let mut reading = self.readers.take().await?;
+        let mut view = view_by_itself(&mut reading, turn).await?;
+        if let Some(into) = view.as_ref().and_then(|view| view.merged_into)
+            && let Some(other) = view_by_itself(&mut reading, into).await?
+        {
+            view = view.map(|view| view.answered_by(other));
+        }
+        Ok(view)
+    }
+
+    async fn views(
+        &self,
+        conversation: &ConversationRef,
+        before: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<TurnView>, StoreError> {
+        let mut reading = self.readers.take().await?;
+        let sql = select_views!(
+            "where t.conversation_id = (
+                    select id from conversations
+                    where channel = $1 and chat = $2 and thread = $3 and succeeded_by is null)
+                and t.seq < coalesce((select seq from turns where id = $4), $5)
+                and not (e.details #>> '{sender,kind}' is not distinct from 'operator' and t.ended_at is not null
+                    and not exists (select 1 from deliveries as d where d.turn_id = t.id))
+            order by t.seq desc
+            limit $6"
+        );
+        let newest = if before.is_some() { 0 } else { TurnSeq::MAX };
+        let (channel, chat, thread) = (&conversation.channel, &conversation.chat, thread(conversation));
+        let mut rows = reading.rows(statement!(sql, channel, chat, thread, before, newest, limit)).await?;
+        rows.reverse();
+        with_signals(&mut reading, &rows).await
+    }
+}
+
+/// The views of turns in the order of `rows`, each with the signal that was shown. The signals are at least as new as the rows: of a
+/// turn that is answered, the answer is there.
+async fn with_signals(reading: &mut Taken<'_>, rows: &[PgRow]) -> Result<Vec<TurnView>, StoreError> {
+    let turns: Vec<Uuid> = rows.iter().map(|row| row.value("id")).collect::<Result<_, _>>()?;
+    // The parts of the latest claim of which all parts were delivered.
+    let sql = select_deliveries!(
+        "from deliveries as d join conversations as c on c.id = d.conversation_id
+        where d.turn_id = any($1) and not d.is_copy and d.claim = (
+            select max(p.claim) from deliveries as p
+            where p.turn_id = d.turn_id and p.claim > 0 and not p.is_copy and p.state = 'delivered' and not exists (
+                select 1 from deliveries as q
+                where q.turn_id = p.turn_id and q.claim = p.claim and not q.is_copy and q.state <> 'delivered'))
+        order by d.turn_id, d.part"
+    );
+    let deliveries = reading.rows(statement!(sql, List(turns))).await?;
+    Ok(view::records(rows, &deliveries))
+}

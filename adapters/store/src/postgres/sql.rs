@@ -1,0 +1,24 @@
+//! Parts of statements that reading and writing share.
+//!
+//! PostgreSQL may read a whole table once in place of looking for a few rows by an index. `offset 0` in an `exists` prevents that.
+
+/// The columns of a [`StoredEvent`](crate::shared::stored::StoredEvent) in a `select`, from the table `e`.
+macro_rules! event_columns {
+    () => {
+        "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at"
+    };
+}
+pub(super) use event_columns;
+
+/// Whether a turn is open or a run of it goes on, in a `where`. `$turn`: its id.
+macro_rules! turn_goes_on {
+    ($turn:literal) => {
+        concat!(
+            "exists (
+                select 1 from turns as o where o.id = ",
+            $turn,
+            " and (o.ended_at is null or o.work is not null))"
+        )
+    };
+}
+pub(super) use turn_goes_on;
