@@ -1,0 +1,237 @@
+//! The order of the log: up to where it can be read.
+//!
+//! The number of an entry is taken from `log_seq` before its transaction commits, so that an entry can appear after one with a higher
+//! number. A reader goes on after the last number that it has read. So it must not read beyond the *horizon*: the last entry before
+//! which none is still to come. The horizon is found in three statements, each with a snapshot of its own:
+//!
+//! 1. the last number that was taken;
+//! 2. the transactions that write, again until all of the first look have ended;
+//! 3. the last entry up to that number.
+//!
+//! A transaction has its id before its first number (`write/log.rs` sees to that), and keeps it until others see what it has
+//! committed. So a transaction with a number up to that one has ended, or is found in the first look. Transactions of other programs
+//! are not waited for. That an entry is committed, and not only its number taken, makes the horizon hold over a crash of the
+//! database, which may give numbers again that nothing was stored with.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use rejoinder_core::{StoreError, store::LogSeq};
+use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    error::store_error,
+    values::{Statement, statement},
+};
+use crate::records::columns::Columns;
+
+/// The beginning of the `application_name` of each connection that adds entries to the log: `rejoinder-writer/<node>/<lane>`. All nodes
+/// and versions have it: the entries of a connection without it are skipped by readers.
+pub(super) const WRITER: &str = "rejoinder-writer";
+
+/// How long after a commit of this node the horizon is renewed: for several commits at once.
+const COMPANY: Duration = Duration::from_millis(5);
+
+/// How often it is renewed for the commits of other nodes.
+const RENEWAL: Duration = Duration::from_secs(1);
+
+/// How long a renewal waits for transactions to end. Then readers get the horizon that is known.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the first renewal waits. A transaction lasts less long, as the database ends it.
+const FIRST_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long the database has for the statements of a renewal.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// The pauses between two looks at the transactions that write: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// How many readers can ask at once; more wait.
+const ASKING: usize = 64;
+
+type Answer = oneshot::Sender<Result<LogSeq, StoreError>>;
+
+/// The horizon of the log, and the task that renews it.
+#[derive(Debug)]
+pub(super) struct LogOrder {
+    /// The last entry that this node has committed.
+    committed: watch::Sender<LogSeq>,
+    asked: mpsc::Sender<Answer>,
+    horizon: watch::Receiver<LogSeq>,
+    closing: CancellationToken,
+}
+
+impl LogOrder {
+    /// Reads the first horizon, and starts the task on a connection with these options. The task ends when this is closed or dropped.
+    pub(super) async fn start(options: PgConnectOptions) -> Result<Self, StoreError> {
+        let (horizon, renewed) = watch::channel(0);
+        let mut follower = Follower { options, connection: None, end: End::default(), horizon };
+        if !follower.renew(FIRST_PATIENCE).await? {
+            return Err(StoreError::Unavailable("a transaction of another node does not end".to_owned()));
+        }
+        let (committed, commits) = watch::channel(0);
+        let (asked, questions) = mpsc::channel(ASKING);
+        let closing = CancellationToken::new();
+        tokio::spawn(closing.clone().run_until_cancelled_owned(follower.run(commits, questions)));
+        Ok(Self { committed, asked, horizon: renewed, closing })
+    }
+
+    /// Called after each commit that added entries, with the number of the last one.
+    pub(super) fn committed(&self, entry: LogSeq) {
+        self.committed.send_if_modified(|last| std::mem::replace(last, entry.max(*last)) < entry);
+    }
+
+    /// The horizon as it is known. It never becomes less.
+    pub(super) fn watch(&self) -> watch::Receiver<LogSeq> {
+        self.horizon.clone()
+    }
+
+    /// Renews the horizon. It has all entries that were committed before, unless a transaction does not end: a reader then gets the
+    /// horizon that is known.
+    pub(super) async fn renewed(&self) -> Result<LogSeq, StoreError> {
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        let (answer, answered) = oneshot::channel();
+        self.asked.send(answer).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| closed())?
+    }
+
+    /// Ends the task, and returns when its connection is closed.
+    pub(super) async fn close(&self) {
+        self.closing.cancel();
+        self.asked.closed().await;
+    }
+}
+
+/// The task that renews the horizon.
+struct Follower {
+    options: PgConnectOptions,
+    /// `None` before the first renewal, and after one that failed.
+    connection: Option<PgConnection>,
+    end: End,
+    horizon: watch::Sender<LogSeq>,
+}
+
+impl Follower {
+    async fn run(mut self, mut committed: watch::Receiver<LogSeq>, mut asked: mpsc::Receiver<Answer>) {
+        let mut answers = Vec::new();
+        let mut due = Instant::now() + RENEWAL;
+        loop {
+            tokio::select! {
+                answer = asked.recv() => match answer {
+                    Some(answer) => answers.push(answer),
+                    None => return,
+                },
+                changed = committed.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    if *committed.borrow_and_update() > self.end.entry {
+                        due = due.min(Instant::now() + COMPANY);
+                    }
+                    continue;
+                }
+                () = sleep_until(due) => {}
+            }
+            while let Ok(answer) = asked.try_recv() {
+                answers.push(answer);
+            }
+            let renewed = self.renew(PATIENCE).await;
+            due = Instant::now() + if matches!(renewed, Ok(false)) { COMPANY } else { RENEWAL };
+            let horizon = renewed.map(|is_renewed| if is_renewed { self.end.entry } else { *self.horizon.borrow() });
+            if let Err(error) = &horizon {
+                tracing::debug!(%error, "the end of the log cannot be read");
+            }
+            for answer in answers.drain(..) {
+                // The reader may be gone.
+                let _ = answer.send(horizon.clone());
+            }
+        }
+    }
+
+    /// Renews the horizon; `false` if a transaction did not end in time.
+    async fn renew(&mut self, patience: Duration) -> Result<bool, StoreError> {
+        let late = |_| StoreError::Unavailable("the database did not answer in time".to_owned());
+        let end = timeout(patience + DEADLINE, self.read(patience)).await.map_err(late)??;
+        let Some(end) = end else { return Ok(false) };
+        self.end = end;
+        self.horizon.send_if_modified(|known| std::mem::replace(known, end.entry.max(*known)) < end.entry);
+        Ok(true)
+    }
+
+    /// Reads the end of the log. The connection is kept only if each statement was answered.
+    async fn read(&mut self, patience: Duration) -> Result<Option<End>, StoreError> {
+        let (mut connection, known) = match self.connection.take() {
+            Some(connection) => (connection, self.end),
+            // The database may have ended without all numbers that were taken.
+            None => (self.options.connect().await.map_err(store_error)?, End::default()),
+        };
+        let end = end(&mut connection, known, patience).await?;
+        self.connection = Some(connection);
+        Ok(end)
+    }
+}
+
+/// The end of the log, when all transactions with a number up to `number` had ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct End {
+    /// The last number that was taken.
+    number: LogSeq,
+    /// The horizon: the last entry.
+    pub(super) entry: LogSeq,
+}
+
+/// Reads the end of the log; `None` if a transaction does not end in time. `known` is an earlier one, read from the same server.
+///
+/// In a transaction it is only to be called before anything is locked or written, and only once.
+pub(super) async fn end(
+    connection: &mut PgConnection,
+    known: End,
+    patience: Duration,
+) -> Result<Option<End>, StoreError> {
+    let number = number(connection, statement!(LAST_NUMBER)).await?;
+    if number == known.number {
+        return Ok(Some(known));
+    }
+    let (until, mut pause) = (Instant::now() + patience, PAUSES.0);
+    let mut writing = writing(connection).await?;
+    while !writing.is_empty() {
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
+        // In a transaction, later looks would see what the first one saw.
+        statement!(LOOK_AGAIN).execute(&mut *connection).await.map_err(store_error)?;
+        let now = self::writing(connection).await?;
+        writing.retain(|transaction| now.contains(transaction));
+    }
+    let entry = self::number(connection, statement!(LAST_ENTRY, number)).await?;
+    Ok(Some(End { number, entry }))
+}
+
+async fn number(connection: &mut PgConnection, statement: Statement<'_>) -> Result<LogSeq, StoreError> {
+    statement.fetch_one(connection).await.map_err(store_error)?.value("seq")
+}
+
+/// The ids of the transactions that write.
+async fn writing(connection: &mut PgConnection) -> Result<BTreeSet<i64>, StoreError> {
+    let rows = statement!(SELECT_WRITING, WRITER).fetch_all(connection).await.map_err(store_error)?;
+    rows.iter().map(|row| row.value("xid")).collect()
+}
+
+const LAST_NUMBER: &str = "select case when is_called then last_value else 0 end as seq from log_seq";
+
+/// Every role sees this of every other, whatever it may read: no rights are needed.
+const SELECT_WRITING: &str = "
+    select backend_xid::text::bigint as xid from pg_stat_get_activity(null)
+    where backend_xid is not null and pid <> pg_backend_pid() and starts_with(application_name, $1)
+        and datid = (select oid from pg_database where datname = current_database())";
+
+const LOOK_AGAIN: &str = "select pg_stat_clear_snapshot()";
+
+const LAST_ENTRY: &str = "select coalesce(max(seq), 0) as seq from log where seq <= $1";
