@@ -77,7 +77,7 @@ pub mod store {
             question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
             schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState},
-            search::{SearchQuery, SearchTerm, is_word_alone},
+            search::{SearchQuery, SearchTerm, folded_words, is_word_alone},
             session::{AnsweredTurn, SessionChange, SessionChoice, SessionRecord, SessionUse},
             stored_delivery::{DeliveryRecord, DeliveryState, Label},
             stored_file::{NewFile, TurnFile},

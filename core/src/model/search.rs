@@ -71,13 +71,23 @@ impl SearchQuery {
         format!("{before}{shown}{after}")
     }
 
+    /// Whether a line has all terms.
+    pub fn is_in(&self, line: &str) -> bool {
+        let line: Vec<(usize, &str)> = words(line).collect();
+        let is_in = |(wanted, is_prefix): &(Vec<String>, bool)| {
+            (0..line.len()).any(|at| is_match(&line[at..], wanted, *is_prefix))
+        };
+        self.folded().iter().all(is_in)
+    }
+
+    /// The words of each term, and whether the last one may go on.
+    fn folded(&self) -> Vec<(Vec<String>, bool)> {
+        self.terms.iter().map(|term| (folded_words(&term.text).collect(), term.is_prefix)).collect()
+    }
+
     /// Where the first term of a line begins and ends.
     fn first_match(&self, line: &str) -> Option<(usize, usize)> {
-        let terms: Vec<(Vec<String>, bool)> = self
-            .terms
-            .iter()
-            .map(|term| (words(&term.text).map(|(_, word)| folded(word).collect()).collect(), term.is_prefix))
-            .collect();
+        let terms = self.folded();
         let line: Vec<(usize, &str)> = words(line).collect();
         (0..line.len()).find_map(|at| {
             let here = &line[at..];
@@ -107,6 +117,11 @@ fn is_match(words: &[(usize, &str)], wanted: &[String], is_prefix: bool) -> bool
     wanted.len() <= words.len() && wanted.iter().enumerate().all(is_word)
 }
 
+/// The words of a text as they are compared: in lower case, without diacritics.
+pub fn folded_words(text: &str) -> impl Iterator<Item = String> {
+    words(text).map(|(_, word)| folded(word).collect())
+}
+
 /// The words of a text, with the places where they begin.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = text.char_indices().peekable();
@@ -126,9 +141,10 @@ fn is_in_word(c: char) -> bool {
     (c.is_alphanumeric() || is_combining_mark(c)) && !is_word_alone(c)
 }
 
-/// A word in lower case, without diacritics.
+/// A word in lower case, without diacritics, unless it is only one.
 fn folded(word: &str) -> impl Iterator<Item = char> {
-    word.nfd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase)
+    let is_mark_alone = word.nfd().all(is_combining_mark);
+    word.nfd().filter(move |c| is_mark_alone || !is_combining_mark(*c)).flat_map(char::to_lowercase)
 }
 
 /// Whether a character is searched for like a word, because its script has no spaces between words: Thai, Lao, Burmese,
@@ -206,6 +222,26 @@ mod tests {
         assert_eq!(at("\"late train\"", "late, a late-train"), Some((8, 18)));
         assert_eq!(at("ÉCOLE", "une école"), Some((4, 10)));
         assert_eq!(at("e\u{301}cole", "une école"), Some((4, 10)));
+    }
+
+    #[test]
+    fn a_line_has_all_terms_or_it_does_not_match() {
+        let is_in = |typed: &str, line: &str| SearchQuery::parse(typed).expect("a word").is_in(line);
+
+        assert!(is_in("\"late train\" tra", "a train, a Late-Train"));
+        assert!(!is_in("\"late train\" tram", "a late train"));
+        assert!(!is_in("\"late train\"", "late, a train"));
+        assert!(!is_in("late", ""));
+    }
+
+    #[test]
+    fn words_are_compared_without_case_and_diacritics() {
+        let folded = |text: &str| folded_words(text).collect::<Vec<_>>();
+
+        assert_eq!(folded("E-Mail: ÉCOLE, e\u{301}cole!"), ["e", "mail", "ecole", "ecole"]);
+        assert_eq!(folded("昨日x"), ["昨", "日", "x"]);
+        assert_eq!(folded("\u{E31}"), ["\u{E31}"], "a vowel sign of Thai is a diacritic, and all that there is");
+        assert_eq!(folded(" ?! "), [""; 0]);
     }
 
     #[test]
