@@ -83,7 +83,7 @@ impl LogOrder {
 
     /// Called after each commit that added entries, with the number of the last one.
     pub(super) fn committed(&self, entry: LogSeq) {
-        self.committed.send_if_modified(|last| std::mem::replace(last, entry.max(*last)) < entry);
+        raise(&self.committed, entry);
     }
 
     /// The horizon as it is known. It never becomes less.
@@ -159,7 +159,7 @@ impl Follower {
         let end = timeout(patience + DEADLINE, self.read(patience)).await.map_err(late)??;
         let Some(end) = end else { return Ok(false) };
         self.end = end;
-        self.horizon.send_if_modified(|known| std::mem::replace(known, end.entry.max(*known)) < end.entry);
+        raise(&self.horizon, end.entry);
         Ok(true)
     }
 
@@ -174,6 +174,15 @@ impl Follower {
         self.connection = Some(connection);
         Ok(end)
     }
+}
+
+/// Sets a number that never becomes less.
+fn raise(number: &watch::Sender<LogSeq>, to: LogSeq) {
+    number.send_if_modified(|known| {
+        let is_more = *known < to;
+        *known = to.max(*known);
+        is_more
+    });
 }
 
 /// The end of the log, when all transactions with a number up to `number` had ended.
