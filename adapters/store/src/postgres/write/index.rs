@@ -196,7 +196,7 @@ const INDEX: &str = "
     insert into search (position, words)
     select l.position, l.words::tsvector
     from unnest($1::bigint[], $2::text[]) as l (position, words) join turns as t on t.seq = l.position >> 2
-    order by t.id, l.position for key share of t
+    order by t.conversation_id, t.id for key share of t
     on conflict (position) do update set words = excluded.words";
 
 const FORGET: &str = "delete from search where position = any($1)";

@@ -24,31 +24,19 @@ pub(super) async fn add(transaction: &mut Transaction<'_>, entry: &NewLogEntry) 
 /// Records what an operator did, for the audit and in the log, and the answer for repeated requests.
 pub(super) async fn operation(transaction: &mut Transaction<'_>, operation: &Operation) -> Result<(), StoreError> {
     let Operation { at, entry, subject, answer } = operation;
-    let AuditEntry { by, action, target, reason, not_reached } = entry;
+    let reason = entry.reason.as_deref().map(|reason| without_nul(reason).into_owned());
+    let entry = AuditEntry { target: without_nul(&entry.target).into_owned(), reason, ..entry.clone() };
+    let AuditEntry { by, action, target, reason, not_reached } = &entry;
     let Subject { turn_id, conversation_id, channel } = subject;
-    let (target, reason) = (without_nul(target), reason.as_deref().map(|reason| without_nul(reason).into_owned()));
     let not_reached = json(not_reached);
-    rows::change(
-        transaction,
-        insert_into!(audit {
-            at,
-            by,
-            action,
-            target: &*target,
-            reason,
-            turn_id,
-            conversation_id,
-            channel,
-            not_reached,
-        }),
-    )
-    .await?;
+    let insert = insert_into!(audit { at, by, action, target, reason, turn_id, conversation_id, channel, not_reached });
+    rows::change(transaction, insert).await?;
     if let Some(IdempotentAnswer { by, key, request, status, body }) = answer {
         let forgotten = at.as_millis().saturating_sub(ANSWERS_KEPT);
         rows::change(transaction, statement!(FORGET_ANSWERS, forgotten)).await?;
         rows::change(transaction, insert_into!(answers { by, key, request: Bytes(request), status, body, at })).await?;
     }
-    let event = LogEvent::Operator(entry.clone());
+    let event = LogEvent::Operator(entry);
     add(transaction, &NewLogEntry { at: *at, subject: subject.clone(), event }).await
 }
 
