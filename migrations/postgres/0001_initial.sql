@@ -15,6 +15,28 @@ create sequence event_seq as bigint cache 1;
 create sequence claim_seq as bigint cache 1;
 create sequence log_seq as bigint cache 1;
 
+-- The numbers of grants of leases.
+create sequence fence_seq as bigint cache 1;
+
+-- The processes that use the database, by its clock. A row goes an hour after its node.
+create table nodes (
+    id uuid primary key,
+    since timestamptz not null,
+    until timestamptz not null                  -- it lives, as long as this has not come
+) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+
+-- A lease on what one node does at a time: `channel/telegram.main`, `housekeeper`. It is taken anew with another fence. A transaction of
+-- its holder locks the row `for key share` with this fence: a renewal does not wait for that, and a taker of the lease does, because the
+-- fence is part of a key.
+create table leases (
+    name text collate "C" primary key,
+    fence bigint not null,
+    node uuid,                                  -- null: it was given back
+    since timestamptz not null,
+    until timestamptz not null,
+    unique (name, fence)
+) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+
 create table conversations (
     id uuid primary key,
     channel text collate "C" not null,

@@ -3,14 +3,19 @@
 mod connections;
 mod error;
 mod log_order;
+mod nodes;
 mod open;
 mod read;
 mod schema;
 mod search;
+mod sql;
 mod store;
 mod values;
 mod versions;
 mod write;
 mod writer;
 
-pub use self::{open::PostgresOptions, store::PostgresStore};
+pub use self::{
+    open::{PostgresOpenError, PostgresOptions},
+    store::PostgresStore,
+};

@@ -1,12 +1,26 @@
 //! The store port, on a few connections that write and a few that read.
 
-use rejoinder_core::SharedClock;
+use std::{fmt, sync::Arc};
 
-use super::{connections::Connections, log_order::LogOrder, writer::Writer};
-use crate::shared::transcripts::Transcripts;
+use async_trait::async_trait;
+use rejoinder_core::{
+    EventKind, SharedClock, StoreError, Timestamp, TurnId,
+    store::{
+        Beside, Commit, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions, Version,
+    },
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{connections::Connections, log_order::LogOrder, versions, writer::Writer};
+use crate::shared::{
+    request::{WriteRequest, WriteResult},
+    transcripts::Transcripts,
+};
 
 /// A PostgreSQL database as the store.
-#[derive(Debug)]
+///
+/// Its connections end when it is [closed](StoreState::close), or shortly after it is dropped.
 pub struct PostgresStore {
     /// They read for turns.
     pub(super) readers: Connections,
@@ -14,8 +28,102 @@ pub struct PostgresStore {
     pub(super) operator: Connections,
     /// It counts all rows, which takes long in a big database.
     pub(super) counter: Connections,
+    /// They say that this node lives: no other statement makes that late.
+    pub(super) nodes: Connections,
     pub(super) writer: Writer,
-    pub(super) log_order: LogOrder,
+    pub(super) log_order: Arc<LogOrder>,
     pub(super) clock: SharedClock,
     pub(super) transcripts: Transcripts,
 }
+
+// Without the connections: their options have the password.
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
+        self.writer.write(request).await
+    }
+}
+
+#[async_trait]
+impl InboxStore for PostgresStore {
+    async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError> {
+        let repeated = |event: &NewEvent| Some(event.turn.as_ref()?.repeats.as_ref()?.session);
+        let changed: Vec<_> = events.iter().filter_map(repeated).collect();
+        let is_reaction = events.iter().any(|event| matches!(event.event.kind, EventKind::Reaction { .. }));
+        let _reacting = is_reaction.then(|| self.transcripts.reacting());
+        match self.write(WriteRequest::Accept { events, beside }).await? {
+            WriteResult::Accepted(stored) => {
+                for session in changed {
+                    self.transcripts.forget(session);
+                }
+                Ok(stored)
+            }
+            other => unreachable!("`Accept` ended with {other:?}"),
+        }
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.write(WriteRequest::Probe { room: 0 }).await.map(drop)
+    }
+
+    fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
+        self.writer.write_later(WriteRequest::Fetched { turn, at });
+    }
+}
+
+#[async_trait]
+impl Transitions for PostgresStore {
+    async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
+        let writing = self.transcripts.writing(&transition);
+        match self.write(WriteRequest::Commit(Box::new(transition))).await? {
+            WriteResult::Committed(commit) => {
+                writing.done(commit == Commit::Done);
+                Ok(commit)
+            }
+            other => unreachable!("`Commit` ended with {other:?}"),
+        }
+    }
+
+    async fn version(&self, noun: Noun) -> Result<Version, StoreError> {
+        versions::version(&self.readers, noun).await
+    }
+}
+
+#[async_trait]
+impl StoreState for PostgresStore {
+    fn trouble(&self) -> Option<StoreError> {
+        self.writer.trouble().error()
+    }
+
+    fn unwritable_since(&self) -> Option<Timestamp> {
+        self.writer.trouble().since()
+    }
+
+    fn logged(&self) -> watch::Receiver<LogSeq> {
+        self.log_order.watch()
+    }
+
+    fn noticed(&self) -> watch::Receiver<()> {
+        self.writer.noticed()
+    }
+
+    fn broken(&self) -> CancellationToken {
+        self.writer.panicked()
+    }
+
+    async fn close(&self) {
+        self.readers.close().await;
+        self.operator.close().await;
+        self.counter.close().await;
+        self.nodes.close().await;
+        self.writer.close().await;
+        self.log_order.close().await;
+    }
+}
+
+impl Store for PostgresStore {}

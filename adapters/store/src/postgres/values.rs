@@ -53,7 +53,7 @@ pub(super) fn insert(table: &str, columns: &[&str], rest: &str) -> String {
 /// A value that a statement takes. Numbers are `bigint`, times milliseconds, ids `uuid`, and JSON is text: where its column is `jsonb`,
 /// the statement says `$1::jsonb`.
 pub(super) trait Bound {
-    type As<'a>: Encode<'a, Postgres> + Type<Postgres>
+    type As<'a>: Encode<'a, Postgres> + Type<Postgres> + 'a
     where
         Self: 'a;
 
@@ -71,10 +71,7 @@ impl<T: Bound + ?Sized> Bound for &T {
     }
 }
 
-impl<T: Bound> Bound for Option<T>
-where
-    for<'a> Option<T::As<'a>>: Encode<'a, Postgres> + Type<Postgres>,
-{
+impl<T: Bound> Bound for Option<T> {
     type As<'a>
         = Option<T::As<'a>>
     where
@@ -133,10 +130,7 @@ bound_by_reference!(
 #[derive(Debug)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
-impl<T: PgHasArrayType> Bound for List<T>
-where
-    for<'a> &'a [T]: Encode<'a, Postgres> + Type<Postgres>,
-{
+impl<T: PgHasArrayType + Type<Postgres> + for<'q> Encode<'q, Postgres>> Bound for List<T> {
     type As<'a>
         = &'a [T]
     where

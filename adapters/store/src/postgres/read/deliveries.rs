@@ -264,15 +264,20 @@ impl OutboxStore for PostgresStore {
         self.readers.one(statement!(sql, delivery), |row| row.value("at")).await.map(Option::flatten)
     }
 
-    async fn attempts_left(&self, node: NodeId) -> Result<Vec<DeliveryRecord>, StoreError> {
+    async fn attempts_left(&self, except: Option<NodeId>) -> Result<Vec<DeliveryRecord>, StoreError> {
         // What has an attempt without an end is still to be sent: attempts have no index of these.
         let sql = select_deliveries!(
             "from deliveries as d join conversations as c on c.id = d.conversation_id
             where d.state in ('pending', 'sending') and not d.absent and exists (
-                select 1 from attempts as a where a.delivery_id = d.id and a.ended_at is null and a.owner <> $1 offset 0)
+                select 1 from attempts as a where a.delivery_id = d.id and a.ended_at is null
+                    and a.owner is distinct from $1 offset 0)
             order by d.conversation_id, d.seq"
         );
-        Ok(readable(&self.readers.rows(statement!(sql, node.as_uuid())).await?, "turn_id", delivery::record))
+        Ok(readable(
+            &self.readers.rows(statement!(sql, except.map(NodeId::as_uuid))).await?,
+            "turn_id",
+            delivery::record,
+        ))
     }
 
     async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {

@@ -5,13 +5,21 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, ConversationId, Identity, NodeId, Obligation, SessionId, StoreError, Timestamp, TurnId,
-    store::{DeadlineStore, Dossier, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
+    store::{DeadlineStore, Dossier, LeftRun, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
 };
 
 use super::deliveries::select_deliveries;
 use crate::{
-    postgres::{connections::Connections, sql::event_columns, store::PostgresStore, values::statement},
-    records::{columns::Columns, delivery, run, turn},
+    postgres::{
+        connections::Connections,
+        sql::event_columns,
+        store::PostgresStore,
+        values::{List, statement},
+    },
+    records::{
+        columns::{Columns, record},
+        delivery, run, turn,
+    },
     shared::{positions::id_after, request::WriteRequest},
 };
 
@@ -197,14 +205,26 @@ impl DeadlineStore for PostgresStore {
         self.readers.one(statement!(sql), |row| row.value("at")).await.map(Option::flatten)
     }
 
-    async fn runs_left(&self, node: NodeId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    async fn runs_left(
+        &self,
+        node: NodeId,
+        in_flight: &[TurnId],
+        after: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<LeftRun>, StoreError> {
         let sql = "
-            select t.id from turns as t
+            select t.id as turn,
+                (select count(*) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535) as runs
+            from turns as t
             where t.work = 'running' and not t.absent and t.id > $1 and not exists (
                 select 1 from runs as r
-                where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null and r.owner = $2)
-            order by t.id limit $3";
-        self.readers.all(statement!(sql, id_after(after), node.as_uuid(), limit), |row| row.value("id")).await
+                where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null and case
+                    when r.owner = $2 then t.id = any($3)
+                    else r.owner in (select id from nodes where until > clock_timestamp()) end)
+            order by t.id limit $4";
+        let in_flight = List(in_flight.iter().map(|turn| turn.as_uuid()).collect());
+        let statement = statement!(sql, id_after(after), node.as_uuid(), in_flight, limit);
+        self.readers.all(statement, |row| Ok(record!(row => LeftRun { turn, runs }))).await
     }
 
     async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {

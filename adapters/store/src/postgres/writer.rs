@@ -1,0 +1,560 @@
+//! The writers: two tasks, the lanes, each with a connection of its own. They take requests from one queue, and each request is a
+//! transaction. A request is written even when its caller is gone.
+//!
+//! If the answer to a commit is lost, the lane finds out whether it was committed: with each commit, the row of the lane in the table
+//! `writers` gets its number. The lane connects anew, ends the server's process of the lost connection, and reads the row.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_core::{
+    NodeId, SharedClock, StoreError,
+    store::{Commit, LogLine, LogSeq, STORED_LINES, Transition},
+};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection,
+    postgres::{PgConnectOptions, PgDatabaseError, PgSeverity},
+};
+use tokio::{
+    sync::{Mutex, Notify, mpsc, oneshot, watch},
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+use super::{
+    error::store_error,
+    log_order::{LogOrder, WRITER},
+    values::statement,
+    write,
+};
+use crate::shared::{
+    background::Background,
+    known::KnownSettings,
+    request::{WriteRequest, WriteResult},
+    trouble::Trouble,
+};
+
+/// How many connections write.
+const LANES: i64 = 2;
+
+/// The length of the queue. When it is full, callers wait for room.
+const WAITING: usize = 1024;
+
+/// How long a request may take, with all its tries.
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How much longer its commit may take.
+const COMMIT: Duration = Duration::from_secs(1);
+
+/// How long a new connection may take, or a statement for which the server waits for nobody.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// How long the server waits for the end of one of its processes, in milliseconds.
+const TERMINATION: i64 = 5000;
+
+/// How often a request is tried while other transactions are in its way.
+const TRIES: u32 = 5;
+
+/// How long the second try waits. Each further one waits twice as long.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How long background requests wait: for more of them, and for what was queued before them.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How often a write is tried after one has failed.
+const RECHECK: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+enum Command {
+    /// Requests of which all are written, or none.
+    Write(Vec<WriteRequest>, oneshot::Sender<Result<Vec<WriteResult>, StoreError>>),
+    /// Requests that nobody waits for.
+    Background(Vec<WriteRequest>),
+    /// Ends a lane.
+    Close,
+}
+
+type Queue = Mutex<mpsc::Receiver<Command>>;
+
+/// Takes the next command from the queue that the lanes share.
+async fn next(queue: &Queue) -> Option<Command> {
+    queue.lock().await.recv().await
+}
+
+/// The handle of the lanes.
+pub(super) struct Writer {
+    commands: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+    /// Ends the tasks when it is dropped.
+    _ended: DropGuard,
+}
+
+/// What the tasks share.
+struct Shared {
+    options: PgConnectOptions,
+    /// The name of this store in the table `writers`.
+    node: NodeId,
+    clock: SharedClock,
+    log_order: Arc<LogOrder>,
+    background: Background,
+    /// Wakes the task that queues background requests.
+    woken: Notify,
+    trouble: Trouble,
+    /// Wakes the task that tries to write after a write has failed.
+    failing: Notify,
+    /// Changes when what agents are owed does.
+    noticed: watch::Sender<()>,
+    /// Cancelled when a lane has panicked.
+    panicked: CancellationToken,
+    /// Cancelled when the store is closed or dropped.
+    ended: CancellationToken,
+}
+
+impl Shared {
+    /// Reports that a write failed, if that is because the database cannot be written now.
+    fn failed(&self, error: &StoreError) {
+        if matches!(error, StoreError::Unavailable(_)) {
+            self.trouble.begin(error, false, self.clock.now());
+            self.failing.notify_one();
+        }
+    }
+}
+
+impl Writer {
+    pub(super) fn start(options: PgConnectOptions, node: NodeId, clock: SharedClock, log_order: Arc<LogOrder>) -> Self {
+        let (commands, receiver) = mpsc::channel(WAITING);
+        let (queue, tasks) = (Arc::new(Mutex::new(receiver)), TaskTracker::new());
+        let shared = Arc::new(Shared {
+            options,
+            node,
+            clock,
+            log_order,
+            background: Background::default(),
+            woken: Notify::new(),
+            trouble: Trouble::default(),
+            failing: Notify::new(),
+            noticed: watch::Sender::new(()),
+            panicked: CancellationToken::new(),
+            ended: CancellationToken::new(),
+        });
+        for number in 0..LANES {
+            let lane = tokio::spawn(Lane::new(Arc::clone(&shared), number).run(Arc::clone(&queue)));
+            let panicked = shared.panicked.clone();
+            tasks.spawn(async move {
+                if lane.await.is_err_and(|error| error.is_panic()) {
+                    panicked.cancel();
+                }
+            });
+        }
+        tasks.spawn(queue_background(Arc::clone(&shared), commands.downgrade()));
+        tasks.spawn(recheck(Arc::clone(&shared), commands.downgrade()));
+        let ended = shared.ended.clone().drop_guard();
+        Self { commands, shared, tasks, _ended: ended }
+    }
+
+    /// Writes `request`, in a transaction of its own.
+    pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
+        let mut results = write_all(&self.commands, vec![request]).await?;
+        results.pop().ok_or_else(|| StoreError::Failed("a request had no result".to_owned()))
+    }
+
+    /// Queues `request` without waiting for it. It is dropped when too many wait, or the store is closed.
+    pub(super) fn write_later(&self, request: WriteRequest) {
+        if self.shared.background.add(request) {
+            self.shared.woken.notify_one();
+        }
+    }
+
+    /// Why writes fail now, if they do.
+    pub(super) fn trouble(&self) -> &Trouble {
+        &self.shared.trouble
+    }
+
+    /// Changes when what agents are owed does.
+    pub(super) fn noticed(&self) -> watch::Receiver<()> {
+        self.shared.noticed.subscribe()
+    }
+
+    /// Cancelled when a lane has panicked. Later writes fail.
+    pub(super) fn panicked(&self) -> CancellationToken {
+        self.shared.panicked.clone()
+    }
+
+    /// Ends the lanes after the requests that were queued before; returns when their connections are closed.
+    pub(super) async fn close(&self) {
+        self.shared.ended.cancel();
+        let mut requests = Vec::new();
+        while self.shared.background.take(true, &mut requests) {}
+        // Errors mean that the lanes have ended already.
+        let _ = self.commands.send(Command::Background(requests)).await;
+        for _ in 0..LANES {
+            let _ = self.commands.send(Command::Close).await;
+        }
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Has requests written in one transaction.
+async fn write_all(
+    commands: &mpsc::Sender<Command>,
+    requests: Vec<WriteRequest>,
+) -> Result<Vec<WriteResult>, StoreError> {
+    let (answer, answered) = oneshot::channel();
+    let closed = || StoreError::Unavailable("the store is closed".to_owned());
+    commands.send(Command::Write(requests, answer)).await.map_err(|_| closed())?;
+    answered.await.map_err(|_| closed())?
+}
+
+/// Queues background requests a while after they were added.
+async fn queue_background(shared: Arc<Shared>, commands: mpsc::WeakSender<Command>) {
+    while shared.ended.run_until_cancelled(shared.woken.notified()).await.is_some() {
+        while shared.ended.run_until_cancelled(sleep(PATIENCE)).await.is_some() {
+            let mut requests = Vec::new();
+            if !shared.background.take(true, &mut requests) {
+                break;
+            }
+            let Some(commands) = commands.upgrade() else { return };
+            if commands.send(Command::Background(requests)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// While writes fail, tries each second whether they succeed again.
+async fn recheck(shared: Arc<Shared>, commands: mpsc::WeakSender<Command>) {
+    while shared.ended.run_until_cancelled(shared.failing.notified()).await.is_some() {
+        while shared.trouble.error().is_some()
+            && shared.ended.run_until_cancelled(sleep(RECHECK)).await.is_some()
+            && let Some(commands) = commands.upgrade()
+        {
+            let log = shared.trouble.logged(shared.clock.now());
+            let outage = WriteRequest::Commit(Box::new(Transition { log, ..Transition::default() }));
+            if write_all(&commands, vec![WriteRequest::Probe { room: 0 }, outage]).await.is_ok() {
+                shared.trouble.end();
+            }
+        }
+    }
+}
+
+/// A task that writes.
+struct Lane {
+    shared: Arc<Shared>,
+    number: i64,
+    /// The connection, between two transactions.
+    idle: Option<Open>,
+    /// The server's process of a lost connection. It may still hold locks, or commit.
+    left: Option<Process>,
+    /// How many transactions it has tried to commit.
+    batch: i64,
+    /// The settings of runs that are stored, as of the last commit.
+    settings: KnownSettings,
+}
+
+/// A connection.
+struct Open {
+    connection: PgConnection,
+    process: Process,
+}
+
+/// The server's process of a connection. The number of one that has ended can be given to another one.
+struct Process {
+    pid: i32,
+    since: String,
+}
+
+/// What a transaction has written.
+struct Written {
+    results: Vec<WriteResult>,
+    /// The place of the last entry that it added to the log of events.
+    logged: Option<LogSeq>,
+    /// Whether what agents are owed has changed.
+    noticed: bool,
+    /// Lines that it has stored, for standard error.
+    told: Vec<LogLine>,
+}
+
+/// Why a transaction failed.
+struct Failure {
+    error: StoreError,
+    /// Whether it has changed nothing, and another try may succeed at once.
+    may_repeat: bool,
+}
+
+impl Failure {
+    const fn of(error: StoreError) -> Self {
+        Self { error, may_repeat: false }
+    }
+}
+
+fn late() -> StoreError {
+    StoreError::Unavailable("the database did not answer in time".to_owned())
+}
+
+impl Lane {
+    fn new(shared: Arc<Shared>, number: i64) -> Self {
+        Self { shared, number, idle: None, left: None, batch: 0, settings: KnownSettings::default() }
+    }
+
+    async fn run(mut self, queue: Arc<Queue>) {
+        let panicked = self.shared.panicked.clone();
+        while let Some(Some(command)) = panicked.run_until_cancelled(next(&queue)).await {
+            match command {
+                Command::Write(requests, answer) => {
+                    // The caller may be gone.
+                    let _ = answer.send(self.write(&requests).await);
+                }
+                Command::Background(requests) => self.write_background(&requests).await,
+                Command::Close => break,
+            }
+        }
+        self.close().await;
+    }
+
+    /// Writes all of `requests` in one transaction. The results are in the order of the requests.
+    async fn write(&mut self, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
+        #[cfg(feature = "crash-points")]
+        if requests.iter().any(|request| matches!(request, WriteRequest::Accept { events, .. } if !events.is_empty())) {
+            assert!(!rejoinder_core::crash_point_is_reached("writing_events"), "a crash point of a test");
+        }
+        let started = Instant::now();
+        let result = self.tried(requests, started + DEADLINE).await;
+        #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
+        metrics::histogram!("rejoinder_store_batch_requests").record(requests.len() as f64);
+        metrics::histogram!("rejoinder_store_batch_seconds").record(started.elapsed());
+        let Written { results, logged, noticed, told } = result.inspect_err(|error| self.shared.failed(error))?;
+        if let Some(last) = logged {
+            self.shared.log_order.committed(last);
+        }
+        if noticed {
+            self.shared.noticed.send_replace(());
+        }
+        for LogLine { message, fields, .. } in &told {
+            tracing::error!(target: STORED_LINES, fields = %serde_json::Value::from(fields.clone()), "{message}");
+        }
+        Ok(results)
+    }
+
+    /// Writes requests that nobody waits for. If they cannot be written in one transaction although the database is available, each
+    /// is written in its own.
+    async fn write_background(&mut self, requests: &[WriteRequest]) {
+        if requests.is_empty() {
+            return;
+        }
+        let Err(error) = self.write(requests).await else { return };
+        tracing::debug!(%error, requests = requests.len(), "background writes failed");
+        if requests.len() > 1 && !matches!(error, StoreError::Unavailable(_)) {
+            for request in requests {
+                if let Err(error) = self.write(std::slice::from_ref(request)).await {
+                    tracing::debug!(%error, "a background write failed");
+                }
+            }
+        }
+    }
+
+    /// Repeats a transaction while others are in its way. Not while writes fail: then many wait, and each is tried once.
+    async fn tried(&mut self, requests: &[WriteRequest], until: Instant) -> Result<Written, StoreError> {
+        let (mut tries, mut pause) = (1, PAUSE);
+        loop {
+            match self.transact(requests, until).await {
+                Ok(written) => return Ok(written),
+                Err(Failure { may_repeat: true, error })
+                    if tries < TRIES && Instant::now() + pause < until && self.shared.trouble.error().is_none() =>
+                {
+                    tracing::debug!(%error, tries, "a transaction is repeated");
+                    sleep(pause).await;
+                    (tries, pause) = (tries + 1, pause * 2);
+                }
+                Err(Failure { error, .. }) => return Err(error),
+            }
+        }
+    }
+
+    async fn transact(&mut self, requests: &[WriteRequest], until: Instant) -> Result<Written, Failure> {
+        let begun = timeout_at(until, self.begin()).await.unwrap_or_else(|_| Err(late()));
+        let mut open = begun.map_err(Failure::of)?;
+        let mut transaction = write::Transaction::new(&mut open.connection, &mut self.settings);
+        let work = async {
+            let mut results = Vec::with_capacity(requests.len());
+            for request in requests {
+                results.push(write::request(&mut transaction, request).await?);
+            }
+            Ok::<_, StoreError>(results)
+        };
+        let results = timeout_at(until, work).await;
+        let write::Transaction { logged, noticed, told, .. } = transaction;
+        match results {
+            Ok(Ok(results)) if is_conflict(&results) => {
+                // If that fails, the connection is closed, and nothing is written either.
+                self.roll_back(open).await;
+                Ok(Written { results, logged: None, noticed: false, told: Vec::new() })
+            }
+            Ok(Ok(results)) => self.commit(open, until, Written { results, logged, noticed, told }).await,
+            Ok(Err(error)) => Err(self.fail(open, error).await),
+            Err(_) => {
+                self.leave(open);
+                Err(Failure::of(late()))
+            }
+        }
+    }
+
+    /// Begins a transaction, on a new connection if there is none, or the last one was lost while nothing was written.
+    async fn begin(&mut self) -> Result<Open, StoreError> {
+        if let Some(mut open) = self.idle.take() {
+            if let Ok(Ok(_)) = timeout(CONNECT, open.connection.execute(BEGIN)).await {
+                return Ok(open);
+            }
+            tracing::debug!(lane = self.number, "the connection was lost");
+            self.leave(open);
+        }
+        let mut open = self.connect().await?;
+        open.connection.execute(BEGIN).await.map_err(store_error)?;
+        Ok(open)
+    }
+
+    /// Connects. After that, nothing of a lost connection is left.
+    async fn connect(&mut self) -> Result<Open, StoreError> {
+        let name = format!("{WRITER}/{}/{}", self.shared.node, self.number);
+        let options = self.shared.options.clone().application_name(&name);
+        let connecting = async {
+            let mut connection = options.connect().await?;
+            let (pid, since): (i32, String) = sqlx::query_as(SELECT_PROCESS).fetch_one(&mut connection).await?;
+            Ok::<_, sqlx::Error>(Open { connection, process: Process { pid, since } })
+        };
+        let connected = timeout(CONNECT, connecting).await.map_err(|_| late())?;
+        // Whatever the reason is, without a connection nothing can be written.
+        let mut open = connected.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        if let Some(Process { pid, since }) = &self.left {
+            let terminate = sqlx::query_scalar(TERMINATE).bind(pid).bind(since).bind(TERMINATION);
+            let is_gone: Option<bool> = terminate.fetch_optional(&mut open.connection).await.map_err(store_error)?;
+            if is_gone == Some(false) {
+                let what = "the database still works for a connection that was lost";
+                return Err(StoreError::Unavailable(what.to_owned()));
+            }
+            self.left = None;
+        }
+        Ok(open)
+    }
+
+    /// Commits. If the answer is lost, the result is known all the same.
+    async fn commit(&mut self, mut open: Open, until: Instant, written: Written) -> Result<Written, Failure> {
+        self.batch += 1;
+        let (node, lane, batch) = (self.shared.node, self.number, self.batch);
+        // After an error that nobody reported this fails, too. `commit` alone would roll back, and return no error.
+        let commit = AssertSqlSafe(format!(
+            "insert into writers (node, lane, batch, refused, at) values ('{node}', {lane}, {batch}, '{{}}', now())
+            on conflict (node, lane) do update set batch = excluded.batch, refused = excluded.refused, at = excluded.at;
+            commit"
+        ));
+        let error = match timeout_at(until + COMMIT, open.connection.execute(commit)).await {
+            Ok(Ok(_)) => {
+                self.idle = Some(open);
+                return Ok(written);
+            }
+            Ok(Err(error)) if is_of_statement(&error) => return Err(self.fail(open, store_error(error)).await),
+            Ok(Err(error)) => store_error(error),
+            Err(_) => late(),
+        };
+        tracing::debug!(%error, lane, batch, "the answer to a commit was lost");
+        self.leave(open);
+        match self.was_committed().await {
+            Some(true) => Ok(written),
+            Some(false) => Err(Failure { error, may_repeat: true }),
+            None => {
+                let what = "the store was closed before it was known whether a change was written";
+                Err(Failure::of(StoreError::Failed(what.to_owned())))
+            }
+        }
+    }
+
+    /// Whether the last transaction was committed, whose answer was lost. Waits until the database tells; `None` if the store is
+    /// closed before.
+    async fn was_committed(&mut self) -> Option<bool> {
+        loop {
+            let known = timeout(DEADLINE, self.last_batch()).await.unwrap_or_else(|_| Err(late()));
+            match known {
+                Ok(last) => return Some(last == Some(self.batch)),
+                Err(error) => self.shared.failed(&error),
+            }
+            let ended = self.shared.ended.clone();
+            ended.run_until_cancelled(sleep(RECHECK)).await?;
+        }
+    }
+
+    /// The number of the last transaction of this lane that was committed.
+    async fn last_batch(&mut self) -> Result<Option<i64>, StoreError> {
+        let mut open = self.connect().await?;
+        let select = sqlx::query_scalar(SELECT_BATCH).bind(self.shared.node.as_uuid()).bind(self.number);
+        let batch: Option<i64> = select.fetch_optional(&mut open.connection).await.map_err(store_error)?;
+        self.idle = Some(open);
+        Ok(batch)
+    }
+
+    /// Ends a transaction after an error in it.
+    async fn fail(&mut self, open: Open, error: StoreError) -> Failure {
+        let is_open = self.roll_back(open).await;
+        // On a connection that is still open, other transactions were in the way, most of all. If it is something else, a few tries do
+        // no harm.
+        let may_repeat = is_open && matches!(error, StoreError::Unavailable(_));
+        Failure { error, may_repeat }
+    }
+
+    /// Rolls a transaction back. `false` if the connection is closed in place of that.
+    async fn roll_back(&mut self, mut open: Open) -> bool {
+        self.settings = KnownSettings::default();
+        let is_open = matches!(timeout(CONNECT, open.connection.execute("rollback")).await, Ok(Ok(_)));
+        if is_open {
+            self.idle = Some(open);
+        } else {
+            self.leave(open);
+        }
+        is_open
+    }
+
+    /// Closes a connection that was lost, or on which a statement did not end.
+    fn leave(&mut self, open: Open) {
+        self.settings = KnownSettings::default();
+        self.left = Some(open.process);
+    }
+
+    /// Removes the lane's row, and closes its connection.
+    async fn close(&mut self) {
+        let Some(Open { mut connection, .. }) = self.idle.take() else { return };
+        let (node, lane) = (self.shared.node.as_uuid(), self.number);
+        let closing = async {
+            statement!(DELETE, node, lane).execute(&mut connection).await?;
+            connection.close().await
+        };
+        if let Ok(Err(error)) = timeout(CONNECT, closing).await {
+            tracing::debug!(%error, lane, "closing a connection failed");
+        }
+    }
+}
+
+/// Whether nothing was written, because other transitions came first.
+fn is_conflict(results: &[WriteResult]) -> bool {
+    results.iter().all(|result| matches!(result, WriteResult::Committed(Commit::Conflict)))
+}
+
+/// Whether a statement failed, and not the connection: its transaction is not committed.
+fn is_of_statement(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    error.is_some_and(|error| error.severity() == PgSeverity::Error)
+}
+
+const BEGIN: &str = "begin";
+
+const SELECT_PROCESS: &str = "
+    select pid, backend_start::text from pg_stat_activity where pid = pg_backend_pid()";
+
+/// Whether a process ended in time; no row if it had ended before.
+const TERMINATE: &str = "
+    select pg_terminate_backend(pid, $3) from pg_stat_activity where pid = $1 and backend_start::text = $2";
+
+const SELECT_BATCH: &str = "select batch from writers where node = $1 and lane = $2";
+
+const DELETE: &str = "delete from writers where node = $1 and lane = $2";
