@@ -18,4 +18,9 @@ pub trait Subject: Send + Sync {
     /// Opens the store a second time, beside [`store`](Self::store): as another process does, where the store admits one. The
     /// check closes it.
     async fn another(&self) -> Arc<dyn Store>;
+
+    /// Whether the store gives what removed rows took back to the file system by itself. Otherwise it uses that again.
+    fn shrinks(&self) -> bool {
+        true
+    }
 }

@@ -1,0 +1,111 @@
+//! A database of its own, and turns to put into it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
+    Obligation, Policy, Sender, SenderKind, SessionId, Store, SystemClock, TurnId,
+    conformance::store::Subject,
+    store::{NewEvent, NewTurn, SessionUse, StoreState},
+};
+use rejoinder_store::{PostgresOptions, PostgresStore};
+use sqlx::{Connection, PgConnection};
+use tokio::runtime::Handle;
+
+use crate::server::Server;
+
+pub(crate) struct Database {
+    pub(crate) store: Arc<PostgresStore>,
+    pub(crate) url: String,
+    pub(crate) name: String,
+    pub(crate) server: &'static Server,
+}
+
+impl Database {
+    /// An empty database; `None` without a server.
+    pub(crate) async fn new() -> Option<Self> {
+        let server = Server::get()?;
+        let name = server.create(&format!("template {}", server.template().await)).await;
+        let url = server.url_of(&name);
+        Some(Self { store: Arc::new(open(&url).await), url, name, server })
+    }
+
+    /// A connection to the database as another program opens it.
+    pub(crate) async fn elsewhere(&self) -> PgConnection {
+        PgConnection::connect(&self.url).await.expect("the database is there")
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let remove = format!("drop database {} with (force)", self.name);
+        tokio::task::block_in_place(|| {
+            Handle::current().block_on(async {
+                self.store.close().await;
+                // A test that has failed already must not fail again.
+                let _ = self.server.execute(remove).await;
+            });
+        });
+    }
+}
+
+pub(crate) async fn open(url: &str) -> PostgresStore {
+    PostgresOptions::new(url, Arc::new(SystemClock)).open().await.expect("the store opens")
+}
+
+#[async_trait]
+impl Subject for Database {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    async fn reopen(&mut self) {
+        self.store.close().await;
+        self.store = Arc::new(open(&self.url).await);
+    }
+
+    async fn another(&self) -> Arc<dyn Store> {
+        Arc::new(open(&self.url).await)
+    }
+
+    fn shrinks(&self) -> bool {
+        false
+    }
+}
+
+pub(crate) fn new_turn(key: &str) -> NewEvent {
+    let now = SystemClock.now();
+    let event = InboundEvent {
+        directed: Directed::DirectChat,
+        text: "hi".to_owned(),
+        ..InboundEvent::new(
+            ConversationRef::new(ChannelId::new("test", "main"), "a"),
+            ChatKind::Direct,
+            key.to_owned(),
+            Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
+            now,
+        )
+    };
+    let turn = NewTurn {
+        id: TurnId::new(now),
+        handler: Handler::Agent("main".into()),
+        rule: None,
+        obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
+        run: None,
+        conversation: ConversationId::new(now),
+        about: None,
+        session: SessionUse::current(SessionId::new(now)),
+        model: None,
+        remark: None,
+        repeats: None,
+        day: None,
+    };
+    NewEvent {
+        id: EventId::new(now),
+        event: Arc::new(event),
+        turn: Some(turn),
+        only_if_known: false,
+        files: Vec::new(),
+    }
+}

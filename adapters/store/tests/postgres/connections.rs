@@ -1,0 +1,175 @@
+//! What becomes of writes when connections are lost, or others are in the way.
+
+use std::time::{Duration, Instant};
+
+use rejoinder_core::{
+    StoreError, TurnId,
+    store::{InboxStore, LogFilter, LogStore, NewEvent, StoreState, Stored, TurnStore},
+};
+use rejoinder_store::PostgresStore;
+use sqlx::{Executor, PgConnection};
+
+use crate::{
+    common::{Database, new_turn, open},
+    proxy::{Loss, Proxy},
+};
+
+/// Connections of the store in the database of the connection.
+macro_rules! connections {
+    ($what:literal, $condition:literal) => {
+        concat!(
+            "select ",
+            $what,
+            " from pg_stat_activity
+            where datname = current_database() and starts_with(application_name, 'rejoinder') and ",
+            $condition
+        )
+    };
+}
+
+async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(connection).await.expect("it is read")
+}
+
+/// Waits until a statement finds a number that is not 0, or is 0.
+async fn wait_for(connection: &mut PgConnection, sql: &'static str, is_zero: bool) {
+    let begun = Instant::now();
+    while (number(connection, sql).await == 0) != is_zero {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{sql}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn accept(store: &PostgresStore, event: NewEvent) -> Stored {
+    store.accept(vec![event], None).await.expect("the event is accepted").remove(0)
+}
+
+fn id(event: &NewEvent) -> TurnId {
+    event.turn.as_ref().expect("it has a turn").id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_is_not_repeated() {
+    let Some(database) = Database::new().await else { return };
+    let proxy = Proxy::start(&database.url);
+    let store = open(&proxy.url).await;
+    let event = new_turn("1");
+
+    proxy.lose(Loss::Answer);
+    let stored = accept(&store, event.clone()).await;
+
+    assert!(!proxy.is_waiting());
+    // A second try would find the event of the first one.
+    assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
+    assert!(database.store.turn(id(&event)).await.expect("turns are read").is_some());
+    assert!(store.trouble().is_none());
+    store.close().await;
+}
+
+/// The server still works for the lost connection: without an end of that, the second try would wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_is_lost_is_repeated() {
+    let Some(database) = Database::new().await else { return };
+    let proxy = Proxy::start(&database.url);
+    let store = open(&proxy.url).await;
+    let event = new_turn("1");
+
+    proxy.lose(Loss::Commit);
+    let begun = Instant::now();
+    let stored = accept(&store, event.clone()).await;
+
+    assert!(!proxy.is_waiting());
+    assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
+    assert!(database.store.turn(id(&event)).await.expect("turns are read").is_some());
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_was_closed_while_nothing_was_written_is_replaced() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    database.store.probe().await.expect("it writes");
+
+    let ended = connections!("count(*) filter (where pg_terminate_backend(pid, 10000))", "true");
+    assert!(number(&mut elsewhere, ended).await > 0);
+
+    for _ in 0..4 {
+        database.store.probe().await.expect("it writes");
+    }
+    assert!(database.store.trouble().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_connection_is_lost_changes_nothing_and_the_outage_is_logged() {
+    let Some(database) = Database::new().await else { return };
+    let (mut lock, mut elsewhere) = (database.elsewhere().await, database.elsewhere().await);
+    lock.execute("begin; lock table events in access exclusive mode").await.expect("it is locked");
+    let event = new_turn("1");
+
+    let end = connections!("count(*) filter (where pg_terminate_backend(pid, 10000))", "wait_event_type = 'Lock'");
+    let ((), stored) =
+        tokio::join!(wait_for(&mut elsewhere, end, false), database.store.accept(vec![event.clone()], None),);
+    assert!(matches!(stored, Err(StoreError::Unavailable(_))), "{stored:?}");
+    lock.execute("rollback").await.expect("it is unlocked");
+
+    let topics = "select count(*) from log where topic = 'store.up'";
+    wait_for(&mut elsewhere, topics, false).await;
+    let log = database.store.log(&LogFilter { limit: 10, ..LogFilter::default() }).await.expect("the log is read");
+    assert_eq!(log.iter().map(|entry| &*entry.topic).collect::<Vec<_>>(), ["store.down", "store.up"]);
+    assert!(database.store.turn(id(&event)).await.expect("turns are read").is_none());
+    assert!(matches!(accept(&database.store, event).await, Stored::Turn { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_the_server_ends_because_of_a_deadlock_is_repeated() {
+    let Some(database) = Database::new().await else { return };
+    let (mut other, mut elsewhere) = (database.elsewhere().await, database.elsewhere().await);
+    // So that the server ends the write, and not this. Only a superuser may say so.
+    let _ = other.execute("set deadlock_timeout = '30s'").await;
+    // The write gets the row of `probe`, and then waits for this.
+    other.execute("begin; lock table writers in share mode").await.expect("it is locked");
+    let deadlock = async {
+        wait_for(&mut elsewhere, connections!("count(*)", "wait_event_type = 'Lock'"), false).await;
+        other.execute("update probe set count = 100").await.expect("the write has ended");
+        other.execute("commit").await.expect("it is committed");
+    };
+
+    let (probed, ()) = tokio::join!(database.store.probe(), deadlock);
+
+    probed.expect("it is repeated");
+    assert_eq!(number(&mut elsewhere, "select count from probe").await, 101);
+    assert!(database.store.trouble().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_ends_all_connections() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let open_ones = connections!("count(*)", "true");
+    accept(&database.store, new_turn("1")).await;
+    assert!(number(&mut elsewhere, open_ones).await > 0);
+
+    database.store.close().await;
+
+    wait_for(&mut elsewhere, open_ones, true).await;
+    assert_eq!(number(&mut elsewhere, "select count(*) from writers").await, 0);
+    let late = database.store.probe().await;
+    assert!(matches!(late, Err(StoreError::Unavailable(_))), "{late:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_dropped_leaves_no_connection() {
+    let Some(database) = Database::new().await else { return };
+    database.store.close().await;
+    let mut elsewhere = database.elsewhere().await;
+    let open_ones = connections!("count(*)", "true");
+    wait_for(&mut elsewhere, open_ones, true).await;
+    let store = open(&database.url).await;
+    accept(&store, new_turn("1")).await;
+    assert!(number(&mut elsewhere, open_ones).await > 0);
+
+    drop(store);
+
+    wait_for(&mut elsewhere, open_ones, true).await;
+}

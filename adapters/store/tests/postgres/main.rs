@@ -1,0 +1,12 @@
+//! The suite that every store must pass, and tests for PostgreSQL alone. Without a server they say so, and pass: see `server`.
+
+mod common;
+mod connections;
+mod proxy;
+mod schema;
+mod server;
+
+rejoinder_core::store_conformance!({
+    let Some(database) = common::Database::new().await else { return };
+    std::future::ready(database)
+});

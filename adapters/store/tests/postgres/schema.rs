@@ -1,0 +1,66 @@
+//! Which databases are opened, and how they get their schema.
+
+use std::sync::Arc;
+
+use rejoinder_core::{
+    SystemClock,
+    store::{InboxStore, StoreState},
+};
+use rejoinder_store::{PostgresOpenError, PostgresOptions};
+use sqlx::{Connection, Executor, PgConnection};
+
+use crate::{
+    common::open,
+    server::{EMPTY, Server},
+};
+
+/// Why a database is not opened.
+async fn error(url: &str) -> PostgresOpenError {
+    PostgresOptions::new(url, Arc::new(SystemClock)).open().await.expect_err("it is not opened")
+}
+
+async fn remove(server: &Server, name: &str) {
+    server.execute(format!("drop database {name} with (force)")).await.expect("the database is removed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_that_open_an_empty_database_make_one_schema() {
+    let Some(server) = Server::get() else { return };
+    let name = server.create(EMPTY).await;
+    let url = server.url_of(&name);
+
+    let (one, other) = tokio::join!(open(&url), open(&url));
+
+    for store in [&one, &other] {
+        store.probe().await.expect("it writes");
+        store.close().await;
+    }
+    remove(server, &name).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_schema_of_a_newer_version_is_left_alone() {
+    let Some(server) = Server::get() else { return };
+    let name = server.create(&format!("template {}", server.template().await)).await;
+    let url = server.url_of(&name);
+    let mut connection = PgConnection::connect(&url).await.expect("the database is there");
+    let newer =
+        "insert into _sqlx_migrations select 900, 'next', now(), true, checksum, 0 from _sqlx_migrations limit 1";
+    connection.execute(newer).await.expect("it is written");
+
+    let error = error(&url).await;
+
+    assert!(matches!(error, PostgresOpenError::Newer { found: 900, .. }), "{error:?}");
+    remove(server, &name).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_cannot_hold_all_characters_is_not_used() {
+    let Some(server) = Server::get() else { return };
+    let name = server.create("template template0 encoding 'LATIN1' locale 'C'").await;
+
+    let error = error(&server.url_of(&name)).await;
+
+    assert!(error.to_string().ends_with("has the encoding LATIN1: create it with the encoding UTF8"), "{error}");
+    remove(server, &name).await;
+}
