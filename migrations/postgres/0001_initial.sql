@@ -636,10 +636,10 @@ create table search_progress (
     id bigint primary key check (id = 1),
     logged bigint not null,                     -- the seq of the last entry of the log that was read
     turn bigint,                                -- while all turns are indexed anew: the seq of the last one
-    removed bigint not null                     -- the seq of the last entry of the log that was removed
+    again boolean not null default false        -- whether all turns are indexed once more after that
 ) with (fillfactor = 20);
 
-insert into search_progress (id, logged, removed) values (1, 0, 0);
+insert into search_progress (id, logged) values (1, 0);
 
 -- The last batch of each connection that writes, in its transaction: whoever lost the answer finds out here whether it was
 -- committed, and which of its requests were refused.

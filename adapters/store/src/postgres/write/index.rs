@@ -18,7 +18,7 @@ use crate::{
         search,
         values::{List, statement},
     },
-    records::columns::Columns,
+    records::columns::{Columns, record},
     shared::positions::{LONGEST, position},
 };
 
@@ -31,6 +31,8 @@ struct Progress {
     logged: LogSeq,
     /// While all turns are indexed anew: the last one.
     turn: Option<TurnSeq>,
+    /// Whether all turns are indexed once more after that.
+    again: bool,
 }
 
 /// Indexes the turns that ended, or were answered after that, as at most `limit` further entries of the log tell. Returns the
@@ -39,7 +41,7 @@ struct Progress {
 /// Until all is known that is written, nothing is locked, and the transaction has no id: readers of the log do not wait for it. If another
 /// node takes the same step, the first one counts.
 pub(super) async fn step(transaction: &mut Transaction<'_>, limit: u32) -> Result<LogSeq, StoreError> {
-    let progress = |row: &PgRow| Ok(Progress { logged: row.value("logged")?, turn: row.value("turn")? });
+    let progress = |row: &PgRow| Ok(record!(row => Progress { logged, turn, again }));
     let progress = rows::one(transaction, statement!(SELECT_PROGRESS), progress)
         .await?
         .ok_or_else(|| StoreError::Corrupt("the index of lines does not tell how far it is".to_owned()))?;
@@ -54,11 +56,12 @@ pub(super) async fn step(transaction: &mut Transaction<'_>, limit: u32) -> Resul
     let Some((last, _)) = entries.last() else { return Ok(logged) };
     let turns: BTreeSet<TurnId> = entries.iter().filter_map(|(_, turn)| *turn).collect();
     let lines = lines(transaction, turns).await?;
-    let is_done = write(transaction, progress, Progress { logged: *last, turn: None }, lines).await?;
+    let is_done = write(transaction, progress, Progress { logged: *last, ..progress }, lines).await?;
     Ok(if is_done { *last } else { logged })
 }
 
-/// Has all turns indexed anew if entries of the log up to `through`, which are about to be removed, were not read.
+/// Has all turns indexed anew if entries of the log up to `through`, which are about to be removed, were not read. A pass over all turns
+/// that has begun goes on to its end, and then another one begins: otherwise it might never get there.
 pub(super) async fn note_removal(transaction: &mut Transaction<'_>, through: LogSeq) -> Result<(), StoreError> {
     rows::change(transaction, statement!(BEGIN_ANEW, through)).await.map(drop)
 }
@@ -74,8 +77,12 @@ async fn turns(
     let turns = rows::all(transaction, statement!(SELECT_TURNS, after, limit), turn).await?;
     let last = turns.last().map(|(last, _)| *last);
     let lines = lines(transaction, turns.into_iter().map(|(_, turn)| turn)).await?;
-    let is_done = write(transaction, progress, Progress { turn: last, ..progress }, lines).await?;
-    Ok(if is_done && last.is_none() { progress.logged } else { 0 })
+    let next = match last {
+        None if progress.again => Progress { turn: Some(0), again: false, ..progress },
+        turn => Progress { turn, ..progress },
+    };
+    let is_done = write(transaction, progress, next, lines).await?;
+    Ok(if is_done && next.turn.is_none() { progress.logged } else { 0 })
 }
 
 /// Stores lines, and how far the index is then; `false` if it is further than `from` already.
@@ -85,7 +92,7 @@ async fn write(
     to: Progress,
     lines: Vec<(i64, Option<String>)>,
 ) -> Result<bool, StoreError> {
-    let update = statement!(UPDATE_PROGRESS, to.logged, to.turn, from.logged, from.turn);
+    let update = statement!(UPDATE_PROGRESS, to.logged, to.turn, to.again, from.logged, from.turn);
     if rows::change(transaction, update).await? == 0 {
         return Ok(false);
     }
@@ -159,10 +166,10 @@ async fn lines(
     Ok(lines)
 }
 
-const SELECT_PROGRESS: &str = "select logged, turn from search_progress";
+const SELECT_PROGRESS: &str = "select logged, turn, again from search_progress";
 
 const UPDATE_PROGRESS: &str = "
-    update search_progress set logged = $1, turn = $2 where logged = $3 and turn is not distinct from $4";
+    update search_progress set logged = $1, turn = $2, again = $3 where logged = $4 and turn is not distinct from $5";
 
 /// What is delivered after its turn ended is a late answer.
 const SELECT_ENTRIES: &str = "
@@ -174,7 +181,7 @@ const SELECT_ENTRIES: &str = "
 /// As for a removal, the last entry is no matter. What turns have done until now is seen when they are indexed. The entries that are not
 /// removed are read again after that, as some before the last one may be committed later.
 const BEGIN_ANEW: &str = "
-    update search_progress set logged = $1, turn = 0
+    update search_progress set logged = $1, turn = coalesce(turn, 0), again = turn is not null
     where exists (select 1 from log where seq > logged and seq <= $1 and seq < (select max(seq) from log))";
 
 const SELECT_TURNS: &str = "select seq, id from turns where seq > $1 order by seq limit $2";
