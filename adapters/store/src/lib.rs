@@ -19,6 +19,8 @@ mod sqlite;
 
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOpenError, PostgresOptions, PostgresStore};
+#[cfg(all(feature = "postgres", feature = "testing"))]
+pub use postgres::{TestDatabase, TestServer};
 pub use sqlite::{
     ForeignError, ForeignRow, OpenError, OpenOptions, SqliteStore, beside, copy, end_sign_ins, faults, is_in_use,
     read_foreign, schema_version, schema_version_of, vacuum,

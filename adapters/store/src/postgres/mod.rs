@@ -10,11 +10,15 @@ mod schema;
 mod search;
 mod sql;
 mod store;
+#[cfg(feature = "testing")]
+mod testing;
 mod values;
 mod versions;
 mod write;
 mod writer;
 
+#[cfg(feature = "testing")]
+pub use self::testing::{TestDatabase, TestServer};
 pub use self::{
     open::{PostgresOpenError, PostgresOptions},
     store::PostgresStore,

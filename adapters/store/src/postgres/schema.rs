@@ -10,7 +10,7 @@ use sqlx::{
 use super::open::PostgresOpenError;
 
 /// Not `sqlx::migrate!`, for the reason that the schema of SQLite has.
-static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     let all = [("initial", include_str!("../../../../migrations/postgres/0001_initial.sql"))];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

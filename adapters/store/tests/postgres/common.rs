@@ -9,44 +9,29 @@ use rejoinder_core::{
     conformance::store::Subject,
     store::{NewEvent, NewTurn, SessionUse, StoreState},
 };
-use rejoinder_store::{PostgresOptions, PostgresStore};
+use rejoinder_store::{PostgresOptions, PostgresStore, TestDatabase};
 use sqlx::{Connection, PgConnection};
-use tokio::runtime::Handle;
 
-use crate::server::Server;
+use crate::server;
 
 pub(crate) struct Database {
     pub(crate) store: Arc<PostgresStore>,
     pub(crate) url: String,
-    pub(crate) name: String,
-    pub(crate) server: &'static Server,
+    /// Removed when it is dropped.
+    _database: TestDatabase,
 }
 
 impl Database {
     /// An empty database; `None` without a server.
     pub(crate) async fn new() -> Option<Self> {
-        let server = Server::get()?;
-        let name = server.create(&format!("template {}", server.template().await)).await;
-        let url = server.url_of(&name);
-        Some(Self { store: Arc::new(open(&url).await), url, name, server })
+        let database = server::get()?.database().await;
+        let url = database.url();
+        Some(Self { store: Arc::new(open(&url).await), url, _database: database })
     }
 
     /// A connection to the database as another program opens it.
     pub(crate) async fn elsewhere(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.expect("the database is there")
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let remove = format!("drop database {} with (force)", self.name);
-        tokio::task::block_in_place(|| {
-            Handle::current().block_on(async {
-                self.store.close().await;
-                // A test that has failed already must not fail again.
-                let _ = self.server.execute(remove).await;
-            });
-        });
     }
 }
 

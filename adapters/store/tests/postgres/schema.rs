@@ -6,28 +6,21 @@ use rejoinder_core::{
     SystemClock,
     store::{InboxStore, StoreState},
 };
-use rejoinder_store::{PostgresOpenError, PostgresOptions};
+use rejoinder_store::{PostgresOpenError, PostgresOptions, TestServer};
 use sqlx::{Connection, Executor, PgConnection};
 
-use crate::{
-    common::open,
-    server::{EMPTY, Server},
-};
+use crate::{common::open, server};
 
 /// Why a database is not opened.
 async fn error(url: &str) -> PostgresOpenError {
     PostgresOptions::new(url, Arc::new(SystemClock)).open().await.expect_err("it is not opened")
 }
 
-async fn remove(server: &Server, name: &str) {
-    server.execute(format!("drop database {name} with (force)")).await.expect("the database is removed");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_that_open_an_empty_database_make_one_schema() {
-    let Some(server) = Server::get() else { return };
-    let name = server.create(EMPTY).await;
-    let url = server.url_of(&name);
+    let Some(server) = server::get() else { return };
+    let database = server.create(TestServer::EMPTY).await;
+    let url = database.url();
 
     let (one, other) = tokio::join!(open(&url), open(&url));
 
@@ -35,14 +28,13 @@ async fn two_that_open_an_empty_database_make_one_schema() {
         store.probe().await.expect("it writes");
         store.close().await;
     }
-    remove(server, &name).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schema_of_a_newer_version_is_left_alone() {
-    let Some(server) = Server::get() else { return };
-    let name = server.create(&format!("template {}", server.template().await)).await;
-    let url = server.url_of(&name);
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let url = database.url();
     let mut connection = PgConnection::connect(&url).await.expect("the database is there");
     let newer =
         "insert into _sqlx_migrations select 900, 'next', now(), true, checksum, 0 from _sqlx_migrations limit 1";
@@ -51,16 +43,14 @@ async fn the_schema_of_a_newer_version_is_left_alone() {
     let error = error(&url).await;
 
     assert!(matches!(error, PostgresOpenError::Newer { found: 900, .. }), "{error:?}");
-    remove(server, &name).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_cannot_hold_all_characters_is_not_used() {
-    let Some(server) = Server::get() else { return };
-    let name = server.create("template template0 encoding 'LATIN1' locale 'C'").await;
+    let Some(server) = server::get() else { return };
+    let database = server.create("template template0 encoding 'LATIN1' locale 'C'").await;
 
-    let error = error(&server.url_of(&name)).await;
+    let error = error(&database.url()).await;
 
     assert!(error.to_string().ends_with("has the encoding LATIN1: create it with the encoding UTF8"), "{error}");
-    remove(server, &name).await;
 }

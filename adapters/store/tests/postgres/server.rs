@@ -14,95 +14,22 @@ use std::{
     sync::OnceLock,
 };
 
-use rejoinder_core::{Clock, SystemClock, TurnId, store::StoreState};
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
-use tokio::sync::OnceCell;
-
-use crate::common::open;
+use rejoinder_store::TestServer;
 
 /// The oldest version that the store uses.
 const OLDEST: u32 = 15;
 
-/// The options of a database without a schema.
-pub(crate) const EMPTY: &str = "template template0 encoding 'UTF8'";
+/// A server, and the lock of one that a test has started, which this process holds until it ends.
+type Running = (TestServer, Option<File>);
 
-pub(crate) struct Server {
-    /// The URL of its database `postgres`, or of another one that always exists.
-    url: String,
-    /// Locked until the process ends; `None` for a server that no test has started.
-    _in_use: Option<File>,
-}
-
-impl Server {
-    /// The server, which is started if there is none. `None` if there are no programs to start.
-    pub(crate) fn get() -> Option<&'static Self> {
-        static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-        let server = SERVER.get_or_init(|| match std::env::var("REJOINDER_TEST_POSTGRES") {
-            Ok(url) => Some(Self { url, _in_use: None }),
-            Err(_) => start(),
-        });
-        if server.is_none() {
-            eprintln!("not run: there is no PostgreSQL; name a server in REJOINDER_TEST_POSTGRES");
-        }
-        server.as_ref()
+/// The server, which is started if there is none. `None` if there are no programs to start.
+pub(crate) fn get() -> Option<&'static TestServer> {
+    static SERVER: OnceLock<Option<Running>> = OnceLock::new();
+    let running = SERVER.get_or_init(|| TestServer::named().map(|server| (server, None)).or_else(start));
+    if running.is_none() {
+        eprintln!("not run: there is no PostgreSQL; name a server in REJOINDER_TEST_POSTGRES");
     }
-
-    /// The URL of a database.
-    pub(crate) fn url_of(&self, database: &str) -> String {
-        let (base, parameters) = self.url.split_once('?').unwrap_or((&self.url, ""));
-        let host = base.find("://").map_or(0, |at| at + "://".len());
-        let host = &base[..base[host..].find('/').map_or(base.len(), |at| host + at)];
-        format!("{host}/{database}?{parameters}")
-    }
-
-    /// Executes a statement in the database that always exists.
-    pub(crate) async fn execute(&self, sql: String) -> Result<(), sqlx::Error> {
-        let mut connection = PgConnection::connect(&self.url).await?;
-        connection.execute(AssertSqlSafe(sql)).await?;
-        connection.close().await
-    }
-
-    /// Creates a database with these options, and returns its name.
-    pub(crate) async fn create(&self, options: &str) -> String {
-        let name = format!("rejoinder_test_{}", TurnId::new(SystemClock.now()).as_uuid().simple());
-        self.execute(format!("create database {name} {options}")).await.expect("the database is created");
-        name
-    }
-
-    /// The name of a database with the schema and no rows, which the first test makes.
-    pub(crate) async fn template(&self) -> &'static str {
-        static TEMPLATE: OnceCell<String> = OnceCell::const_new();
-        TEMPLATE.get_or_init(|| self.find_template()).await
-    }
-
-    async fn find_template(&self) -> String {
-        let name = format!("rejoinder_template_{:016x}", schema());
-        let mut connection = PgConnection::connect(&self.url).await.expect("the server is there");
-        // Until the connection ends.
-        connection.execute("select pg_advisory_lock(1)").await.expect("it is locked");
-        let find = "select exists (select 1 from pg_database where datname = $1 and datistemplate)";
-        let is_there: bool =
-            sqlx::query_scalar(find).bind(&name).fetch_one(&mut connection).await.expect("databases are listed");
-        if !is_there {
-            for sql in ["drop database if exists NAME with (force)", "create database NAME EMPTY"] {
-                let sql = sql.replace("NAME", &name).replace("EMPTY", EMPTY);
-                self.execute(sql).await.expect("the template is created");
-            }
-            open(&self.url_of(&name)).await.close().await;
-            let done = self.execute(format!("alter database {name} is_template true"));
-            done.await.expect("the template is done");
-        }
-        name
-    }
-}
-
-/// A number that changes with the schema.
-fn schema() -> u64 {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
-    let mut files: Vec<_> =
-        folder.read_dir().expect("it is there").map(|file| file.expect("it is read").path()).collect();
-    files.sort();
-    hash(&files.iter().map(|file| std::fs::read(file).expect("it is read")).collect::<Vec<_>>())
+    running.as_ref().map(|(server, _)| server)
 }
 
 fn hash(of: &impl Hash) -> u64 {
@@ -112,7 +39,7 @@ fn hash(of: &impl Hash) -> u64 {
 }
 
 /// Starts a server, unless a test that ran before has left one.
-fn start() -> Option<Server> {
+fn start() -> Option<Running> {
     let programs = programs()?;
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let lock = |name: &str| {
@@ -129,7 +56,7 @@ fn start() -> Option<Server> {
         start_in(&folder, &programs, &in_use_path);
     }
     let url = format!("postgres://postgres@localhost/postgres?host={}", folder.display());
-    Some(Server { url, _in_use: Some(in_use) })
+    Some((TestServer::at(url), Some(in_use)))
 }
 
 /// The folder of the newest programs.
