@@ -1,4 +1,4 @@
-//! Nothing of somebody who is forgotten is left in any byte of the files, but what `docs/backup.md` lists.
+//! Nothing of somebody who is forgotten is left in any row, nor in any byte of SQLite's files, but what `docs/backup.md` lists.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use rejoinder_core::{
     store::{AuditFilter, IdempotentAnswer, LineLevel, LogLine, Subject},
 };
 use serde_json::json;
-use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use crate::{
     gateway::{TestGateway, chat, comes_in, mention, operator, said, secs},
@@ -211,54 +210,29 @@ async fn is_told_of(gateway: &TestGateway) {
     gateway.store.keep_lines(lines.into()).await.expect("they are kept");
 }
 
-/// Every column of every table, as `table.column`, in which these bytes are.
-async fn columns_with(connection: &mut SqliteConnection, bytes: &str) -> Vec<String> {
-    let sql = "select m.name, c.name from sqlite_master as m, pragma_table_info(m.name) as c
-        where m.type = 'table' and m.name not like 'search%' order by 1, 2";
-    let columns: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(&mut *connection).await.expect("readable");
-    let mut found = Vec::new();
-    for (table, column) in columns {
-        let sql = format!("select exists (select 1 from {table} where instr(cast({column} as blob), cast(? as blob)))");
-        let query = sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(sql)).bind(bytes);
-        if query.fetch_one(&mut *connection).await.expect("readable") {
-            found.push(format!("{table}.{column}"));
-        }
-    }
-    found
-}
-
-async fn opened(gateway: &TestGateway) -> SqliteConnection {
-    let options = SqliteConnectOptions::new().filename(gateway.database()).read_only(true);
-    options.connect().await.expect("it opens")
-}
-
-/// Fails unless only what stays is in the files.
+/// Fails unless only what stays is in the database.
 async fn only_what_stays_is_left(gateway: &TestGateway, when: &str) {
-    let mut connection = opened(gateway).await;
     let gone = GONE.into_iter().map(|word| (word, &[][..]));
     let mut wrong = Vec::new();
     for (word, places) in gone.chain(STAYS) {
-        let found = columns_with(&mut connection, word).await;
-        let is_in_files = !gateway.files_with(word).is_empty();
-        if found != places || is_in_files == places.is_empty() {
-            wrong.push((word, found, is_in_files));
+        let found = gateway.database.columns_with(word).await;
+        let is_anywhere = !gateway.database.places_with(word).await.is_empty();
+        if found != places || is_anywhere == places.is_empty() {
+            wrong.push((word, found, is_anywhere));
         }
     }
     assert_eq!(wrong, [], "{when}");
-    connection.close().await.expect("it closes");
 }
 
 /// A13.
 #[tokio::test]
 async fn only_what_is_documented_is_left_of_somebody_who_is_forgotten() {
     let gateway = full().await;
-    let mut connection = opened(&gateway).await;
     let mut never_stored = Vec::new();
     for word in GONE.iter().chain(STAYS.iter().map(|(word, _)| word)) {
-        never_stored.extend(columns_with(&mut connection, word).await.is_empty().then_some(*word));
+        never_stored.extend(gateway.database.columns_with(word).await.is_empty().then_some(*word));
     }
     assert_eq!(never_stored, Vec::<&str>::new());
-    connection.close().await.expect("it closes");
 
     for person in [eve(), linus()] {
         let forgotten = gateway.engine().erasure().forget(&person, secs(60), operator(REASON)).await;

@@ -1,6 +1,7 @@
 //! A gateway for tests: start it, send it events, advance the clock, and read what people see.
 
 mod damage;
+mod database;
 mod rest;
 mod setup;
 
@@ -30,11 +31,10 @@ use rejoinder_core::{
         DeadLetter, DeadLetterFilter, Dossier, LeaseName, LogEntry, LogFilter, TurnFilter, TurnStatus, TurnSummary,
     },
 };
-use rejoinder_store::{OpenOptions, SqliteStore};
-use tempfile::TempDir;
 use uuid::Uuid;
 
-pub(crate) use self::setup::GatewaySetup;
+use self::database::Database;
+pub(crate) use self::{database::is_on_postgres, setup::GatewaySetup};
 use crate::{
     life::{Life, LifeAgent, LifeChannel, LifeStore},
     texts::{REPLACES, templates},
@@ -148,7 +148,8 @@ pub(crate) struct TestGateway {
     leases: Option<Arc<LeaseTable>>,
     settings: Settings,
     engine: Option<Engine>,
-    directory: TempDir,
+    /// After all that uses it: dropping it removes the database.
+    pub(crate) database: Database,
     was_at_rest: bool,
     partial_answers: bool,
 }
@@ -170,10 +171,8 @@ impl TestGateway {
     async fn start(setup: GatewaySetup) -> Self {
         let clock = TestClock::new();
         let shared: SharedClock = Arc::clone(&clock) as SharedClock;
-        let directory = tempfile::tempdir().expect("a directory");
-        let options =
-            OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
+        let database = Database::create().await;
+        let store = database.open(Arc::clone(&shared)).await;
         let gateway_store = RejectingLayer::wrap_if_set(Arc::clone(&store), setup.rejection);
         let leases = setup.held_elsewhere.map(|held| {
             let table = LeaseTable::new(Arc::clone(&shared));
@@ -231,7 +230,7 @@ impl TestGateway {
             leases,
             settings,
             engine: None,
-            directory,
+            database,
             was_at_rest: false,
             partial_answers: false,
         };
@@ -442,6 +441,11 @@ impl TestGateway {
             quiet = if has_waited || now != last { 0 } else { quiet + 1 };
             last = now;
             assert!(now - started < MAX_PROGRESS, "the gateway loops without time passing");
+            if quiet == QUIET && is_on_postgres() && self.life.had_calls() {
+                // Those who follow the log are told of a commit a few milliseconds late, or when somebody reads all of it.
+                self.store.log(&LogFilter::default()).await.expect("readable");
+                quiet = 0;
+            }
         }
     }
 

@@ -14,7 +14,11 @@ use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth,
     ChannelId, ConversationRef, Delivery, DeliveryError, FetchError, InboundEvent, Intake, MemberHealth, Outcome,
     Receipt, RunEvents, SessionNotice, StoreError,
-    conformance::{layered::Layer, leases::LeaseTable, scripted::Gate},
+    conformance::{
+        layered::{Layer, NullStore},
+        leases::LeaseTable,
+        scripted::Gate,
+    },
     store::NodeStore,
 };
 use tokio::sync::{
@@ -80,6 +84,8 @@ pub(crate) struct Life {
     dead: CancellationToken,
     in_flight: watch::Sender<u64>,
     done: AtomicU64,
+    /// How many were done when [`had_calls`](Self::had_calls) was called last.
+    known: AtomicU64,
     writes: AtomicU64,
     indexings: AtomicU64,
     crash_at: Mutex<Option<(u64, Crash)>>,
@@ -189,6 +195,12 @@ impl Life {
         self.done.load(Ordering::SeqCst)
     }
 
+    /// Whether calls have ended since this was called last.
+    pub(crate) fn had_calls(&self) -> bool {
+        let done = self.done();
+        self.known.swap(done, Ordering::SeqCst) != done
+    }
+
     async fn wait_if_over(&self) {
         if self.is_over() {
             std::future::pending::<()>().await;
@@ -246,8 +258,10 @@ impl Layer for LifeStore {
         Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
     }
 
+    /// Leases are granted for good, unless the test has a table of them: those of PostgreSQL end by its own clock, which knows nothing of
+    /// the weeks that pass on the clock of a test.
     fn nodes(&self) -> Option<&dyn NodeStore> {
-        self.0.leases.get().map(|leases| &**leases as &dyn NodeStore)
+        Some(self.0.leases.get().map_or(&NullStore as &dyn NodeStore, |leases| &**leases))
     }
 
     async fn finish<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {

@@ -1,67 +1,37 @@
-//! The files of the database, and what tests do to them behind the gateway's back.
-
-use std::path::PathBuf;
+//! What tests do to the rows of the database behind the gateway's back.
 
 use rejoinder_core::TurnId;
-use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 
-use super::TestGateway;
+use super::{TestGateway, is_on_postgres};
 
 impl TestGateway {
     /// Makes the stored obligation of a turn unreadable, as a damaged file or another version may.
     pub(crate) async fn damage(&self, turn: TurnId) {
-        let mut connection = SqliteConnectOptions::new()
-            .filename(self.database())
-            .connect()
-            .await
-            .expect("the database opens once more");
-        let damage =
-            sqlx::query("update turns set body = '{\"owed\":7}', version = version + 1 where id = unhex(?, '-')");
-        let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
-        assert_eq!(damaged.rows_affected(), 1);
-        connection.close().await.expect("it closes");
-    }
-
-    /// The file of the database.
-    pub(crate) fn database(&self) -> PathBuf {
-        self.directory.path().join("rejoinder.db")
-    }
-
-    /// The files of the database with these bytes in them.
-    pub(crate) fn files_with(&self, text: &str) -> Vec<PathBuf> {
-        let files =
-            std::fs::read_dir(self.directory.path()).expect("a directory").map(|file| file.expect("a file").path());
-        let has_it = |file: &PathBuf| {
-            let bytes = std::fs::read(file).expect("readable");
-            bytes.windows(text.len()).any(|window| window == text.as_bytes())
-        };
-        files.filter(has_it).collect()
+        let id = literal(turn);
+        self.changes_rows(&format!("update turns set body = '{{\"owed\":7}}', version = version + 1 where id = {id}"))
+            .await;
     }
 
     /// Makes the stored deliveries of a turn unreadable.
     pub(crate) async fn damage_deliveries(&self, turn: TurnId) {
-        let mut connection = SqliteConnectOptions::new()
-            .filename(self.database())
-            .connect()
-            .await
-            .expect("the database opens once more");
-        let damage = sqlx::query("update deliveries set action = '{' where turn_id = unhex(?, '-')");
-        let damaged = damage.bind(turn.to_string()).execute(&mut connection).await.expect("it is written");
-        assert!(damaged.rows_affected() > 0);
-        connection.close().await.expect("it closes");
+        // PostgreSQL stores nothing there that is no JSON.
+        let action = if is_on_postgres() { "{}" } else { "{" };
+        let id = literal(turn);
+        self.changes_rows(&format!("update deliveries set action = '{action}' where turn_id = {id}")).await;
     }
 
-    /// Changes rows behind the gateway's back.
-    pub(crate) async fn changes_rows(&self, sql: &'static str) {
-        let options = SqliteConnectOptions::new().filename(self.database());
-        let mut connection = options.connect().await.expect("the database opens once more");
-        let changed = sqlx::query(sql).execute(&mut connection).await.expect("it is written");
-        assert!(changed.rows_affected() > 0);
-        connection.close().await.expect("it closes");
+    /// Changes rows.
+    pub(crate) async fn changes_rows(&self, sql: &str) {
+        assert!(self.database.execute(sql).await > 0);
     }
 
     /// Ends a test that has damaged what `at_rest` would read.
     pub(crate) fn end_damaged(mut self) {
         self.was_at_rest = true;
     }
+}
+
+/// The id of a turn in a statement.
+fn literal(turn: TurnId) -> String {
+    if is_on_postgres() { format!("'{turn}'") } else { format!("unhex('{turn}', '-')") }
 }
