@@ -18,7 +18,7 @@ pub(crate) struct Database {
     pub(crate) store: Arc<PostgresStore>,
     pub(crate) url: String,
     /// Removed when it is dropped.
-    _database: TestDatabase,
+    _made: TestDatabase,
 }
 
 impl Database {
@@ -26,7 +26,7 @@ impl Database {
     pub(crate) async fn new() -> Option<Self> {
         let database = server::get()?.database().await;
         let url = database.url();
-        Some(Self { store: Arc::new(open(&url).await), url, _database: database })
+        Some(Self { store: Arc::new(open(&url).await), url, _made: database })
     }
 
     /// A connection to the database as another program opens it.
