@@ -1,4 +1,6 @@
-//! Maps PostgreSQL's errors to those of the store port.
+//! Maps PostgreSQL's errors to those of the store port, and to the reasons why a database is not opened.
+
+use std::error::Error;
 
 use rejoinder_core::StoreError;
 
@@ -26,5 +28,40 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
             StoreError::Unavailable(error.to_string())
         }
         _ => StoreError::Failed(error.to_string()),
+    }
+}
+
+/// Why a database was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresOpenError {
+    #[error("the URL of the database cannot be used: {reason}")]
+    Url { reason: String },
+    #[error("cannot use the database {database}")]
+    Connection {
+        database: String,
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    #[error("the server of the database {database} does not answer")]
+    Late { database: String },
+    #[error("the database {database} is of PostgreSQL {found}, and 15 or newer is needed: update the server")]
+    TooOld { database: String, found: String },
+    #[error("the database {database} has the encoding {found}: create it with the encoding UTF8")]
+    Encoding { database: String, found: String },
+    #[error("the database {database} has schema version {found}, and this program knows {known}: use a newer version")]
+    Newer { database: String, found: i64, known: i64 },
+    #[error("the schema of the database {database} cannot be updated: {reason}")]
+    Migration { database: String, reason: String },
+    #[error("the log in the database {database} cannot be read")]
+    Log {
+        database: String,
+        #[source]
+        source: StoreError,
+    },
+}
+
+impl PostgresOpenError {
+    pub(super) fn connection(database: &str, source: sqlx::Error) -> Self {
+        Self::Connection { database: database.to_owned(), source: Box::new(source) }
     }
 }

@@ -19,7 +19,4 @@ mod writer;
 
 #[cfg(feature = "testing")]
 pub use self::testing::{TestDatabase, TestServer};
-pub use self::{
-    open::{PostgresOpenError, PostgresOptions},
-    store::PostgresStore,
-};
+pub use self::{error::PostgresOpenError, open::PostgresOptions, store::PostgresStore};

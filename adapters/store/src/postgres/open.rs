@@ -1,13 +1,14 @@
 //! Opens a database: its server, its schema, its connections.
 
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use rejoinder_core::{NodeId, SharedClock, StoreError};
+use rejoinder_core::{NodeId, SharedClock};
 use sqlx::{ConnectOptions, Connection as _, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
 use super::{
     connections::Connections,
+    error::PostgresOpenError,
     log_order::LogOrder,
     schema::migrate,
     store::PostgresStore,
@@ -175,44 +176,9 @@ const FORGET_WRITERS: &str = "
     delete from writers where (node, lane) in (
         select node, lane from writers where at < now() - interval '1 day' for update skip locked)";
 
-/// Why a database was not opened.
-#[derive(Debug, thiserror::Error)]
-pub enum PostgresOpenError {
-    #[error("the URL of the database cannot be used: {reason}")]
-    Url { reason: String },
-    #[error("cannot use the database {database}")]
-    Connection {
-        database: String,
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
-    #[error("the server of the database {database} does not answer")]
-    Late { database: String },
-    #[error("the database {database} is of PostgreSQL {found}, and 15 or newer is needed: update the server")]
-    TooOld { database: String, found: String },
-    #[error("the database {database} has the encoding {found}: create it with the encoding UTF8")]
-    Encoding { database: String, found: String },
-    #[error("the database {database} has schema version {found}, and this program knows {known}: use a newer version")]
-    Newer { database: String, found: i64, known: i64 },
-    #[error("the schema of the database {database} cannot be updated: {reason}")]
-    Migration { database: String, reason: String },
-    #[error("the log in the database {database} cannot be read")]
-    Log {
-        database: String,
-        #[source]
-        source: StoreError,
-    },
-}
-
-impl PostgresOpenError {
-    pub(super) fn connection(database: &str, source: sqlx::Error) -> Self {
-        Self::Connection { database: database.to_owned(), source: Box::new(source) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::{error::Error, net::TcpListener};
 
     use rejoinder_core::SystemClock;
 

@@ -7,7 +7,7 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
-use super::open::PostgresOpenError;
+use super::error::PostgresOpenError;
 
 /// Not `sqlx::migrate!`, for the reason that the schema of SQLite has.
 pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
