@@ -4,6 +4,11 @@ use std::error::Error;
 
 use rejoinder_core::StoreError;
 
+/// The error of a server in recovery: it may show less than what was committed.
+pub(super) fn standby() -> StoreError {
+    StoreError::Unavailable("the server of the database is a standby, or still recovers".to_owned())
+}
+
 /// The store error for an error of SQLx. Its kind tells the caller what to do next. The codes:
 /// <https://www.postgresql.org/docs/15/errcodes-appendix.html>.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
@@ -46,6 +51,8 @@ pub enum PostgresOpenError {
     Late { database: String },
     #[error("the database {database} is of PostgreSQL {found}, and 15 or newer is needed: update the server")]
     TooOld { database: String, found: String },
+    #[error("the server of the database {database} is a standby, or still recovers: nothing can be written there")]
+    Standby { database: String },
     #[error("the database {database} has the encoding {found}: create it with the encoding UTF8")]
     Encoding { database: String, found: String },
     #[error("the database {database} has schema version {found}, and this program knows {known}: use a newer version")]

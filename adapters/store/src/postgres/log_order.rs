@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::store_error,
+    error::{standby, store_error},
     values::{Statement, statement},
 };
 use crate::records::columns::Columns;
@@ -168,7 +168,15 @@ impl Follower {
         let (mut connection, known) = match self.connection.take() {
             Some(connection) => (connection, self.end),
             // The database may have ended without all numbers that were taken.
-            None => (self.options.connect().await.map_err(store_error)?, End::default()),
+            None => {
+                let mut connection = self.options.connect().await.map_err(store_error)?;
+                let is_standby: bool =
+                    sqlx::query_scalar(IS_STANDBY).fetch_one(&mut connection).await.map_err(store_error)?;
+                if is_standby {
+                    return Err(standby());
+                }
+                (connection, End::default())
+            }
         };
         let end = end(&mut connection, known, patience).await?;
         self.connection = Some(connection);
@@ -232,6 +240,9 @@ async fn writing(connection: &mut PgConnection) -> Result<BTreeSet<i64>, StoreEr
     let rows = statement!(SELECT_WRITING, WRITER).fetch_all(connection).await.map_err(store_error)?;
     rows.iter().map(|row| row.value("xid")).collect()
 }
+
+/// A standby does not know the transactions of its primary.
+const IS_STANDBY: &str = "select pg_is_in_recovery()";
 
 const LAST_NUMBER: &str = "select case when is_called then last_value else 0 end as seq from log_seq";
 

@@ -155,11 +155,14 @@ async fn prepare(options: &PgConnectOptions, database: &str) -> Result<(), Postg
 
 async fn check(connection: &mut PgConnection, database: &str) -> Result<(), PostgresOpenError> {
     let server = sqlx::query_as(SELECT_SERVER).fetch_one(connection).await;
-    let (major, version, encoding): (i64, String, String) =
+    let (major, version, encoding, is_standby): (i64, String, String, bool) =
         server.map_err(|source| PostgresOpenError::connection(database, source))?;
     let database = database.to_owned();
     if major < OLDEST {
         return Err(PostgresOpenError::TooOld { database, found: version });
+    }
+    if is_standby {
+        return Err(PostgresOpenError::Standby { database });
     }
     if encoding != "UTF8" {
         return Err(PostgresOpenError::Encoding { database, found: encoding });
@@ -169,7 +172,7 @@ async fn check(connection: &mut PgConnection, database: &str) -> Result<(), Post
 
 const SELECT_SERVER: &str = "
     select current_setting('server_version_num')::bigint / 10000, current_setting('server_version'),
-        current_setting('server_encoding')";
+        current_setting('server_encoding'), pg_is_in_recovery()";
 
 /// A process that goes on writes its row anew with each transaction.
 const FORGET_WRITERS: &str = "

@@ -24,7 +24,7 @@ use tokio_util::{
 };
 
 use super::{
-    error::store_error,
+    error::{standby, store_error},
     log_order::{LogOrder, WRITER},
     values::statement,
     write,
@@ -416,18 +416,23 @@ impl Lane {
         Ok(open)
     }
 
-    /// Connects. After that, nothing of a lost connection is left.
+    /// Connects. After that, nothing of a lost connection is left. A server in recovery is refused: what it does not show may be
+    /// committed all the same.
     async fn connect(&mut self) -> Result<Open, StoreError> {
         let name = format!("{WRITER}/{}/{}", self.shared.node, self.number);
         let options = self.shared.options.clone().application_name(&name);
         let connecting = async {
             let mut connection = options.connect().await?;
-            let (pid, since): (i32, String) = sqlx::query_as(SELECT_PROCESS).fetch_one(&mut connection).await?;
-            Ok::<_, sqlx::Error>(Open { connection, process: Process { pid, since } })
+            let (pid, since, is_standby): (i32, String, bool) =
+                sqlx::query_as(SELECT_PROCESS).fetch_one(&mut connection).await?;
+            Ok::<_, sqlx::Error>((Open { connection, process: Process { pid, since } }, is_standby))
         };
         let connected = timeout(CONNECT, connecting).await.map_err(|_| late())?;
         // Whatever the reason is, without a connection nothing can be written.
-        let mut open = connected.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let (mut open, is_standby) = connected.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        if is_standby {
+            return Err(standby());
+        }
         if let Some(Process { pid, since }) = &self.left {
             let terminate = sqlx::query_scalar(TERMINATE).bind(pid).bind(since).bind(TERMINATION);
             let is_gone: Option<bool> = terminate.fetch_optional(&mut open.connection).await.map_err(store_error)?;
@@ -549,7 +554,7 @@ fn is_of_statement(error: &sqlx::Error) -> bool {
 const BEGIN: &str = "begin";
 
 const SELECT_PROCESS: &str = "
-    select pid, backend_start::text from pg_stat_activity where pid = pg_backend_pid()";
+    select pid, backend_start::text, pg_is_in_recovery() from pg_stat_activity where pid = pg_backend_pid()";
 
 /// Whether a process ended in time; no row if it had ended before.
 const TERMINATE: &str = "

@@ -10,7 +10,7 @@ use rejoinder_core::{
     store::{NewEvent, NewTurn, SessionUse, StoreState},
 };
 use rejoinder_store::{PostgresOptions, PostgresStore, TestDatabase};
-use sqlx::{Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::server;
 
@@ -33,6 +33,18 @@ impl Database {
     pub(crate) async fn elsewhere(&self) -> PgConnection {
         PgConnection::connect(&self.url).await.expect("the database is there")
     }
+}
+
+/// From now on, new connections to the database are told that its server is in recovery, or is not.
+pub(crate) async fn set_recovery(connection: &mut PgConnection, is_in_recovery: bool) {
+    let sql = format!(
+        "create or replace function public.pg_is_in_recovery() returns boolean
+        language sql as 'select {is_in_recovery}';
+        do $$ begin
+            execute format('alter database %I set search_path = public, pg_catalog', current_database());
+        end $$"
+    );
+    connection.execute(AssertSqlSafe(sql)).await.expect("it is set");
 }
 
 pub(crate) async fn open(url: &str) -> PostgresStore {

@@ -1,6 +1,9 @@
 //! What becomes of writes when connections are lost, or others are in the way.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rejoinder_core::{
     StoreError, TurnId,
@@ -10,7 +13,7 @@ use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
 
 use crate::{
-    common::{Database, new_turn, open},
+    common::{Database, new_turn, open, set_recovery},
     proxy::{Loss, Proxy},
 };
 
@@ -40,6 +43,24 @@ async fn wait_for(connection: &mut PgConnection, sql: &'static str, is_zero: boo
     }
 }
 
+/// Has both lanes of a store connect.
+async fn connect_lanes(store: &PostgresStore, elsewhere: &mut PgConnection) {
+    let lanes = connections!("count(*)", "starts_with(application_name, 'rejoinder-writer')");
+    while number(elsewhere, lanes).await < 2 {
+        let (one, other) = tokio::join!(store.probe(), store.probe());
+        one.and(other).expect("it writes");
+    }
+}
+
+/// Waits until a store knows that writes fail.
+async fn wait_for_trouble(store: &PostgresStore) {
+    let begun = Instant::now();
+    while store.trouble().is_none() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "writes do not fail");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 async fn accept(store: &PostgresStore, event: NewEvent) -> Stored {
     store.accept(vec![event], None).await.expect("the event is accepted").remove(0)
 }
@@ -63,6 +84,30 @@ async fn a_commit_whose_answer_is_lost_is_not_repeated() {
     assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
     assert!(database.store.turn(id(&event)).await.expect("turns are read").is_some());
     assert!(store.trouble().is_none());
+    store.close().await;
+}
+
+/// A standby shows less than what was committed, until it has repeated all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whether_a_change_was_committed_is_not_asked_of_a_standby() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let proxy = Proxy::start(&database.url);
+    let store = Arc::new(open(&proxy.url).await);
+    connect_lanes(&store, &mut elsewhere).await;
+
+    proxy.lose(Loss::Answer);
+    set_recovery(&mut elsewhere, true).await;
+    let accepting = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { accept(&store, new_turn("1")).await }
+    });
+    wait_for_trouble(&store).await;
+    assert!(!accepting.is_finished());
+    set_recovery(&mut elsewhere, false).await;
+
+    let stored = accepting.await.expect("it ends");
+    assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
     store.close().await;
 }
 

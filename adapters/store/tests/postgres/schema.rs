@@ -9,7 +9,10 @@ use rejoinder_core::{
 use rejoinder_store::{PostgresOpenError, PostgresOptions, TestServer};
 use sqlx::{Connection, Executor, PgConnection};
 
-use crate::{common::open, server};
+use crate::{
+    common::{open, set_recovery},
+    server,
+};
 
 /// Why a database is not opened.
 async fn error(url: &str) -> PostgresOpenError {
@@ -53,4 +56,17 @@ async fn a_database_that_cannot_hold_all_characters_is_not_used() {
     let error = error(&database.url()).await;
 
     assert!(error.to_string().ends_with("has the encoding LATIN1: create it with the encoding UTF8"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_is_not_used() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let url = database.url();
+    let mut connection = PgConnection::connect(&url).await.expect("the database is there");
+    set_recovery(&mut connection, true).await;
+
+    let error = error(&url).await;
+
+    assert!(matches!(error, PostgresOpenError::Standby { .. }), "{error:?}");
 }
