@@ -2,13 +2,13 @@
 //! does for it is not known.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use rejoinder_core::StoreError;
 use sqlx::{
-    ConnectOptions, PgConnection,
+    ConnectOptions, Execute as _, PgConnection,
     postgres::{PgConnectOptions, PgRow},
 };
 use tokio::{
@@ -16,7 +16,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{error::store_error, values::Statement};
+use super::{
+    error::{is_of_statement, store_error},
+    values::Statement,
+};
 
 /// Connections with the same purpose.
 #[derive(Debug)]
@@ -40,20 +43,28 @@ impl Connections {
         let late = |_| StoreError::Unavailable("no connection to the database was free in time".to_owned());
         let permit = timeout_at(until, self.permits.acquire()).await.map_err(late)?;
         let permit = permit.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let connection = if let Some(connection) = idle {
-            connection
-        } else {
-            let late = |_| StoreError::Unavailable("the database did not answer in time".to_owned());
-            timeout_at(until, self.options.connect()).await.map_err(late)?.map_err(store_error)?
+        let idle = self.idle().pop();
+        let is_reused = idle.is_some();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.connect(until).await?,
         };
-        Ok(Taken { of: self, connection: Some(connection), is_usable: true, until, _permit: permit })
+        Ok(Taken { of: self, connection: Some(connection), is_reused, is_usable: true, until, _permit: permit })
+    }
+
+    async fn connect(&self, until: Instant) -> Result<PgConnection, StoreError> {
+        let late = |_| StoreError::Unavailable("the database did not answer in time".to_owned());
+        timeout_at(until, self.options.connect()).await.map_err(late)?.map_err(store_error)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes them; callers that come later get an error.
     pub(super) async fn close(&self) {
         self.permits.close();
-        let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        let idle = std::mem::take(&mut *self.idle());
         for connection in idle {
             // The database sees the end of the connection in any case.
             let _ = sqlx::Connection::close(connection).await;
@@ -89,23 +100,39 @@ impl Connections {
 pub(super) struct Taken<'a> {
     of: &'a Connections,
     connection: Option<PgConnection>,
+    /// Whether it was used before, and no statement has been answered since: it may have been lost meanwhile.
+    is_reused: bool,
     is_usable: bool,
     until: Instant,
     _permit: SemaphorePermit<'a>,
 }
 
 impl Taken<'_> {
-    pub(super) async fn rows(&mut self, statement: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
-        let until = self.until;
+    /// The rows that a statement finds. Such a statement may be executed twice: it only reads, or changes the same again.
+    pub(super) async fn rows(&mut self, mut statement: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
+        let values = statement.take_arguments().map_err(|error| store_error(sqlx::Error::Encode(error)))?;
+        let (sql, values) = (statement.sql(), values.unwrap_or_default());
+        let is_reused = std::mem::take(&mut self.is_reused);
+        let found = self.fetch(sqlx::query_with(sql.clone(), values.clone())).await?;
+        if self.is_usable || !is_reused {
+            return found.map_err(store_error);
+        }
+        // When the server ends, all are lost.
+        self.of.idle().clear();
+        self.connection = Some(self.of.connect(self.until).await?);
+        self.fetch(sqlx::query_with(sql, values)).await?.map_err(store_error)
+    }
+
+    /// Executes a statement once. The error outside is that of one that did not end in time.
+    async fn fetch(&mut self, statement: Statement<'_>) -> Result<sqlx::Result<Vec<PgRow>>, StoreError> {
         let Some(connection) = &mut self.connection else {
             return Err(StoreError::Unavailable("the connection is closed".to_owned()));
         };
         // Until it is known how the statement ended: the caller may go, too.
         self.is_usable = false;
-        let found = timeout_at(until, statement.fetch_all(connection)).await.map_err(|_| StoreError::TooSlow)?;
-        // The database has answered, or the connection is gone.
-        self.is_usable = found.as_ref().err().is_none_or(|error| error.as_database_error().is_some());
-        found.map_err(store_error)
+        let found = timeout_at(self.until, statement.fetch_all(connection)).await.map_err(|_| StoreError::TooSlow)?;
+        self.is_usable = found.as_ref().err().is_none_or(is_of_statement);
+        Ok(found)
     }
 
     pub(super) async fn all<T>(
@@ -128,7 +155,7 @@ impl Taken<'_> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take().filter(|_| self.is_usable) {
-            self.of.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            self.of.idle().push(connection);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use rejoinder_core::StoreError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// The error of a server in recovery: it may show less than what was committed.
 pub(super) fn standby() -> StoreError {
@@ -34,6 +35,12 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
         }
         _ => StoreError::Failed(error.to_string()),
     }
+}
+
+/// Whether a statement failed, and not the connection: its transaction is not committed.
+pub(super) fn is_of_statement(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    error.is_some_and(|error| error.severity() == PgSeverity::Error)
 }
 
 /// Why a database was not opened.

@@ -165,18 +165,17 @@ impl Follower {
 
     /// Reads the end of the log. The connection is kept only if each statement was answered.
     async fn read(&mut self, patience: Duration) -> Result<Option<End>, StoreError> {
-        let (mut connection, known) = match self.connection.take() {
-            Some(connection) => (connection, self.end),
-            // The database may have ended without all numbers that were taken.
-            None => {
-                let mut connection = self.options.connect().await.map_err(store_error)?;
-                let is_standby: bool =
-                    sqlx::query_scalar(IS_STANDBY).fetch_one(&mut connection).await.map_err(store_error)?;
-                if is_standby {
-                    return Err(standby());
-                }
-                (connection, End::default())
+        let (mut connection, known) = if let Some(connection) = self.connection.take() {
+            (connection, self.end)
+        } else {
+            let mut connection = self.options.connect().await.map_err(store_error)?;
+            let is_standby: bool =
+                sqlx::query_scalar(IS_STANDBY).fetch_one(&mut connection).await.map_err(store_error)?;
+            if is_standby {
+                return Err(standby());
             }
+            // The database may have ended without all numbers that were taken.
+            (connection, End::default())
         };
         let end = end(&mut connection, known, patience).await?;
         self.connection = Some(connection);

@@ -11,8 +11,7 @@ use rejoinder_core::{
     store::{Commit, LogLine, LogSeq, STORED_LINES, Transition},
 };
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection,
-    postgres::{PgConnectOptions, PgDatabaseError, PgSeverity},
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, postgres::PgConnectOptions,
 };
 use tokio::{
     sync::{Mutex, Notify, mpsc, oneshot, watch},
@@ -24,7 +23,7 @@ use tokio_util::{
 };
 
 use super::{
-    error::{standby, store_error},
+    error::{is_of_statement, standby, store_error},
     log_order::{LogOrder, WRITER},
     values::statement,
     write,
@@ -543,12 +542,6 @@ impl Lane {
 /// Whether nothing was written, because other transitions came first.
 fn is_conflict(results: &[WriteResult]) -> bool {
     results.iter().all(|result| matches!(result, WriteResult::Committed(Commit::Conflict)))
-}
-
-/// Whether a statement failed, and not the connection: its transaction is not committed.
-fn is_of_statement(error: &sqlx::Error) -> bool {
-    let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
-    error.is_some_and(|error| error.severity() == PgSeverity::Error)
 }
 
 const BEGIN: &str = "begin";

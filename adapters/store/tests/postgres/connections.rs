@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    StoreError, TurnId,
-    store::{InboxStore, LogFilter, LogStore, NewEvent, StoreState, Stored, TurnStore},
+    Clock, NodeId, StoreError, SystemClock, TurnId,
+    store::{InboxStore, LogFilter, LogStore, NewEvent, NodeStore, StoreState, Stored, TurnStore},
 };
 use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
@@ -143,6 +143,26 @@ async fn a_connection_that_was_closed_while_nothing_was_written_is_replaced() {
         database.store.probe().await.expect("it writes");
     }
     assert!(database.store.trouble().is_none());
+}
+
+/// As after a restart of the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_go_on_when_all_idle_connections_were_closed() {
+    let Some(database) = Database::new().await else { return };
+    let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
+    let (node, turn) = (NodeId::new(SystemClock.now()), TurnId::new(SystemClock.now()));
+    let read = async || {
+        let (one, other, lost) = tokio::join!(store.turn(turn), store.turn(turn), store.heartbeat(node, &[]));
+        one.and(other).map(drop).and(lost).expect("the database answers");
+    };
+    read().await;
+
+    let ended = connections!("count(*) filter (where pg_terminate_backend(pid, 10000))", "true");
+    assert!(number(&mut elsewhere, ended).await > 0);
+
+    for _ in 0..3 {
+        read().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
