@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    Clock, NodeId, StoreError, SystemClock, TurnId,
-    store::{InboxStore, LogFilter, LogStore, NewEvent, NodeStore, StoreState, Stored, TurnStore},
+    Clock, NodeId, StoreError, StoredFile, SystemClock, TurnId,
+    store::{FileStore, InboxStore, LogFilter, LogStore, NewEvent, NewFile, NodeStore, StoreState, Stored, TurnStore},
 };
 use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
@@ -205,6 +205,27 @@ async fn a_write_that_the_server_ends_because_of_a_deadlock_is_repeated() {
     probed.expect("it is repeated");
     assert_eq!(number(&mut elsewhere, "select count from probe").await, 101);
     assert!(database.store.trouble().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_comes_while_a_removal_deletes_it_is_stored_again() {
+    let Some(database) = Database::new().await else { return };
+    let (mut removal, mut elsewhere) = (database.elsewhere().await, database.elsewhere().await);
+    let content = b"what is in the file";
+    let file = StoredFile::of(content);
+    let with_file =
+        |key| NewEvent { files: vec![NewFile { file, bytes: Some(content.to_vec().into()) }], ..new_turn(key) };
+    accept(&database.store, with_file("1")).await;
+    removal.execute("begin; select digest from files for update").await.expect("it is locked");
+    let deletion = async {
+        wait_for(&mut elsewhere, connections!("count(*)", "wait_event_type = 'Lock'"), false).await;
+        removal.execute("delete from files; delete from file_uses; commit").await.expect("it is deleted");
+    };
+
+    tokio::join!(accept(&database.store, with_file("2")), deletion);
+
+    let found = database.store.file(file.digest).await.expect("files are read");
+    assert_eq!(found.as_deref(), Some(&content[..]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

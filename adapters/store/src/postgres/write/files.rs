@@ -13,7 +13,9 @@ pub(super) async fn add(transaction: &mut Transaction<'_>, turn: TurnId, new: &N
     let digest = new.file.digest.as_bytes();
     if let Some(bytes) = &new.bytes {
         let (size, content) = (new.file.size, Bytes(&bytes[..]));
-        let inserted = insert_into!(files { digest, size, content }, "on conflict (digest) do nothing");
+        // A row that a removal is about to delete is waited for, and inserted anew.
+        let inserted =
+            insert_into!(files { digest, size, content }, "on conflict (digest) do update set size = excluded.size");
         rows::change(transaction, inserted).await?;
     }
     rows::change(transaction, statement!(USE, turn, digest)).await.map(drop)
