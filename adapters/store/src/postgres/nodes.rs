@@ -63,37 +63,59 @@ fn parse(name: &str) -> LeaseName {
     }
 }
 
+/// Leases of a node, as `$2` and `$3` name them. They are locked in the order of their names, so that statements that change several
+/// do not wait for each other.
+macro_rules! with_held {
+    () => {
+        "held as (
+            select l.name from leases as l join unnest($2::text[], $3::bigint[]) as h (name, fence)
+                on h.name = l.name and h.fence = l.fence
+            where l.node = $1
+            order by l.name for no key update of l
+        )"
+    };
+}
+
 /// A transaction of the holder that has locked its lease `for key share` does not stop the renewal: no part of a key changes.
-const HEARTBEAT: &str = "
-    with living as (
+const HEARTBEAT: &str = concat!(
+    "with living as (
         insert into nodes (id, since, until)
         values ($1, clock_timestamp(), clock_timestamp() + interval '15 seconds')
         on conflict (id) do update set until = excluded.until
     ), removed as (
         delete from nodes where until < clock_timestamp() - interval '1 hour' and id <> $1
-    ), renewed as (
+    ), ",
+    with_held!(),
+    ", renewed as (
         update leases as l set until = clock_timestamp() + interval '15 seconds'
-        from unnest($2::text[], $3::bigint[]) as h (name, fence)
-        where l.name = h.name and l.fence = h.fence and l.node = $1
+        from held where l.name = held.name
         returning l.name
     )
-    select name from renewed";
+    select name from renewed"
+);
 
-/// In the order of the names: two nodes that take the same leases do not wait for each other.
+/// In the order of the names: two nodes that take the same leases do not wait for each other. A lease that another node holds is not
+/// locked: its renewal does not wait for this.
 const TAKE: &str = "
     insert into leases (name, fence, node, since, until)
     select w.name, nextval('fence_seq'), $1, clock_timestamp(), clock_timestamp() + interval '15 seconds'
-    from (select name from unnest($2::text[]) as n (name) order by name) as w
+    from (
+        select n.name from unnest($2::text[]) as n (name)
+        where not exists (
+            select 1 from leases as l
+            where l.name = n.name and l.node is not null and l.node <> $1 and l.until >= clock_timestamp())
+        order by n.name) as w
     on conflict (name) do update
         set fence = excluded.fence, node = excluded.node, since = clock_timestamp(),
             until = clock_timestamp() + interval '15 seconds'
         where leases.node is null or leases.node = excluded.node or leases.until < clock_timestamp()
     returning name, fence";
 
-const GIVE_BACK: &str = "
-    update leases as l set node = null, until = clock_timestamp()
-    from unnest($2::text[], $3::bigint[]) as h (name, fence)
-    where l.name = h.name and l.fence = h.fence and l.node = $1";
+const GIVE_BACK: &str = concat!(
+    "with ",
+    with_held!(),
+    " update leases as l set node = null, until = clock_timestamp() from held where l.name = held.name"
+);
 
 const NODES: &str = "
     select n.id, (

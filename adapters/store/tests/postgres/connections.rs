@@ -7,7 +7,10 @@ use std::{
 
 use rejoinder_core::{
     Clock, NodeId, StoreError, StoredFile, SystemClock, TurnId,
-    store::{FileStore, InboxStore, LogFilter, LogStore, NewEvent, NewFile, NodeStore, StoreState, Stored, TurnStore},
+    store::{
+        FileStore, Granted, InboxStore, LeaseName, LogFilter, LogStore, NewEvent, NewFile, NodeStore, StoreState,
+        Stored, TurnStore,
+    },
 };
 use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
@@ -226,6 +229,21 @@ async fn a_file_that_comes_while_a_removal_deletes_it_is_stored_again() {
 
     let found = database.store.file(file.digest).await.expect("files are read");
     assert_eq!(found.as_deref(), Some(&content[..]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_wants_a_lease_does_not_wait_for_its_holder() {
+    let Some(database) = Database::new().await else { return };
+    let mut holder = database.elsewhere().await;
+    let [one, other] = [(); 2].map(|()| NodeId::new(SystemClock.now()));
+    let wanted = [LeaseName::Housekeeper];
+    let granted = database.store.take_leases(one, &wanted).await.expect("leases are taken");
+    assert!(matches!(&granted, Granted::These(leases) if leases.len() == 1), "{granted:?}");
+    holder.execute("begin; select name from leases for update").await.expect("it is locked");
+
+    let granted = database.store.take_leases(other, &wanted).await.expect("it waits for nobody");
+
+    assert!(matches!(&granted, Granted::These(leases) if leases.is_empty()), "{granted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
