@@ -86,7 +86,7 @@ impl QueueStore for PostgresStore {
     async fn waiting_in(&self, conversation: ConversationId, limit: u32) -> Result<u32, StoreError> {
         let sql = "
             select count(*) as number from (
-                select 1 from turns where work = 'waiting' and conversation_id = $1 limit $2) as w";
+                select 1 from turns where work = 'waiting' and conversation_id = $1 order by rank limit $2) as w";
         let number = self.readers.one(statement!(sql, conversation, limit), |row| row.value("number")).await?;
         Ok(number.unwrap_or_default())
     }

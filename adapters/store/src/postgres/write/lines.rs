@@ -77,7 +77,7 @@ async fn position(
 ) -> Result<i64, StoreError> {
     let Candidate { rank, channel, person, owed } = turn;
     let last = rows::one(transaction, statement!(SELECT_LAST, channel, person, owed), |row| row.value("last")).await?;
-    Ok(rules::position(*rank, had, last.flatten()))
+    Ok(rules::position(*rank, had, last))
 }
 
 fn first(row: &PgRow) -> Result<First, StoreError> {
@@ -92,10 +92,14 @@ const SELECT_FIRST: &str = "
 
 const SELECT_PLACED: &str = "select id from turns where place is not null and conversation_id = $1";
 
-/// The last place of a conversation that waits with a turn of a person.
+/// The last place of a conversation that waits with a turn of a person: the order and `place is not null` lead to the end of an index,
+/// past the turns without a place.
 const SELECT_LAST: &str = "
-    select max(place) as last from turns where work = 'waiting' and channel = $1 and person = $2 and owed = $3";
+    select place as last from turns
+    where work = 'waiting' and channel = $1 and person = $2 and owed = $3 and place is not null
+    order by place desc limit 1";
 
 const CLEAR: &str = "update turns set place = null where place is not null and conversation_id = $1";
 
-const PLACE: &str = "update turns set place = $2 where id = $1 and work = 'waiting'";
+/// With `work = 'waiting'` it might be planned to read an index of all waiting turns.
+const PLACE: &str = "update turns set place = $2 where id = $1 and work is not distinct from 'waiting'";
