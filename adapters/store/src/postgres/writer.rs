@@ -282,11 +282,13 @@ struct Failure {
     error: StoreError,
     /// Whether it has changed nothing, and another try may succeed at once.
     may_repeat: bool,
+    /// Whether its requests took too long, which tells nothing of others.
+    is_of_requests: bool,
 }
 
 impl Failure {
     const fn of(error: StoreError) -> Self {
-        Self { error, may_repeat: false }
+        Self { error, may_repeat: false, is_of_requests: false }
     }
 }
 
@@ -325,7 +327,13 @@ impl Lane {
         #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
         metrics::histogram!("rejoinder_store_batch_requests").record(requests.len() as f64);
         metrics::histogram!("rejoinder_store_batch_seconds").record(started.elapsed());
-        let Written { results, logged, noticed, told } = result.inspect_err(|error| self.shared.failed(error))?;
+        let Written { results, logged, noticed, told } =
+            result.map_err(|Failure { error, is_of_requests, .. }| {
+                if !is_of_requests {
+                    self.shared.failed(&error);
+                }
+                error
+            })?;
         if let Some(last) = logged {
             self.shared.log_order.committed(last);
         }
@@ -356,19 +364,19 @@ impl Lane {
     }
 
     /// Repeats a transaction while others are in its way. Not while writes fail: then many wait, and each is tried once.
-    async fn tried(&mut self, requests: &[WriteRequest], until: Instant) -> Result<Written, StoreError> {
+    async fn tried(&mut self, requests: &[WriteRequest], until: Instant) -> Result<Written, Failure> {
         let (mut tries, mut pause) = (1, PAUSE);
         loop {
             match self.transact(requests, until).await {
                 Ok(written) => return Ok(written),
-                Err(Failure { may_repeat: true, error })
+                Err(Failure { may_repeat: true, error, .. })
                     if tries < TRIES && Instant::now() + pause < until && self.shared.trouble.error().is_none() =>
                 {
                     tracing::debug!(%error, tries, "a transaction is repeated");
                     sleep(pause).await;
                     (tries, pause) = (tries + 1, pause * 2);
                 }
-                Err(Failure { error, .. }) => return Err(error),
+                Err(failure) => return Err(failure),
             }
         }
     }
@@ -395,8 +403,9 @@ impl Lane {
             Ok(Ok(results)) => self.commit(open, until, Written { results, logged, noticed, told }).await,
             Ok(Err(error)) => Err(self.fail(open, error).await),
             Err(_) => {
+                // If the database is gone, the next transaction finds out.
                 self.leave(open);
-                Err(Failure::of(late()))
+                Err(Failure { is_of_requests: true, ..Failure::of(late()) })
             }
         }
     }
@@ -467,7 +476,7 @@ impl Lane {
         self.leave(open);
         match self.was_committed().await {
             Some(true) => Ok(written),
-            Some(false) => Err(Failure { error, may_repeat: true }),
+            Some(false) => Err(Failure { may_repeat: true, ..Failure::of(error) }),
             None => {
                 let what = "the store was closed before it was known whether a change was written";
                 Err(Failure::of(StoreError::Failed(what.to_owned())))
@@ -504,7 +513,7 @@ impl Lane {
         // On a connection that is still open, other transactions were in the way, most of all. If it is something else, a few tries do
         // no harm.
         let may_repeat = is_open && matches!(error, StoreError::Unavailable(_));
-        Failure { error, may_repeat }
+        Failure { may_repeat, ..Failure::of(error) }
     }
 
     /// Rolls a transaction back. `false` if the connection is closed in place of that.

@@ -190,6 +190,22 @@ async fn a_write_whose_connection_is_lost_changes_nothing_and_the_outage_is_logg
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_takes_too_long_is_no_outage() {
+    let Some(database) = Database::new().await else { return };
+    let mut lock = database.elsewhere().await;
+    lock.execute("begin; lock table events in access exclusive mode").await.expect("it is locked");
+
+    let stored = database.store.accept(vec![new_turn("1")], None).await;
+
+    assert!(matches!(stored, Err(StoreError::Unavailable(_))), "{stored:?}");
+    assert!(database.store.trouble().is_none());
+    for _ in 0..4 {
+        database.store.probe().await.expect("it writes");
+    }
+    assert!(database.store.trouble().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_the_server_ends_because_of_a_deadlock_is_repeated() {
     let Some(database) = Database::new().await else { return };
     let (mut other, mut elsewhere) = (database.elsewhere().await, database.elsewhere().await);
