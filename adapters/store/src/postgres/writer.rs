@@ -41,7 +41,7 @@ const LANES: i64 = 2;
 /// The length of the queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
-/// How long a request may take, with all its tries.
+/// How long a request may wait, and how long it may take then, with all its tries.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How much longer its commit may take.
@@ -67,8 +67,8 @@ const RECHECK: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 enum Command {
-    /// Requests of which all are written, or none.
-    Write(Vec<WriteRequest>, oneshot::Sender<Result<Vec<WriteResult>, StoreError>>),
+    /// Requests of which all are written, or none, and since when they wait.
+    Write(Vec<WriteRequest>, Instant, oneshot::Sender<Result<Vec<WriteResult>, StoreError>>),
     /// Requests that nobody waits for.
     Background(Vec<WriteRequest>),
     /// Ends a lane.
@@ -80,6 +80,26 @@ type Queue = Mutex<mpsc::Receiver<Command>>;
 /// Takes the next command from the queue that the lanes share.
 async fn next(queue: &Queue) -> Option<Command> {
     queue.lock().await.recv().await
+}
+
+/// Refuses what is queued while no lane takes it, until one is to end.
+async fn refuse(queue: &Queue, mut asking: watch::Receiver<i64>, error: &StoreError) {
+    while asking.wait_for(|lanes| *lanes == LANES).await.is_ok() {
+        let command = tokio::select! {
+            command = next(queue) => command,
+            _ = asking.changed() => continue,
+        };
+        match command {
+            Some(Command::Write(_, _, answer)) => {
+                // The caller may be gone.
+                let _ = answer.send(Err(error.clone()));
+            }
+            Some(Command::Background(requests)) => {
+                tracing::debug!(%error, requests = requests.len(), "background writes are dropped");
+            }
+            Some(Command::Close) | None => return,
+        }
+    }
 }
 
 /// The handle of the lanes.
@@ -102,6 +122,8 @@ struct Shared {
     /// Wakes the task that queues background requests.
     woken: Notify,
     trouble: Trouble,
+    /// How many lanes do not find out whether their last transaction was committed.
+    asking: watch::Sender<i64>,
     /// Wakes the task that tries to write after a write has failed.
     failing: Notify,
     /// Changes when what agents are owed does.
@@ -134,13 +156,14 @@ impl Writer {
             background: Background::default(),
             woken: Notify::new(),
             trouble: Trouble::default(),
+            asking: watch::Sender::new(0),
             failing: Notify::new(),
             noticed: watch::Sender::new(()),
             panicked: CancellationToken::new(),
             ended: CancellationToken::new(),
         });
         for number in 0..LANES {
-            let lane = tokio::spawn(Lane::new(Arc::clone(&shared), number).run(Arc::clone(&queue)));
+            let lane = tokio::spawn(Lane::new(Arc::clone(&shared), Arc::clone(&queue), number).run());
             let panicked = shared.panicked.clone();
             tasks.spawn(async move {
                 if lane.await.is_err_and(|error| error.is_panic()) {
@@ -204,7 +227,7 @@ async fn write_all(
 ) -> Result<Vec<WriteResult>, StoreError> {
     let (answer, answered) = oneshot::channel();
     let closed = || StoreError::Unavailable("the store is closed".to_owned());
-    commands.send(Command::Write(requests, answer)).await.map_err(|_| closed())?;
+    commands.send(Command::Write(requests, Instant::now(), answer)).await.map_err(|_| closed())?;
     answered.await.map_err(|_| closed())?
 }
 
@@ -243,9 +266,14 @@ async fn recheck(shared: Arc<Shared>, commands: mpsc::WeakSender<Command>) {
 /// A task that writes.
 struct Lane {
     shared: Arc<Shared>,
+    queue: Arc<Queue>,
+    /// Whether it is to end.
+    is_closed: bool,
     number: i64,
     /// The connection, between two transactions.
     idle: Option<Open>,
+    /// When and why it could not connect.
+    unreachable: Option<(Instant, StoreError)>,
     /// The server's process of a lost connection. It may still hold locks, or commit.
     left: Option<Process>,
     /// How many transactions it has tried to commit.
@@ -297,17 +325,22 @@ fn late() -> StoreError {
 }
 
 impl Lane {
-    fn new(shared: Arc<Shared>, number: i64) -> Self {
-        Self { shared, number, idle: None, left: None, batch: 0, settings: KnownSettings::default() }
+    fn new(shared: Arc<Shared>, queue: Arc<Queue>, number: i64) -> Self {
+        let settings = KnownSettings::default();
+        Self { shared, queue, is_closed: false, number, idle: None, unreachable: None, left: None, batch: 0, settings }
     }
 
-    async fn run(mut self, queue: Arc<Queue>) {
-        let panicked = self.shared.panicked.clone();
-        while let Some(Some(command)) = panicked.run_until_cancelled(next(&queue)).await {
+    async fn run(mut self) {
+        let (panicked, queue) = (self.shared.panicked.clone(), Arc::clone(&self.queue));
+        while !self.is_closed
+            && let Some(Some(command)) = panicked.run_until_cancelled(next(&queue)).await
+        {
             match command {
-                Command::Write(requests, answer) => {
+                Command::Write(requests, since, answer) => {
+                    // After an outage many wait, and most of their callers will try again.
+                    let result = if since.elapsed() < DEADLINE { self.write(&requests).await } else { Err(late()) };
                     // The caller may be gone.
-                    let _ = answer.send(self.write(&requests).await);
+                    let _ = answer.send(result);
                 }
                 Command::Background(requests) => self.write_background(&requests).await,
                 Command::Close => break,
@@ -419,7 +452,16 @@ impl Lane {
             tracing::debug!(lane = self.number, "the connection was lost");
             self.leave(open);
         }
-        let mut open = self.connect().await?;
+        // While the other lane does not reach the database either, each request that tries delays the next ones.
+        if let Some((at, error)) = &self.unreachable
+            && at.elapsed() < RECHECK
+            && *self.shared.asking.borrow() > 0
+        {
+            return Err(error.clone());
+        }
+        let mut open = self.connect().await.inspect_err(|error| {
+            self.unreachable = Some((Instant::now(), error.clone()));
+        })?;
         open.connection.execute(BEGIN).await.map_err(store_error)?;
         Ok(open)
     }
@@ -484,18 +526,40 @@ impl Lane {
         }
     }
 
-    /// Whether the last transaction was committed, whose answer was lost. Waits until the database tells; `None` if the store is
-    /// closed before.
+    /// Whether the last transaction was committed, whose answer was lost. Waits until the database tells. While all lanes do, what is
+    /// queued is refused. `None` if the store is closed before.
     async fn was_committed(&mut self) -> Option<bool> {
-        loop {
-            let known = timeout(DEADLINE, self.last_batch()).await.unwrap_or_else(|_| Err(late()));
-            match known {
-                Ok(last) => return Some(last == Some(self.batch)),
-                Err(error) => self.shared.failed(&error),
+        let error = match self.is_committed().await {
+            Ok(is_committed) => return Some(is_committed),
+            Err(error) => error,
+        };
+        let (shared, queue) = (Arc::clone(&self.shared), Arc::clone(&self.queue));
+        shared.asking.send_modify(|lanes| *lanes += 1);
+        let is_committed = tokio::select! {
+            is_committed = self.is_committed_at_last() => is_committed,
+            () = refuse(&queue, shared.asking.subscribe(), &error) => {
+                self.is_closed = true;
+                None
             }
-            let ended = self.shared.ended.clone();
+        };
+        shared.asking.send_modify(|lanes| *lanes -= 1);
+        is_committed
+    }
+
+    /// Asks until the database tells.
+    async fn is_committed_at_last(&mut self) -> Option<bool> {
+        let ended = self.shared.ended.clone();
+        loop {
             ended.run_until_cancelled(sleep(RECHECK)).await?;
+            if let Ok(is_committed) = self.is_committed().await {
+                return Some(is_committed);
+            }
         }
+    }
+
+    async fn is_committed(&mut self) -> Result<bool, StoreError> {
+        let last = timeout(DEADLINE, self.last_batch()).await.unwrap_or_else(|_| Err(late()));
+        last.map(|last| last == Some(self.batch)).inspect_err(|error| self.shared.failed(error))
     }
 
     /// The number of the last transaction of this lane that was committed.

@@ -114,6 +114,32 @@ async fn whether_a_change_was_committed_is_not_asked_of_a_standby() {
     store.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_are_refused_while_no_lane_knows_whether_its_last_one_was_committed() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let proxy = Proxy::start(&database.url);
+    let store = Arc::new(open(&proxy.url).await);
+    connect_lanes(&store, &mut elsewhere).await;
+
+    proxy.cut(true);
+    let accepting = ["1", "2"].map(|key| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { accept(&store, new_turn(key)).await })
+    });
+    wait_for(&mut elsewhere, "select (count(*) = 2)::int::bigint from turns", false).await;
+    wait_for_trouble(&store).await;
+    let refused = tokio::time::timeout(Duration::from_secs(5), store.accept(vec![new_turn("3")], None)).await;
+    assert!(matches!(refused, Ok(Err(StoreError::Unavailable(_)))), "{refused:?}");
+    proxy.cut(false);
+
+    for accepting in accepting {
+        let stored = accepting.await.expect("it ends");
+        assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
+    }
+    store.close().await;
+}
+
 /// The server still works for the lost connection: without an end of that, the second try would wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_is_lost_is_repeated() {

@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use sqlx::postgres::PgConnectOptions;
@@ -28,6 +31,7 @@ pub(crate) struct Proxy {
     /// The URL of the database by way of the proxy.
     pub(crate) url: String,
     next: Arc<Mutex<Option<Loss>>>,
+    is_cut: Arc<AtomicBool>,
     _folder: TempDir,
 }
 
@@ -38,16 +42,25 @@ impl Proxy {
         let server: PgConnectOptions = url.parse().expect("it is a URL");
         let next = Arc::<Mutex<Option<Loss>>>::default();
         let url = format!("{url}&host={}&port=5432", folder.path().display());
-        let losses = Arc::clone(&next);
+        let is_cut = Arc::<AtomicBool>::default();
+        let (losses, cut) = (Arc::clone(&next), Arc::clone(&is_cut));
         tokio::spawn(async move {
             // Connections of which the server must not see that they were lost.
             let mut kept = tokio::task::JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
+                if cut.load(Ordering::Relaxed) {
+                    continue;
+                }
                 let server = connect(&server).await.expect("the server is there");
-                kept.spawn(pass(client, server, Arc::clone(&losses)));
+                kept.spawn(pass(client, server, Arc::clone(&losses), Arc::clone(&cut)));
             }
         });
-        Self { url, next, _folder: folder }
+        Self { url, next, is_cut, _folder: folder }
+    }
+
+    /// From now on, new connections are closed, and the answers to commits are lost; or not any more.
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::Relaxed);
     }
 
     /// Loses the next commit.
@@ -80,6 +93,7 @@ async fn pass(
     client: UnixStream,
     server: Box<dyn Stream>,
     losses: Arc<Mutex<Option<Loss>>>,
+    is_cut: Arc<AtomicBool>,
 ) -> Option<Box<dyn Stream>> {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = split(server);
@@ -88,8 +102,11 @@ async fn pass(
         loop {
             let read = from_client.read(&mut buffer).await.ok().filter(|read| *read > 0)?;
             let bytes = &buffer[..read];
-            let loss = bytes.ends_with(COMMIT).then(|| losses.lock().unwrap_or_else(PoisonError::into_inner).take());
-            let loss = loss.flatten();
+            let loss = || {
+                let next = losses.lock().unwrap_or_else(PoisonError::into_inner).take();
+                next.or(is_cut.load(Ordering::Relaxed).then_some(Loss::Answer))
+            };
+            let loss = bytes.ends_with(COMMIT).then(loss).flatten();
             if loss != Some(Loss::Commit) {
                 to_server.write_all(bytes).await.ok()?;
             }
