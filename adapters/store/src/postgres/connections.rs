@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    error::{is_of_statement, store_error},
+    error::{is_of_statement, late, store_error},
     values::Statement,
 };
 
@@ -27,14 +27,21 @@ pub(super) struct Connections {
     options: PgConnectOptions,
     /// How long a caller may use one, with the time that it waits for it.
     deadline: Duration,
+    /// The error of a statement that did not end in time.
+    late: StoreError,
     permits: Semaphore,
     idle: Mutex<Vec<PgConnection>>,
 }
 
 impl Connections {
-    /// At most `number` connections.
+    /// At most `number` connections, for statements that are all quick: one that is late tells that the database is slow.
     pub(super) fn new(options: PgConnectOptions, number: usize, deadline: Duration) -> Self {
-        Self { options, deadline, permits: Semaphore::new(number), idle: Mutex::default() }
+        Self { options, deadline, late: late(), permits: Semaphore::new(number), idle: Mutex::default() }
+    }
+
+    /// Connections for statements of which some may be too slow.
+    pub(super) fn for_slow(options: PgConnectOptions, number: usize, deadline: Duration) -> Self {
+        Self { late: StoreError::TooSlow, ..Self::new(options, number, deadline) }
     }
 
     /// Takes a connection, for several statements of which each may see what was committed before it.
@@ -53,8 +60,7 @@ impl Connections {
     }
 
     async fn connect(&self, until: Instant) -> Result<PgConnection, StoreError> {
-        let late = |_| StoreError::Unavailable("the database did not answer in time".to_owned());
-        timeout_at(until, self.options.connect()).await.map_err(late)?.map_err(store_error)
+        timeout_at(until, self.options.connect()).await.map_err(|_| late())?.map_err(store_error)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
@@ -130,7 +136,8 @@ impl Taken<'_> {
         };
         // Until it is known how the statement ended: the caller may go, too.
         self.is_usable = false;
-        let found = timeout_at(self.until, statement.fetch_all(connection)).await.map_err(|_| StoreError::TooSlow)?;
+        let found = timeout_at(self.until, statement.fetch_all(connection)).await;
+        let found = found.map_err(|_| self.of.late.clone())?;
         self.is_usable = found.as_ref().err().is_none_or(is_of_statement);
         Ok(found)
     }

@@ -5,6 +5,10 @@ use std::error::Error;
 use rejoinder_core::StoreError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
+pub(super) fn late() -> StoreError {
+    StoreError::Unavailable("the database did not answer in time".to_owned())
+}
+
 /// The error of a server in recovery: it may show less than what was committed.
 pub(super) fn standby() -> StoreError {
     StoreError::Unavailable("the server of the database is a standby, or still recovers".to_owned())
@@ -26,8 +30,11 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
     match code {
         // A statement that took too long.
         "57014" => StoreError::TooSlow,
-        // Other transactions were in the way, or the database can only be read now: a standby, or one that starts or ends.
-        "40001" | "40P01" | "55P03" | "25006" | "25P03" => StoreError::Unavailable(error.to_string()),
+        // Other transactions were in the way, or the database can only be read now: a standby, or one that starts or ends. Or the
+        // operator changes the password, or puts a backup in the database's place.
+        "40001" | "40P01" | "55P03" | "25006" | "25P03" | "28P01" | "3D000" => {
+            StoreError::Unavailable(error.to_string())
+        }
         "XX001" | "XX002" => StoreError::Corrupt(error.to_string()),
         // Connections, resources, the operator, the system.
         _ if ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => {

@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::{standby, store_error},
+    error::{late, standby, store_error},
     values::{Statement, statement},
 };
 use crate::records::columns::Columns;
@@ -155,8 +155,7 @@ impl Follower {
 
     /// Renews the horizon; `false` if a transaction did not end in time.
     async fn renew(&mut self, patience: Duration) -> Result<bool, StoreError> {
-        let late = |_| StoreError::Unavailable("the database did not answer in time".to_owned());
-        let end = timeout(patience + DEADLINE, self.read(patience)).await.map_err(late)??;
+        let end = timeout(patience + DEADLINE, self.read(patience)).await.map_err(|_| late())??;
         let Some(end) = end else { return Ok(false) };
         self.end = end;
         raise(&self.horizon, end.entry);

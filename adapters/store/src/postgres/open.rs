@@ -74,15 +74,15 @@ impl PostgresOptions {
         let options =
             options.application_name(&application).statement_cache_capacity(STATEMENTS).disable_statement_logging();
         prepare(&options, &database).await?;
-        let connections = |(number, deadline)| Connections::new(limited(options.clone(), deadline), number, deadline);
+        let for_slow = |(number, deadline)| Connections::for_slow(limited(options.clone(), deadline), number, deadline);
         let log_order = LogOrder::start(limited(options.clone(), READERS.1)).await;
         let log_order = log_order.map_err(|source| PostgresOpenError::Log { database, source })?;
         let log_order = Arc::new(log_order);
         Ok(PostgresStore {
             readers: Connections::new(planned(limited(options.clone(), READERS.1)), READERS.0, READERS.1),
-            operator: connections(OPERATOR),
-            counter: connections(COUNTER),
-            nodes: connections(NODES),
+            operator: for_slow(OPERATOR),
+            counter: for_slow(COUNTER),
+            nodes: Connections::new(limited(options.clone(), NODES.1), NODES.0, NODES.1),
             writer: Writer::start(
                 planned(limited(options.clone(), writer::DEADLINE)),
                 node,

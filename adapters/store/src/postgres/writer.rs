@@ -23,7 +23,7 @@ use tokio_util::{
 };
 
 use super::{
-    error::{is_of_statement, standby, store_error},
+    error::{is_of_statement, late, standby, store_error},
     log_order::{LogOrder, WRITER},
     values::statement,
     write,
@@ -318,10 +318,6 @@ impl Failure {
     const fn of(error: StoreError) -> Self {
         Self { error, may_repeat: false, is_of_requests: false }
     }
-}
-
-fn late() -> StoreError {
-    StoreError::Unavailable("the database did not answer in time".to_owned())
 }
 
 impl Lane {
