@@ -162,7 +162,11 @@ impl Taken<'_> {
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take().filter(|_| self.is_usable) {
-            self.of.idle().push(connection);
+            let mut idle = self.of.idle();
+            // While the lock is held: what closes them takes all that are idle then.
+            if !self.of.permits.is_closed() {
+                idle.push(connection);
+            }
         }
     }
 }
