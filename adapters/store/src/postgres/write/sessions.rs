@@ -165,9 +165,10 @@ pub(super) async fn leave(
     }
     match next {
         Some(next) => {
+            // It locks the person, whose sessions may get these names at the same moment.
+            versions::count_of(transaction, next).await?;
             let taken = rows::all(transaction, statement!(SELECT_NAMES, next), |row| row.value("name")).await?;
             rules::hand_over(&mut sessions, next, taken);
-            versions::count_of(transaction, next).await?;
         }
         None => rules::disown(&mut sessions),
     }
