@@ -8,8 +8,8 @@ use std::{
 use rejoinder_core::{
     Clock, NodeId, StoreError, StoredFile, SystemClock, TurnId,
     store::{
-        FileStore, Granted, InboxStore, LeaseName, LogFilter, LogStore, NewEvent, NewFile, NodeStore, StoreState,
-        Stored, TurnStore,
+        FileStore, Granted, HousekeepingStore, InboxStore, LeaseName, LogFilter, LogStore, NewEvent, NewFile,
+        NodeStore, StoreState, Stored, TurnStore,
     },
 };
 use rejoinder_store::PostgresStore;
@@ -271,6 +271,21 @@ async fn a_file_that_comes_while_a_removal_deletes_it_is_stored_again() {
 
     let found = database.store.file(file.digest).await.expect("files are read");
     assert_eq!(found.as_deref(), Some(&content[..]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removed_rows_are_not_gone_while_a_transaction_can_read_them() {
+    let Some(database) = Database::new().await else { return };
+    let mut reader = database.elsewhere().await;
+    reader.execute("begin isolation level repeatable read; select 1 from turns").await.expect("it reads");
+
+    assert!(database.store.scrub().await.expect("it waits"), "all rows are gone");
+    reader.execute("commit").await.expect("it ends");
+
+    let begun = Instant::now();
+    while database.store.scrub().await.expect("rows are removed") {
+        assert!(begun.elapsed() < Duration::from_mins(1), "rows are left");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,6 +8,7 @@ use rejoinder_core::{
     store::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
 };
 use sqlx::{AssertSqlSafe, postgres::PgRow};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     postgres::{
@@ -53,8 +54,30 @@ const TABLES: [&str; 30] = [
 ];
 
 /// Further tables with rows about people.
-const ABOUT_PEOPLE: [&str; 7] =
-    ["answers", "approval_notices", "approvals", "guesses", "schedule_runs", "schedules", "search"];
+const ABOUT_PEOPLE: [&str; 8] =
+    ["answers", "approval_notices", "approvals", "blocked", "guesses", "schedule_runs", "schedules", "search"];
+
+/// How long a step of scrubbing waits for transactions to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often it looks whether they have.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// All rows that are deleted already were deleted by transactions with lower ids.
+const SELECT_XID: &str = "select pg_current_xact_id()::xid::text::bigint as xid";
+
+/// What may still read rows that were deleted before the transaction $1: `vacuum` does not remove these.
+const COUNT_OLD: &str = "
+    select count(*) as count from (
+        select x.xid
+        from pg_stat_get_activity(null) as a cross join lateral (values (a.backend_xid), (a.backend_xmin)) as x (xid)
+        where a.pid <> pg_backend_pid()
+            and (a.datid is null or a.datid = (select oid from pg_database where datname = current_database()))
+        union all
+        select transaction from pg_prepared_xacts where database = current_database()
+        union all
+        select xmin from pg_replication_slots) as old
+    where age(xid) >= age($1::bigint::text::xid)";
 
 /// The size of all tables, with their indexes.
 const SIZE: &str = "
@@ -353,7 +376,16 @@ impl HousekeepingStore for PostgresStore {
 
     /// Removes deleted rows from the tables and the index of lines. In the files their room is overwritten by later rows only: to write the
     /// tables anew, `vacuum full` keeps all others from reading them. It does not run in a transaction, so the writer cannot do it.
+    /// `true` while another transaction may still read rows that were deleted.
     async fn scrub(&self) -> Result<bool, StoreError> {
+        let xid: Option<i64> = self.counter.one(statement!(SELECT_XID), |row| row.value("xid")).await?;
+        let until = Instant::now() + PATIENCE;
+        while count(&self.counter, statement!(COUNT_OLD, xid)).await? > 0 {
+            if Instant::now() >= until {
+                return Ok(true);
+            }
+            sleep(PAUSE).await;
+        }
         for table in TABLES.iter().chain(&ABOUT_PEOPLE) {
             let sql = AssertSqlSafe(format!("vacuum (analyze) {table}"));
             self.counter.rows(statement!(sql)).await?;
