@@ -32,7 +32,7 @@ const STATEMENTS: usize = 200;
 
 /// The size of a page of a new database, in bytes. A turn changes some thirty pages, and little in each: all of them are written
 /// to the log.
-pub(super) const PAGE: u32 = 1024;
+pub(super) const PAGE: u32 = 2048;
 
 /// The size of a page's header in the log, in bytes.
 const PAGE_HEADER: u64 = 24;
@@ -66,12 +66,12 @@ pub(super) fn open_writer(path: &Path, busy_timeout: Duration) -> rusqlite::Resu
     connection.busy_timeout(busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.execute_batch(
-        // The log is written back by `Database::checkpoint` and `Database::limit_log`. The cache has 4 MB.
+        // The log is written back by `Database::checkpoint` and `Database::limit_log`. The cache has 8 MB.
         "pragma journal_mode = wal;
         pragma synchronous = full;
         pragma foreign_keys = on;
         pragma wal_autocheckpoint = 0;
-        pragma cache_size = -4000;
+        pragma cache_size = -8000;
         pragma temp_store = memory;",
     )?;
     connection.wal_hook(Some(|_, pages| {

@@ -618,7 +618,7 @@ mod tests {
         database.open = |path, busy_timeout| {
             let connection = open_writer(path, busy_timeout)?;
             // The schema has less than half of them.
-            connection.query_row("pragma max_page_count = 900", [], |_| Ok(()))?;
+            connection.query_row("pragma max_page_count = 300", [], |_| Ok(()))?;
             Ok(connection)
         };
         database.must_reopen = true;
