@@ -21,8 +21,7 @@ use super::{
     values::Statement,
 };
 
-/// Connections with the same purpose.
-#[derive(Debug)]
+/// Connections with the same purpose. Not shown by `Debug`: the options have the password.
 pub(super) struct Connections {
     options: PgConnectOptions,
     /// How long a caller may use one, with the time that it waits for it.
@@ -102,7 +101,6 @@ impl Connections {
 }
 
 /// A connection that somebody uses. It goes back when it is dropped, if it can be used again.
-#[derive(Debug)]
 pub(super) struct Taken<'a> {
     of: &'a Connections,
     connection: Option<PgConnection>,
