@@ -194,7 +194,7 @@ alter table run_contents alter column messages set storage external;
 
 create table deliveries (
     -- The order in which they were claimed: a number of claim_seq for each claim, times 65536, and the part. So the parts of a claim
-    -- are in a row, whoever else claims meanwhile.
+    -- are in a row, although other connections claim meanwhile.
     seq bigint primary key,
     id uuid not null unique,
     turn_id uuid not null,
@@ -641,7 +641,7 @@ create table search_progress (
 
 insert into search_progress (id, logged) values (1, 0);
 
--- The last batch of each connection that writes, in its transaction: whoever lost the answer finds out here whether it was
+-- The last batch of each connection that writes, in its transaction: a node that lost the answer finds out here whether it was
 -- committed, and which of its requests were refused.
 create table writers (
     node uuid not null,

@@ -71,7 +71,7 @@ impl LeaseTable {
         self.state().leases.get(name).filter(|lease| lease.until > now).map(|lease| lease.node)
     }
 
-    /// Gives a lease to a node for a time, whoever holds it.
+    /// Gives a lease to a node for a time, also if another one holds it.
     pub fn give(&self, name: &LeaseName, node: NodeId, lasts: Duration) {
         let until = self.clock.now() + lasts;
         self.state().grant(name, node, until);
