@@ -1,4 +1,4 @@
-//! A database in a directory of its own, and turns to put into it.
+//! A database in a directory of its own.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,14 +7,15 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
-    Obligation, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
+    Store, StoreError,
     conformance::store::Subject,
-    store::{InboxStore, NewEvent, NewTurn, SessionUse, StoreState, Stored},
+    store::{InboxStore, StoreState, Stored},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
 use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
+
+use crate::turns::new_turn;
 
 pub(crate) struct Database {
     pub(crate) store: Arc<SqliteStore>,
@@ -45,42 +46,6 @@ impl Subject for Database {
 
     async fn another(&self) -> Arc<dyn Store> {
         Arc::new(self.store.another().await.expect("the store opens twice"))
-    }
-}
-
-pub(crate) fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
-    let now = SystemClock.now();
-    let event = InboundEvent {
-        directed: Directed::DirectChat,
-        text,
-        ..InboundEvent::new(
-            ConversationRef::new(ChannelId::new("test", "main"), chat),
-            ChatKind::Direct,
-            key.to_owned(),
-            Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
-            now,
-        )
-    };
-    let turn = NewTurn {
-        id: TurnId::new(now),
-        handler: Handler::Agent("main".into()),
-        rule: None,
-        obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
-        run: None,
-        conversation: ConversationId::new(now),
-        about: None,
-        session: SessionUse::current(SessionId::new(now)),
-        model: None,
-        remark: None,
-        repeats: None,
-        day: None,
-    };
-    NewEvent {
-        id: EventId::new(now),
-        event: Arc::new(event),
-        turn: Some(turn),
-        only_if_known: false,
-        files: Vec::new(),
     }
 }
 

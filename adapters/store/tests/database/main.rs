@@ -4,5 +4,7 @@ mod common;
 mod deaf;
 mod files;
 mod sqlite;
+#[path = "../turns/mod.rs"]
+mod turns;
 
 rejoinder_core::store_conformance!(common::Database::new());

@@ -18,7 +18,10 @@ use rejoinder_guard::Event;
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
 use sqlx::Connection;
 
-use crate::common::{Database, accept, elsewhere, new_turn};
+use crate::{
+    common::{Database, accept, elsewhere},
+    turns::new_turn,
+};
 
 /// E4: one bad request among many that are written together.
 #[tokio::test]

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
-    Obligation, Policy, Sender, SenderKind, SessionId, Store, SystemClock, TurnId,
+    Store, SystemClock,
     conformance::store::Subject,
-    store::{NewEvent, NewTurn, SessionUse, StoreState},
+    store::{NewEvent, StoreState},
 };
 use rejoinder_store::{PostgresOptions, PostgresStore, TestDatabase};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
-use crate::server;
+use crate::{server, turns};
 
 pub(crate) struct Database {
     pub(crate) store: Arc<PostgresStore>,
@@ -72,37 +71,5 @@ impl Subject for Database {
 }
 
 pub(crate) fn new_turn(key: &str) -> NewEvent {
-    let now = SystemClock.now();
-    let event = InboundEvent {
-        directed: Directed::DirectChat,
-        text: "hi".to_owned(),
-        ..InboundEvent::new(
-            ConversationRef::new(ChannelId::new("test", "main"), "a"),
-            ChatKind::Direct,
-            key.to_owned(),
-            Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
-            now,
-        )
-    };
-    let turn = NewTurn {
-        id: TurnId::new(now),
-        handler: Handler::Agent("main".into()),
-        rule: None,
-        obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
-        run: None,
-        conversation: ConversationId::new(now),
-        about: None,
-        session: SessionUse::current(SessionId::new(now)),
-        model: None,
-        remark: None,
-        repeats: None,
-        day: None,
-    };
-    NewEvent {
-        id: EventId::new(now),
-        event: Arc::new(event),
-        turn: Some(turn),
-        only_if_known: false,
-        files: Vec::new(),
-    }
+    turns::new_turn("a", key, "hi".to_owned())
 }

@@ -5,6 +5,8 @@ mod connections;
 mod proxy;
 mod schema;
 mod server;
+#[path = "../turns/mod.rs"]
+mod turns;
 
 rejoinder_core::store_conformance!({
     let Some(database) = common::Database::new().await else { return };
