@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    EventKind, SharedClock, StoreError, Timestamp, TurnId,
+    SharedClock, StoreError, Timestamp, TurnId,
     store::{
         Beside, Commit, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions, Version,
     },
@@ -16,6 +16,7 @@ use super::{connections::Connections, log_order::LogOrder, versions, writer::Wri
 use crate::shared::{
     request::{WriteRequest, WriteResult},
     transcripts::Transcripts,
+    writes,
 };
 
 /// A PostgreSQL database as the store.
@@ -52,19 +53,7 @@ impl PostgresStore {
 #[async_trait]
 impl InboxStore for PostgresStore {
     async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError> {
-        let repeated = |event: &NewEvent| Some(event.turn.as_ref()?.repeats.as_ref()?.session);
-        let changed: Vec<_> = events.iter().filter_map(repeated).collect();
-        let is_reaction = events.iter().any(|event| matches!(event.event.kind, EventKind::Reaction { .. }));
-        let _reacting = is_reaction.then(|| self.transcripts.reacting());
-        match self.write(WriteRequest::Accept { events, beside }).await? {
-            WriteResult::Accepted(stored) => {
-                for session in changed {
-                    self.transcripts.forget(session);
-                }
-                Ok(stored)
-            }
-            other => unreachable!("`Accept` ended with {other:?}"),
-        }
+        writes::accept(&self.transcripts, events, beside, |request| self.write(request)).await
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
@@ -79,14 +68,7 @@ impl InboxStore for PostgresStore {
 #[async_trait]
 impl Transitions for PostgresStore {
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
-        let writing = self.transcripts.writing(&transition);
-        match self.write(WriteRequest::Commit(Box::new(transition))).await? {
-            WriteResult::Committed(commit) => {
-                writing.done(commit == Commit::Done);
-                Ok(commit)
-            }
-            other => unreachable!("`Commit` ended with {other:?}"),
-        }
+        writes::commit(&self.transcripts, transition, |request| self.write(request)).await
     }
 
     async fn version(&self, noun: Noun) -> Result<Version, StoreError> {

@@ -1,7 +1,5 @@
 //! The sessions that agents keep, and what they are owed to be told of them.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentName, SessionId, StoreError, Timestamp,
@@ -13,10 +11,8 @@ use super::names;
 use crate::{
     postgres::{connections::Connections, sql::turn_goes_on, store::PostgresStore, values::statement},
     records::{columns::Columns, session},
+    shared::bounds::LOOK_AGAIN,
 };
-
-/// When what waits for the end of a turn is looked at again: nothing announces it.
-const LOOK_AGAIN: Duration = Duration::from_hours(1);
 
 /// Whether a notice waits for the end of a turn: that the session of one turn is deleted, while that turn is open or a run of it goes on.
 macro_rules! is_held {

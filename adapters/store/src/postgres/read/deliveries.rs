@@ -21,7 +21,10 @@ use crate::{
         columns::{Columns, readable},
         delivery,
     },
-    shared::request::WriteRequest,
+    shared::{
+        bounds::{LAST_TURNS, LISTED_TURNS},
+        request::WriteRequest,
+    },
 };
 
 /// `select` of whole delivery records: `d` joined with its conversation `c`.
@@ -58,9 +61,6 @@ macro_rules! is_in_lane {
             and e.state in ('pending', 'sending')"
     };
 }
-
-/// Among how many of a conversation's last turns its deliveries are listed.
-const LISTED_TURNS: u32 = 1000;
 
 pub(in crate::postgres) async fn list_deliveries(
     pool: &Connections,
@@ -152,9 +152,6 @@ const UPCOMING: &str = concat!(
     " or last = 9223372036854775807)
     group by conversation_id order by at limit $2"
 );
-
-/// Among how many of a conversation's last turns a later delivery is looked for.
-const LAST_TURNS: u32 = 1000;
 
 #[async_trait]
 impl OutboxStore for PostgresStore {

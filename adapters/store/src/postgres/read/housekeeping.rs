@@ -17,41 +17,11 @@ use crate::{
         values::{Statement, statement},
     },
     records::columns::{Column, Columns},
-    shared::request::{WriteRequest, WriteResult},
+    shared::{
+        bounds::TABLES,
+        request::{WriteRequest, WriteResult},
+    },
 };
-
-const TABLES: [&str; 30] = [
-    "agent_notices",
-    "agent_sessions",
-    "asides",
-    "attempts",
-    "audit",
-    "channels_cursor",
-    "conversations",
-    "daily_use",
-    "deliveries",
-    "direct_chats",
-    "errors",
-    "events",
-    "file_uses",
-    "files",
-    "identities",
-    "languages",
-    "log",
-    "log_lines",
-    "pairings",
-    "people",
-    "questions",
-    "reactions",
-    "remarks",
-    "run_contents",
-    "run_settings",
-    "runs",
-    "sessions",
-    "transcript",
-    "turns",
-    "whole_requests",
-];
 
 /// Further tables with rows about people.
 const ABOUT_PEOPLE: [&str; 8] =

@@ -15,7 +15,7 @@ use super::{agent_sessions, conversations, dead_letters, deliveries, names, push
 use crate::{
     postgres::{connections::Connections, store::PostgresStore, values::statement},
     records::summary,
-    shared::{patterns::containing, positions::first_id},
+    shared::{bounds::ASKED_FOR, patterns::containing, positions::first_id},
 };
 
 async fn list(connections: &Connections, filter: &TurnFilter, now: Timestamp) -> Result<Vec<TurnSummary>, StoreError> {
@@ -79,9 +79,6 @@ async fn list(connections: &Connections, filter: &TurnFilter, now: Timestamp) ->
     sql.push(" order by t.seq desc limit ").push_bind(i64::from(filter.limit));
     connections.all(sql.build(), summary::record).await
 }
-
-/// How long a question waits for its answer, in milliseconds: a week. Then it is forgotten.
-const ASKED_FOR: i64 = 7 * 24 * 60 * 60 * 1000;
 
 fn push_source(sql: &mut QueryBuilder<Postgres>, filter: &TurnFilter, now: Timestamp) {
     // Partial indexes find the few open, overdue, absent or undeliverable turns of a long history.

@@ -10,6 +10,7 @@ use crate::{
         session,
     },
     shared::{
+        bounds::ANSWERED_WITHIN,
         transcript_lines::{StoredLine, parse_lines},
         transcripts::FoundTurn,
     },
@@ -186,13 +187,10 @@ async fn lines_of_turn(
 }
 
 async fn run_before(pool: &Connections, turn: TurnId, agent: &str) -> Result<Option<FoundTurn>, StoreError> {
-    let select = statement!(RUN_BEFORE, turn, agent, SEARCHED);
+    let select = statement!(RUN_BEFORE, turn, agent, ANSWERED_WITHIN);
     pool.one(select, |row| Ok(record!(row => FoundTurn { session: session_id, seq, turn: id, is_own, reactions })))
         .await
 }
-
-/// How many turns before it are searched.
-const SEARCHED: u32 = 64;
 
 /// Whether the turn `t` was run by the agent $2 in the session of `here`.
 macro_rules! was_run_here {

@@ -18,7 +18,10 @@ use super::{
 use crate::{
     postgres::values::{List, insert_into, statement},
     records::columns::{Columns, record},
-    shared::stored::{ObligationColumns, is_by_agent, json, name, thread},
+    shared::{
+        bounds::ATTEMPTS_KEPT,
+        stored::{ObligationColumns, is_by_agent, json, name, thread},
+    },
 };
 
 /// Applies a transition if all that it was decided on is as expected.
@@ -374,9 +377,6 @@ const START_ATTEMPT: &str = "
 
 const END_ATTEMPT: &str =
     "update attempts set ended_at = $3, result = $4, detail = $5 where delivery_id = $1 and number = $2";
-
-/// How many attempts of a delivery are kept in any case.
-const ATTEMPTS_KEPT: u32 = 20;
 
 /// Of attempts in a row with the same result, the first and the last are kept: an outage of a day has thousands.
 const FOLD_ATTEMPT: &str = "

@@ -10,9 +10,11 @@ use super::{
     log_lines,
     rows::{self, Transaction},
 };
-use crate::{postgres::values::statement, records::columns::Columns, shared::stored::AHEAD};
-
-const MILLIS_OF_DAY: i64 = 24 * 60 * 60 * 1000;
+use crate::{
+    postgres::values::statement,
+    records::columns::Columns,
+    shared::{bounds::MILLIS_OF_DAY, stored::AHEAD},
+};
 
 /// A turn of somebody counts on a day.
 pub(super) async fn count(transaction: &mut Transaction<'_>, who: &Identity, day: i64) -> Result<(), StoreError> {

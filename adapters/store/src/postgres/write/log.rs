@@ -10,7 +10,7 @@ use super::rows::{self, Transaction};
 use crate::{
     postgres::values::{Bytes, insert_into, statement},
     records::columns::Columns,
-    shared::stored::json,
+    shared::{bounds::ANSWERS_KEPT, stored::json},
 };
 
 pub(super) async fn add(transaction: &mut Transaction<'_>, entry: &NewLogEntry) -> Result<(), StoreError> {
@@ -39,9 +39,6 @@ pub(super) async fn operation(transaction: &mut Transaction<'_>, operation: &Ope
     let event = LogEvent::Operator(entry);
     add(transaction, &NewLogEntry { at: *at, subject: subject.clone(), event }).await
 }
-
-/// How long the answer to a request is kept, in milliseconds: a day.
-const ANSWERS_KEPT: i64 = 24 * 60 * 60 * 1000;
 
 const FORGET_ANSWERS: &str = "delete from answers where at < $1";
 

@@ -13,14 +13,11 @@ use super::{
 use crate::{
     postgres::values::statement,
     records::columns::Columns,
-    shared::stored::{json, thread},
+    shared::{
+        bounds::{REACTED_WITHIN, REACTIONS_KEPT},
+        stored::{json, thread},
+    },
 };
-
-/// Among how many of the latest turns of a conversation the answer is searched.
-const SEARCHED: u32 = 64;
-
-/// The reactions of how many people to an answer are kept: the latest.
-const PEOPLE: u32 = 8;
 
 /// Accepts a reaction to our message with the platform's id `message`: `emoji`, or if that is empty, that `removed` was taken back.
 /// One that opens a turn is told by it, and takes the place of an earlier one of the person.
@@ -47,7 +44,7 @@ pub(super) async fn accept(
     let (person, at, channel) = (event.person(), event.received_at, &address.channel);
     let inserted = statement!(INSERT, turn, person, emoji, author, at, channel, event.external_id);
     rows::change(transaction, inserted).await?;
-    rows::change(transaction, statement!(DELETE_OLDEST, turn, PEOPLE)).await?;
+    rows::change(transaction, statement!(DELETE_OLDEST, turn, REACTIONS_KEPT)).await?;
     Ok(stored)
 }
 
@@ -74,7 +71,7 @@ async fn answered(
     message: &str,
 ) -> Result<Option<Uuid>, StoreError> {
     let address = &event.conversation;
-    let found = statement!(SELECT_ANSWERED, address.channel, address.chat, thread(address), message, SEARCHED);
+    let found = statement!(SELECT_ANSWERED, address.channel, address.chat, thread(address), message, REACTED_WITHIN);
     rows::one(transaction, found, |row| row.value("id")).await
 }
 

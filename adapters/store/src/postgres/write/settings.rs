@@ -8,12 +8,11 @@ use super::rows::{self, Transaction};
 use crate::{
     postgres::values::{List, Statement, statement},
     records::columns::{Columns, record},
-    shared::known::{KnownRow, KnownSettings},
+    shared::{
+        bounds::SETTINGS_STEP,
+        known::{KnownRow, KnownSettings},
+    },
 };
-
-/// How far the last run of settings is ahead of the one that is written down, at most: a thousand turns. So it is seldom
-/// written.
-const SETTINGS_STEP: i64 = 1000 << 16;
 
 /// The id of settings that `run` uses. They are inserted if they are new.
 pub(super) async fn id(transaction: &mut Transaction<'_>, body: &str, run: i64) -> Result<i64, StoreError> {

@@ -19,7 +19,10 @@ use crate::{
         columns::{Columns, readable},
         delivery,
     },
-    shared::request::WriteRequest,
+    shared::{
+        bounds::{LAST_TURNS, LISTED_TURNS},
+        request::WriteRequest,
+    },
     sqlite::{error::store_error, store::SqliteStore},
 };
 
@@ -42,9 +45,6 @@ macro_rules! most_parked {
         "32"
     };
 }
-
-/// Among how many of a conversation's last turns its deliveries are listed.
-const LISTED_TURNS: u32 = 1000;
 
 pub(in crate::sqlite) async fn list_deliveries(
     pool: &SqlitePool,
@@ -138,9 +138,6 @@ pub(in crate::sqlite) const UPCOMING: &str = concat!(
     " or last = 9223372036854775807)
     group by conversation_id order by at limit ?2"
 );
-
-/// Among how many of a conversation's last turns a later delivery is looked for.
-const LAST_TURNS: u32 = 1000;
 
 #[async_trait]
 impl OutboxStore for SqliteStore {

@@ -15,7 +15,10 @@ use sqlx::{
 use super::rows::{all, one};
 use crate::{
     records::columns::{Column, Columns, record},
-    shared::request::{WriteRequest, WriteResult},
+    shared::{
+        bounds::TABLES,
+        request::{WriteRequest, WriteResult},
+    },
     sqlite::{error::store_error, store::SqliteStore},
 };
 
@@ -24,39 +27,6 @@ const FREE_SHARE: i64 = 10;
 
 /// How many bytes of free pages are given back in place of a row.
 const BYTES_PER_ROW: i64 = 4096;
-
-const TABLES: [&str; 30] = [
-    "agent_notices",
-    "agent_sessions",
-    "asides",
-    "attempts",
-    "audit",
-    "channels_cursor",
-    "conversations",
-    "daily_use",
-    "deliveries",
-    "direct_chats",
-    "errors",
-    "events",
-    "file_uses",
-    "files",
-    "identities",
-    "languages",
-    "log",
-    "log_lines",
-    "pairings",
-    "people",
-    "questions",
-    "reactions",
-    "remarks",
-    "run_contents",
-    "run_settings",
-    "runs",
-    "sessions",
-    "transcript",
-    "turns",
-    "whole_requests",
-];
 
 /// A query of ended turns that are past their time. ?1: the time for settled turns, ?2: for dead letters.
 macro_rules! expired_turns {

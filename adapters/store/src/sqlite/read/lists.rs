@@ -14,7 +14,7 @@ use sqlx::{QueryBuilder, Sqlite, SqlitePool};
 use super::{agent_sessions, conversations, dead_letters, deliveries, names, push_person, rows::all, stuck, turns};
 use crate::{
     records::summary,
-    shared::{patterns::containing, positions::first_id},
+    shared::{bounds::ASKED_FOR, patterns::containing, positions::first_id},
     sqlite::{error::store_error, store::SqliteStore},
 };
 
@@ -84,9 +84,6 @@ pub(in crate::sqlite) async fn list(
     sql.push(" order by t.seq desc limit ").push_bind(filter.limit);
     all(pool, sql.build(), summary::record).await
 }
-
-/// How long a question waits for its answer, in milliseconds: a week. Then it is forgotten.
-const ASKED_FOR: i64 = 7 * 24 * 60 * 60 * 1000;
 
 fn push_source(sql: &mut QueryBuilder<Sqlite>, filter: &TurnFilter, now: Timestamp) {
     // Partial indexes find the few open, overdue, absent or undeliverable turns of a long history.

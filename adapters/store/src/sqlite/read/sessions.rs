@@ -18,7 +18,7 @@ use crate::{
         columns::{Columns, record},
         session,
     },
-    shared::transcripts::FoundTurn,
+    shared::{bounds::ANSWERED_WITHIN, transcripts::FoundTurn},
     sqlite::{error::store_error, store::SqliteStore, transcript},
 };
 
@@ -120,13 +120,10 @@ impl SessionStore for SqliteStore {
 }
 
 async fn run_before(pool: &SqlitePool, turn: TurnId, agent: &str) -> Result<Option<FoundTurn>, StoreError> {
-    let query = sqlx::query(RUN_BEFORE).bind(turn.as_uuid()).bind(agent).bind(SEARCHED);
+    let query = sqlx::query(RUN_BEFORE).bind(turn.as_uuid()).bind(agent).bind(ANSWERED_WITHIN);
     one(pool, query, |row| Ok(record!(row => FoundTurn { session: session_id, seq, turn: id, is_own, reactions })))
         .await
 }
-
-/// How many turns before it are searched.
-const SEARCHED: u32 = 64;
 
 /// Whether the turn `t` was run by the agent ?2 in the session of `here`.
 macro_rules! was_run_here {

@@ -15,7 +15,10 @@ use super::{
     rows::{self, Transaction, insert_into},
     runs, schedules, sessions, tokens, versions,
 };
-use crate::shared::stored::{ObligationColumns, json, name, thread};
+use crate::shared::{
+    bounds::ATTEMPTS_KEPT,
+    stored::{ObligationColumns, json, name, thread},
+};
 
 /// Applies a transition if all that it was decided on is as expected.
 pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {
@@ -256,9 +259,6 @@ const CHANGE_DELIVERY: &str = "
 
 const END_ATTEMPT: &str =
     "update attempts set ended_at = ?3, result = ?4, detail = ?5 where delivery_id = ?1 and number = ?2";
-
-/// How many attempts of a delivery are kept in any case.
-const ATTEMPTS_KEPT: u32 = 20;
 
 /// Of attempts in a row with the same result, the first and the last are kept: an outage of a day has thousands.
 const FOLD_ATTEMPT: &str = "

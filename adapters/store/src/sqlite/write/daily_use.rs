@@ -10,9 +10,7 @@ use super::{
     log_lines,
     rows::{self, Transaction},
 };
-use crate::shared::stored::AHEAD;
-
-const MILLIS_OF_DAY: i64 = 24 * 60 * 60 * 1000;
+use crate::shared::{bounds::MILLIS_OF_DAY, stored::AHEAD};
 
 /// A turn of somebody counts on a day.
 pub(super) fn count(transaction: &Transaction<'_>, who: &Identity, day: i64) -> Result<(), StoreError> {

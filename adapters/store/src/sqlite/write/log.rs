@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 
 use super::rows::{self, Transaction, insert_into};
-use crate::shared::stored::json;
+use crate::shared::{bounds::ANSWERS_KEPT, stored::json};
 
 pub(super) fn add(transaction: &Transaction<'_>, entry: &NewLogEntry) -> Result<(), StoreError> {
     let NewLogEntry { at, subject: Subject { turn_id, conversation_id, channel }, event } = entry;
@@ -51,8 +51,5 @@ pub(super) fn operation(transaction: &Transaction<'_>, operation: &Operation) ->
     let event = LogEvent::Operator(entry.clone());
     add(transaction, &NewLogEntry { at: *at, subject: subject.clone(), event })
 }
-
-/// How long the answer to a request is kept, in milliseconds: a day.
-const ANSWERS_KEPT: i64 = 24 * 60 * 60 * 1000;
 
 const FORGET_ANSWERS: &str = "delete from answers where at < ?";

@@ -11,13 +11,10 @@ use super::{
     insert,
     rows::{self, Transaction, insert_into},
 };
-use crate::shared::stored::{json, thread};
-
-/// Among how many of the latest turns of a conversation the answer is searched.
-const SEARCHED: u32 = 64;
-
-/// The reactions of how many people to an answer are kept: the latest.
-const PEOPLE: u32 = 8;
+use crate::shared::{
+    bounds::{REACTED_WITHIN, REACTIONS_KEPT},
+    stored::{json, thread},
+};
 
 /// Accepts a reaction to our message with the platform's id `message`: `emoji`, or if that is empty, that `removed` was taken back.
 /// One that opens a turn is told by it, and takes the place of an earlier one of the person.
@@ -55,7 +52,7 @@ pub(super) fn accept(
         "on conflict (turn_id, person) do update set
             emoji = excluded.emoji, author = excluded.author, at = excluded.at, external_id = excluded.external_id"
     )?;
-    rows::change(transaction, DELETE_OLDEST, params![turn, PEOPLE])?;
+    rows::change(transaction, DELETE_OLDEST, params![turn, REACTIONS_KEPT])?;
     Ok(stored)
 }
 
@@ -78,7 +75,7 @@ pub(super) fn accept_removal(
 /// The turn whose answer by an agent is in the message `message` of an event's conversation.
 fn answered(transaction: &Transaction<'_>, event: &InboundEvent, message: &str) -> Result<Option<Uuid>, StoreError> {
     let address = &event.conversation;
-    let values = params![address.channel.as_str(), address.chat, thread(address), message, SEARCHED];
+    let values = params![address.channel.as_str(), address.chat, thread(address), message, REACTED_WITHIN];
     rows::one(transaction, SELECT_ANSWERED, values, |row| row.get(0))
 }
 

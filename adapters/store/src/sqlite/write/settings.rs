@@ -5,11 +5,7 @@ use rusqlite::params;
 use sha2::{Digest, Sha256};
 
 use super::rows::{self, Transaction};
-use crate::shared::known::KnownRow;
-
-/// How far the last run of settings is ahead of the one that is written down, at most: a thousand turns. So it is seldom
-/// written.
-const SETTINGS_STEP: i64 = 1000 << 16;
+use crate::shared::{bounds::SETTINGS_STEP, known::KnownRow};
 
 /// The id of settings that `run` uses. They are inserted if they are new.
 pub(super) fn id(transaction: &Transaction<'_>, body: &str, run: i64) -> Result<i64, StoreError> {
