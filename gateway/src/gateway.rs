@@ -16,6 +16,7 @@ use rejoinder_config::Config;
 use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock, store::StoreState};
 use rejoinder_kit::{Tokens, problem_pages};
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
+use rustix::system::uname;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{error, info, warn};
@@ -478,6 +479,8 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
         channels: parts.channels.clone(),
         agents: Arc::clone(&materials.runtimes),
         settings: parts.settings.clone(),
+        node_name: uname().nodename().to_string_lossy().into_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     // Before the engine, which runs open turns at once.
     let loops = AgentLoops::start(std::mem::take(&mut parts.loops));

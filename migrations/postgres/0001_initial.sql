@@ -21,6 +21,12 @@ create sequence fence_seq as bigint cache 1;
 -- The processes that use the database, by its clock. A row goes an hour after its node.
 create table nodes (
     id uuid primary key,
+    name text not null,                         -- of its machine, for operators
+    version text not null,
+    revision bigint,                            -- of its configuration
+    draining boolean not null,                  -- it takes no leases
+    asked_to_drain boolean not null default false,
+    clock_ms bigint not null,                   -- how far its clock was ahead of the database's at its last heartbeat
     since timestamptz not null,
     until timestamptz not null                  -- it lives, as long as this has not come
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);

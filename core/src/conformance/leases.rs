@@ -15,7 +15,7 @@ use crate::{
         clock::SharedClock,
         store::{
             error::StoreError,
-            nodes::{Fence, Granted, Lease, LeaseName, NodeStore, NodeSummary},
+            nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
         },
     },
 };
@@ -36,15 +36,30 @@ struct TableState {
     /// How long an answer takes.
     delay: Duration,
     last_fence: i64,
-    /// When each node is over.
-    nodes: BTreeMap<NodeId, Timestamp>,
+    nodes: BTreeMap<NodeId, LivingNode>,
     leases: BTreeMap<LeaseName, HeldLease>,
+}
+
+#[derive(Debug)]
+struct LivingNode {
+    /// What it said last.
+    report: NodeReport,
+    since: Timestamp,
+    seen: Timestamp,
+    asked_to_drain: bool,
+}
+
+impl LivingNode {
+    fn lives(&self, now: Timestamp) -> bool {
+        self.seen + LASTS > now
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct HeldLease {
     node: NodeId,
     fence: Fence,
+    since: Timestamp,
     until: Timestamp,
 }
 
@@ -73,8 +88,8 @@ impl LeaseTable {
 
     /// Gives a lease to a node for a time, also if another one holds it.
     pub fn give(&self, name: &LeaseName, node: NodeId, lasts: Duration) {
-        let until = self.clock.now() + lasts;
-        self.state().grant(name, node, until);
+        let now = self.clock.now();
+        self.state().grant(name, node, now, lasts);
     }
 
     fn state(&self) -> MutexGuard<'_, TableState> {
@@ -99,10 +114,10 @@ impl LeaseTable {
 }
 
 impl TableState {
-    fn grant(&mut self, name: &LeaseName, node: NodeId, until: Timestamp) -> Fence {
+    fn grant(&mut self, name: &LeaseName, node: NodeId, since: Timestamp, lasts: Duration) -> Fence {
         self.last_fence += 1;
         let fence = Fence(self.last_fence);
-        self.leases.insert(name.clone(), HeldLease { node, fence, until });
+        self.leases.insert(name.clone(), HeldLease { node, fence, since, until: since + lasts });
         fence
     }
 
@@ -114,17 +129,28 @@ impl TableState {
 
 #[async_trait]
 impl NodeStore for LeaseTable {
-    async fn heartbeat(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
+    async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         self.answer(|state, now| {
-            state.nodes.insert(node, now + LASTS);
-            let mut kept = Vec::new();
+            let known = state.nodes.get(&report.node);
+            let living = LivingNode {
+                report: report.clone(),
+                since: known.map_or(now, |known| known.since),
+                seen: now,
+                asked_to_drain: known.is_some_and(|known| known.asked_to_drain),
+            };
+            let mut pulse = Pulse { drains: living.asked_to_drain, ..Pulse::default() };
+            state.nodes.insert(report.node, living);
             for grant in held {
-                if let Some(lease) = state.held_by(node, grant, now) {
+                if let Some(lease) = state.held_by(report.node, grant, now) {
                     lease.until = now + LASTS;
-                    kept.push(grant.0.clone());
+                    pulse.kept.push(grant.0.clone());
                 }
             }
-            kept
+            for (node, living) in state.nodes.iter().filter(|(_, living)| living.lives(now)) {
+                pulse.others += u32::from(*node != report.node);
+                pulse.latest_revision = pulse.latest_revision.max(living.report.revision);
+            }
+            pulse
         })
         .await
     }
@@ -134,7 +160,7 @@ impl NodeStore for LeaseTable {
             let mut granted = Vec::new();
             for name in wanted {
                 if state.leases.get(name).is_none_or(|lease| lease.node == node || lease.until <= now) {
-                    let fence = state.grant(name, node, now + LASTS);
+                    let fence = state.grant(name, node, now, LASTS);
                     granted.push(Lease { name: name.clone(), fence, lasts: LASTS });
                 }
             }
@@ -156,12 +182,31 @@ impl NodeStore for LeaseTable {
 
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         self.answer(|state, now| {
-            let living = state.nodes.iter().filter(|(_, until)| **until > now).map(|(node, _)| *node);
-            let summaries = living.map(|node| {
-                let held = state.leases.iter().filter(|(_, lease)| lease.node == node && lease.until > now);
-                NodeSummary { node, leases: held.map(|(name, _)| name.clone()).collect() }
+            let living = state.nodes.iter().filter(|(_, living)| living.lives(now));
+            let summaries = living.map(|(node, LivingNode { report, since, seen, asked_to_drain })| {
+                let held = state.leases.iter().filter(|(_, lease)| lease.node == *node && lease.until > now);
+                NodeSummary {
+                    node: *node,
+                    name: report.name.clone(),
+                    version: report.version.clone(),
+                    revision: report.revision,
+                    since: *since,
+                    seen_ago: now.since(*seen),
+                    clock_ms: report.now.as_millis() - seen.as_millis(),
+                    draining: report.draining || *asked_to_drain,
+                    leases: held.map(|(name, lease)| (name.clone(), lease.since)).collect(),
+                }
             });
             summaries.collect()
+        })
+        .await
+    }
+
+    async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
+        self.answer(|state, now| {
+            let Some(living) = state.nodes.get_mut(&node).filter(|living| living.lives(now)) else { return false };
+            living.asked_to_drain = drains;
+            true
         })
         .await
     }

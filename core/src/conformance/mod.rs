@@ -82,7 +82,15 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         lifetimes: Lifetimes::default(),
         is_traced: false,
     };
-    Parts { store, clock: Arc::new(SystemClock), channels, agents: Arc::default(), settings }
+    Parts {
+        store,
+        clock: Arc::new(SystemClock),
+        channels,
+        agents: Arc::default(),
+        settings,
+        node_name: String::new(),
+        version: String::new(),
+    }
 }
 
 /// A pending delivery that answers a turn with `text`: the first claim, in one part. To build others on.

@@ -247,7 +247,9 @@ macro_rules! store_conformance {
             a_lease_is_held_by_one_node
             a_lease_that_is_given_back_is_granted_anew
             a_node_that_takes_its_own_lease_holds_it_anew
-            nodes_are_listed_with_their_leases
+            nodes_are_listed_with_their_leases,
+            nodes_say_how_they_are,
+            a_node_is_asked_to_drain
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -47,6 +47,10 @@ pub struct Parts {
     pub agents: Arc<Runtimes>,
     /// The operator's settings.
     pub settings: Settings,
+    /// The name of the machine that this process runs on, for operators.
+    pub node_name: String,
+    /// The version of the program.
+    pub version: String,
 }
 
 /// The running core. Cheap to clone.

@@ -31,7 +31,11 @@ use crate::{
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
     model::{AgentName, ChannelId, LiveSettings, NodeId, Settings},
-    nodes::{leases::Leases, supervision::supervise},
+    nodes::{
+        leases::{Leases, ThisNode},
+        neighbours::Neighbours,
+        supervision::supervise,
+    },
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{
         abandoned_edits::AbandonedEdits,
@@ -89,6 +93,7 @@ struct Ground {
     /// This process.
     node: NodeId,
     leases: Arc<Leases>,
+    neighbours: Arc<Neighbours>,
     lifecycle: Lifecycle,
     hub: Arc<Hub>,
     timer: Arc<Timer>,
@@ -115,6 +120,7 @@ impl Ground {
         settings: Settings,
         adapters: &[Arc<dyn ChannelAdapter>],
         agents: HashSet<AgentName>,
+        this: ThisNode,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Opened>), StoreError> {
         let (lifecycle, timer) = (Lifecycle::new(clock.clone()), Arc::new(Timer::new()));
         let bounds = settings.agents().chain(&agents).map(|agent| (agent.clone(), settings.agent_turns(agent)));
@@ -123,8 +129,11 @@ impl Ground {
         let (lanes, opened) = Lanes::new(timer.clone(), lifecycle.clone());
         let (channels, settings) = (Arc::new(Channels::new(adapters)), LiveSettings::new(settings));
         let planted = settings.get();
-        let (node, ids) = (NodeId::new(clock.now()), channels.ids().cloned().collect());
-        let leases = Leases::join(store.clone(), clock.clone(), node, timer.clone(), lifecycle.clone(), ids).await?;
+        let (node, ids) = (this.id, channels.ids().cloned().collect());
+        let (neighbours, nodes) = (Arc::<Neighbours>::default(), store.clone());
+        let joining =
+            Leases::join(nodes, clock.clone(), this, neighbours.clone(), timer.clone(), lifecycle.clone(), ids);
+        let leases = joining.await?;
         let addresses = Arc::new(Addresses::new(store.clone(), slots.clone(), timer.clone(), clock.clone()));
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
@@ -143,6 +152,7 @@ impl Ground {
             activity: Arc::default(),
             node,
             leases: Arc::new(leases),
+            neighbours,
             store,
             clock,
             settings,
@@ -324,13 +334,14 @@ where
 
 impl Engine {
     pub(super) async fn start_all(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, clock, channels: adapters, agents, settings } = parts;
+        let Parts { store, clock, channels: adapters, agents, settings, node_name: name, version } = parts;
+        let this = ThisNode { id: NodeId::new(clock.now()), name, version };
         let names: Vec<ChannelId> = adapters.iter().map(|adapter| adapter.channel().clone()).collect();
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
             warn!(%channel, turns, deliveries, "turns and deliveries wait for a channel that is not configured");
         }
         let names = agents.names().into_iter().collect();
-        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names).await?;
+        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this).await?;
         let Components { engine, acceptor, sweep, first, loops, housekeeping } = ground.connect(opened, agents).await?;
         for one in first {
             engine.keep(one);

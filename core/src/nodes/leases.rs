@@ -12,7 +12,7 @@ use std::{
     iter,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,10 +23,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::neighbours::Neighbours;
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     model::{ChannelId, NodeId},
-    ports::{Fence, Granted, Lease, LeaseName, NodeStore, SharedClock, StoreError},
+    ports::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, Pulse, SharedClock, StoreError},
 };
 
 /// How often leases are renewed, and those wanted that other nodes hold.
@@ -41,10 +42,22 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The end of a lease that has none.
 const FOR_GOOD: u64 = u64::MAX;
 
+/// This process, as other nodes and operators know it.
+pub(crate) struct ThisNode {
+    pub(crate) id: NodeId,
+    pub(crate) name: String,
+    pub(crate) version: String,
+}
+
 pub(crate) struct Leases {
     store: Arc<dyn NodeStore>,
     clock: SharedClock,
-    node: NodeId,
+    node: ThisNode,
+    neighbours: Arc<Neighbours>,
+    /// The revision of the configuration; 0 if it has none.
+    revision: AtomicI64,
+    /// An operator has asked this node to take no leases.
+    asked_to_drain: AtomicBool,
     /// Wakes the sweep, which opens the lanes of channels whose leases are held.
     timer: Arc<Timer>,
     lifecycle: Lifecycle,
@@ -98,16 +111,58 @@ impl Leases {
     pub(crate) async fn join(
         store: Arc<dyn NodeStore>,
         clock: SharedClock,
-        node: NodeId,
+        node: ThisNode,
+        neighbours: Arc<Neighbours>,
         timer: Arc<Timer>,
         lifecycle: Lifecycle,
         channels: Vec<ChannelId>,
     ) -> Result<Self, StoreError> {
         let channels = channels.into_iter().map(|channel| (channel, Held::default())).collect();
-        let leases = Self { store, clock, node, timer, lifecycle, channels, housekeeper: Held::default() };
-        leases.store.heartbeat(node, &[]).await?;
+        let leases = Self {
+            store,
+            clock,
+            node,
+            neighbours,
+            revision: AtomicI64::default(),
+            asked_to_drain: AtomicBool::default(),
+            timer,
+            lifecycle,
+            channels,
+            housekeeper: Held::default(),
+        };
+        leases.beat(&[]).await?;
         leases.take().await?;
         Ok(leases)
+    }
+
+    /// Says that this node lives.
+    async fn beat(&self, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
+        let pulse = self.store.heartbeat(&self.report(), held).await?;
+        self.neighbours.set(pulse.others);
+        Ok(pulse)
+    }
+
+    fn report(&self) -> NodeReport {
+        let ThisNode { id, name, version } = &self.node;
+        let revision = self.revision.load(Ordering::Relaxed);
+        NodeReport {
+            node: *id,
+            name: name.clone(),
+            version: version.clone(),
+            revision: (revision != 0).then_some(revision),
+            draining: self.is_draining(),
+            now: self.clock.now(),
+        }
+    }
+
+    /// The revision of this node's configuration, which its next heartbeat tells.
+    pub(crate) fn set_revision(&self, revision: i64) {
+        self.revision.store(revision, Ordering::Relaxed);
+    }
+
+    /// Whether this node takes no leases: it stops, or an operator wants it so.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.asked_to_drain.load(Ordering::Relaxed) || self.lifecycle.stopping.is_cancelled()
     }
 
     /// The fence of a channel's lease, if this node holds it now. It costs a look-up and takes no lock.
@@ -170,7 +225,7 @@ impl Leases {
         }
         let held: Vec<_> = held.into_iter().map(|(name, term)| (name, term.fence)).collect();
         if !held.is_empty()
-            && let Err(error) = self.store.give_back(self.node, &held).await
+            && let Err(error) = self.store.give_back(self.node.id, &held).await
         {
             warn!(%error, "cannot give the leases of this node back: other nodes have them when they end");
         }
@@ -183,13 +238,13 @@ impl Leases {
             asked_at = self.clock.boottime();
             let terms = self.terms();
             let held: Vec<_> = terms.iter().map(|(name, term)| (name.clone(), term.fence)).collect();
-            let answer = self.store.heartbeat(self.node, &held).await;
+            let answer = self.beat(&held).await;
             // What is over by now stays over: who asked meanwhile was told that it is not held.
             self.end_overdue();
             match answer {
-                Ok(kept) => {
+                Ok(pulse) => {
                     for (name, term) in &terms {
-                        if kept.contains(name) {
+                        if pulse.kept.contains(name) {
                             term.renew(asked_at);
                         } else {
                             self.end(name, term);
@@ -232,7 +287,7 @@ impl Leases {
                 return Ok(false);
             }
             let asked_at = self.clock.boottime();
-            let leases = match self.store.take_leases(self.node, &wanted).await? {
+            let leases = match self.store.take_leases(self.node.id, &wanted).await? {
                 Granted::ForGood => {
                     for name in wanted {
                         self.begin(&name, Fence::default(), None, asked_at);

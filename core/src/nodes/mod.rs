@@ -2,4 +2,5 @@
 //! knows what is done under a lease.
 
 pub(crate) mod leases;
+pub(crate) mod neighbours;
 pub(crate) mod supervision;

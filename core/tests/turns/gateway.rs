@@ -267,6 +267,8 @@ impl TestGateway {
             channels: channels.collect(),
             agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
             settings: self.settings.clone(),
+            node_name: "machine".to_owned(),
+            version: "1.0.0".to_owned(),
         };
         let starting = tokio::spawn(Engine::start(parts));
         while !starting.is_finished() && !life.is_over() {

@@ -265,6 +265,8 @@ async fn engine(
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
         settings,
+        node_name: String::new(),
+        version: String::new(),
     };
     Engine::start(parts).await.expect("the engine starts")
 }

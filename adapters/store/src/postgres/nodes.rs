@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, NodeId, StoreError,
-    store::{Fence, Granted, Lease, LeaseName, NodeStore, NodeSummary},
+    ChannelId, NodeId, StoreError, Timestamp,
+    store::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
 };
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -14,16 +14,28 @@ use super::{
     store::PostgresStore,
     values::{List, statement},
 };
-use crate::records::columns::Columns;
+use crate::{records::columns::Columns, shared::stored::parse};
 
 /// How long a lease lasts from its grant or its last renewal on, and a node from its last heartbeat on. The statements say `15 seconds`.
 const LASTS: Duration = Duration::from_secs(15);
 
 #[async_trait]
 impl NodeStore for PostgresStore {
-    async fn heartbeat(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
+    async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         let (names, fences) = columns(held);
-        self.nodes.all(statement!(HEARTBEAT, node.as_uuid(), names, fences), name).await
+        let NodeReport { node, name, version, revision, draining, now } = report;
+        let beat = statement!(HEARTBEAT, node.as_uuid(), names, fences, name, version, revision, draining, now);
+        let pulse = |row: &PgRow| {
+            let kept = row.value::<Vec<String>>("kept")?;
+            Ok(Pulse {
+                kept: kept.iter().map(|name| lease_name(name)).collect(),
+                others: row.value("others")?,
+                latest_revision: row.value("latest_revision")?,
+                drains: row.value("drains")?,
+            })
+        };
+        let pulse = self.nodes.one(beat, pulse).await?;
+        pulse.ok_or_else(|| StoreError::Failed("a heartbeat was not answered".to_owned()))
     }
 
     async fn take_leases(&self, node: NodeId, wanted: &[LeaseName]) -> Result<Granted, StoreError> {
@@ -39,11 +51,26 @@ impl NodeStore for PostgresStore {
 
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         let summary = |row: &PgRow| {
-            let leases = row.value::<Vec<String>>("leases")?;
-            let leases = leases.iter().map(|name| parse(name)).collect();
-            Ok(NodeSummary { node: NodeId::from(row.value::<Uuid>("id")?), leases })
+            let leases: Vec<(String, i64)> = parse("leases", &row.json("leases")?)?;
+            let lease = |(name, since): (String, i64)| (lease_name(&name), Timestamp::from_millis(since));
+            Ok(NodeSummary {
+                node: NodeId::from(row.value::<Uuid>("id")?),
+                name: row.value("name")?,
+                version: row.value("version")?,
+                revision: row.value("revision")?,
+                since: row.value("since")?,
+                seen_ago: Duration::from_millis(row.value("seen_ago")?),
+                clock_ms: row.value("clock_ms")?,
+                draining: row.value("draining")?,
+                leases: leases.into_iter().map(lease).collect(),
+            })
         };
         self.nodes.all(statement!(NODES), summary).await
+    }
+
+    async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
+        let asked = self.nodes.rows(statement!(ASK_TO_DRAIN, node.as_uuid(), drains)).await?;
+        Ok(!asked.is_empty())
     }
 }
 
@@ -53,10 +80,10 @@ fn columns(held: &[(LeaseName, Fence)]) -> (List<String>, List<i64>) {
 }
 
 fn name(row: &PgRow) -> Result<LeaseName, StoreError> {
-    row.value::<String>("name").map(|name| parse(&name))
+    row.value::<String>("name").map(|name| lease_name(&name))
 }
 
-fn parse(name: &str) -> LeaseName {
+fn lease_name(name: &str) -> LeaseName {
     match name.strip_prefix("channel/") {
         Some(channel) => LeaseName::Channel(ChannelId::from_stored(channel)),
         None => LeaseName::Housekeeper,
@@ -76,12 +103,25 @@ macro_rules! with_held {
     };
 }
 
-/// A transaction of the holder that has locked its lease `for key share` does not stop the renewal: no part of a key changes.
+/// A time as milliseconds since the Unix epoch.
+macro_rules! millis {
+    ($time:literal) => {
+        concat!("(extract(epoch from ", $time, ") * 1000)::bigint")
+    };
+}
+
+/// A transaction of the holder that has locked its lease `for key share` does not stop the renewal: no part of a key changes. What is
+/// read of other nodes is as it was before this statement.
 const HEARTBEAT: &str = concat!(
     "with living as (
-        insert into nodes (id, since, until)
-        values ($1, clock_timestamp(), clock_timestamp() + interval '15 seconds')
-        on conflict (id) do update set until = excluded.until
+        insert into nodes as n (id, name, version, revision, draining, clock_ms, since, until)
+        values ($1, $4, $5, $6, $7, $8 - ",
+    millis!("clock_timestamp()"),
+    ", clock_timestamp(), clock_timestamp() + interval '15 seconds')
+        on conflict (id) do update
+            set name = excluded.name, version = excluded.version, revision = excluded.revision,
+                draining = excluded.draining, clock_ms = excluded.clock_ms, until = excluded.until
+        returning n.asked_to_drain
     ), removed as (
         delete from nodes where until < clock_timestamp() - interval '1 hour' and id <> $1
     ), ",
@@ -91,7 +131,12 @@ const HEARTBEAT: &str = concat!(
         from held where l.name = held.name
         returning l.name
     )
-    select name from renewed"
+    select
+        (select coalesce(jsonb_agg(r.name), '[]') from renewed as r) as kept,
+        (select count(*) from nodes as o where o.id <> $1 and o.until > clock_timestamp()) as others,
+        greatest($6, (select max(o.revision) from nodes as o where o.until > clock_timestamp())) as latest_revision,
+        l.asked_to_drain as drains
+    from living as l"
 );
 
 /// In the order of the names: two nodes that take the same leases do not wait for each other. A lease that another node holds is not
@@ -117,10 +162,21 @@ const GIVE_BACK: &str = concat!(
     " update leases as l set node = null, until = clock_timestamp() from held where l.name = held.name"
 );
 
-const NODES: &str = "
-    select n.id, (
-        select coalesce(jsonb_agg(l.name order by l.name), '[]') from leases as l
-        where l.node = n.id and l.until > clock_timestamp()) as leases
+const NODES: &str = concat!(
+    "select n.id, n.name, n.version, n.revision, n.clock_ms, n.draining or n.asked_to_drain as draining, ",
+    millis!("n.since"),
+    " as since,
+        greatest(15000 - ",
+    millis!("(n.until - clock_timestamp())"),
+    ", 0) as seen_ago, (
+            select coalesce(jsonb_agg(jsonb_build_array(l.name, ",
+    millis!("l.since"),
+    ") order by l.name), '[]')
+            from leases as l where l.node = n.id and l.until > clock_timestamp()) as leases
     from nodes as n
     where n.until > clock_timestamp()
-    order by n.id";
+    order by n.id"
+);
+
+const ASK_TO_DRAIN: &str = "
+    update nodes set asked_to_drain = $2 where id = $1 and until > clock_timestamp() returning id";

@@ -9,7 +9,7 @@ use rejoinder_core::{
     Clock, NodeId, StoreError, StoredFile, SystemClock, TurnId,
     store::{
         FileStore, Granted, HousekeepingStore, InboxStore, LeaseName, LogFilter, LogStore, NewEvent, NewFile,
-        NodeStore, StoreState, Stored, TurnStore,
+        NodeReport, NodeStore, StoreState, Stored, TurnStore,
     },
 };
 use rejoinder_store::PostgresStore;
@@ -179,9 +179,11 @@ async fn a_connection_that_was_closed_while_nothing_was_written_is_replaced() {
 async fn reads_go_on_when_all_idle_connections_were_closed() {
     let Some(database) = Database::new().await else { return };
     let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
-    let (node, turn) = (NodeId::new(SystemClock.now()), TurnId::new(SystemClock.now()));
+    let (now, turn) = (SystemClock.now(), TurnId::new(SystemClock.now()));
+    let (name, version) = ("machine".to_owned(), "1.0.0".to_owned());
+    let report = NodeReport { node: NodeId::new(now), name, version, revision: None, draining: false, now };
     let read = async || {
-        let (one, other, lost) = tokio::join!(store.turn(turn), store.turn(turn), store.heartbeat(node, &[]));
+        let (one, other, lost) = tokio::join!(store.turn(turn), store.turn(turn), store.heartbeat(&report, &[]));
         one.and(other).map(drop).and(lost).expect("the database answers");
     };
     read().await;

@@ -3,23 +3,44 @@
 //! A store that admits one process grants each lease for good, to whatever handle asks, and knows no nodes: that is all it promises.
 //! A store that several processes share passes the rest as well.
 
+use std::time::Duration;
+
 use super::{
     subject::Subject,
     turn::{gone, me},
 };
 use crate::{
     model::{conversation::ChannelId, ids::NodeId},
-    ports::store::nodes::{Fence, Granted, Lease, LeaseName, NodeStore},
+    ports::{
+        clock::{Clock, SystemClock},
+        store::nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+    },
 };
 
 fn channel(name: &str) -> LeaseName {
     LeaseName::Channel(ChannelId::new("test", name))
 }
 
+/// A node that has no configuration, and whose clock is right.
+fn report(node: NodeId) -> NodeReport {
+    NodeReport {
+        node,
+        name: "a machine".to_owned(),
+        version: "1.0.0".to_owned(),
+        revision: None,
+        draining: false,
+        now: SystemClock.now(),
+    }
+}
+
+async fn lives(store: &dyn NodeStore, report: &NodeReport) -> Pulse {
+    store.heartbeat(report, &[]).await.expect("the node lives")
+}
+
 /// Runs a check of two nodes on two handles, if the store has leases that end. Otherwise both have all leases for good.
 async fn of_two(subject: &mut impl Subject, check: impl AsyncFn(&dyn NodeStore, &dyn NodeStore)) {
     let (one, other) = (subject.store(), subject.another().await);
-    one.heartbeat(me(), &[]).await.expect("the node lives");
+    lives(&*one, &report(me())).await;
     let wanted = [LeaseName::Housekeeper, channel("probe")];
     match one.take_leases(me(), &wanted).await.expect("leases are taken") {
         Granted::ForGood => {
@@ -27,8 +48,10 @@ async fn of_two(subject: &mut impl Subject, check: impl AsyncFn(&dyn NodeStore, 
                 let granted = store.take_leases(node, &wanted).await.expect("leases are taken");
                 assert_eq!(granted, Granted::ForGood, "a store has leases that end, or all of them for good");
                 let held = wanted.clone().map(|name| (name, Fence::default()));
-                assert_eq!(store.heartbeat(node, &held).await.expect("the node lives"), wanted);
+                let pulse = store.heartbeat(&report(node), &held).await.expect("the node lives");
+                assert_eq!(pulse, Pulse { kept: wanted.to_vec(), ..Pulse::default() });
                 assert_eq!(store.nodes().await.expect("nodes are read"), []);
+                assert!(!store.ask_to_drain(node, true).await.expect("it is no error"));
             }
         }
         Granted::These(leases) => {
@@ -41,7 +64,7 @@ async fn of_two(subject: &mut impl Subject, check: impl AsyncFn(&dyn NodeStore, 
 
 /// Takes leases for a node that lives.
 async fn takes(store: &dyn NodeStore, node: NodeId, wanted: &[LeaseName]) -> Vec<Lease> {
-    store.heartbeat(node, &[]).await.expect("the node lives");
+    lives(store, &report(node)).await;
     match store.take_leases(node, wanted).await.expect("leases are taken") {
         Granted::These(leases) => leases,
         Granted::ForGood => panic!("a store has leases that end, or all of them for good"),
@@ -49,7 +72,7 @@ async fn takes(store: &dyn NodeStore, node: NodeId, wanted: &[LeaseName]) -> Vec
 }
 
 async fn keeps(store: &dyn NodeStore, node: NodeId, held: &[(LeaseName, Fence)]) -> Vec<LeaseName> {
-    let mut kept = store.heartbeat(node, held).await.expect("the node lives");
+    let mut kept = store.heartbeat(&report(node), held).await.expect("the node lives").kept;
     kept.sort_unstable();
     kept
 }
@@ -133,26 +156,98 @@ async fn listed(one: &dyn NodeStore, other: &dyn NodeStore) {
 
     for store in [one, other] {
         let nodes = store.nodes().await.expect("nodes are read");
-        let nodes: Vec<_> = nodes.into_iter().map(|summary| (summary.node, summary.leases)).collect();
+        for (_, since) in nodes.iter().flat_map(|summary| &summary.leases) {
+            let age = SystemClock.now().as_millis() - since.as_millis();
+            assert!((-MINUTE..MINUTE).contains(&age), "it is held for {age} ms");
+        }
+        let names = |node: &NodeSummary| node.leases.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        let nodes: Vec<_> = nodes.iter().map(|summary| (summary.node, names(summary))).collect();
         assert_eq!(nodes, [(gone(), vec![channel("b")]), (me(), wanted.to_vec())]);
+    }
+}
+
+/// In milliseconds. Clocks of one machine, and the time that a check takes, differ by less.
+const MINUTE: i64 = 60_000;
+
+/// Each node hears how many others live and of the latest configuration, and both are listed as they were last.
+pub async fn nodes_say_how_they_are(subject: &mut impl Subject) {
+    of_two(subject, reported).await;
+}
+
+async fn reported(one: &dyn NodeStore, other: &dyn NodeStore) {
+    assert_eq!(lives(one, &report(me())).await, Pulse::default());
+    let ahead = NodeReport {
+        name: "another machine".to_owned(),
+        version: "1.1.0".to_owned(),
+        revision: Some(7),
+        draining: true,
+        now: SystemClock.now() + Duration::from_hours(1),
+        ..report(gone())
+    };
+    assert_eq!(lives(other, &ahead).await.others, 1);
+
+    let pulse = lives(one, &NodeReport { revision: Some(6), ..report(me()) }).await;
+    assert_eq!(pulse, Pulse { others: 1, latest_revision: Some(7), ..Pulse::default() });
+    let pulse = lives(one, &NodeReport { revision: Some(8), ..report(me()) }).await;
+    assert_eq!(pulse.latest_revision, Some(8), "its own counts at once");
+
+    let nodes = other.nodes().await.expect("nodes are read");
+    let listed = |node: &NodeSummary| (node.name.clone(), node.version.clone(), node.revision, node.draining);
+    assert_eq!(
+        nodes.iter().map(listed).collect::<Vec<_>>(),
+        [
+            ("another machine".to_owned(), "1.1.0".to_owned(), Some(7), true),
+            ("a machine".to_owned(), "1.0.0".to_owned(), Some(8), false)
+        ]
+    );
+    for (node, ahead) in nodes.iter().zip([60 * MINUTE, 0]) {
+        assert!((ahead - MINUTE..ahead + MINUTE).contains(&node.clock_ms), "{node:?}");
+        assert!(node.seen_ago < Duration::from_secs(15), "{node:?}");
+    }
+}
+
+/// Also from another handle. Its heartbeats change nothing of that.
+pub async fn a_node_is_asked_to_drain(subject: &mut impl Subject) {
+    of_two(subject, drained).await;
+}
+
+async fn drained(one: &dyn NodeStore, other: &dyn NodeStore) {
+    assert!(!other.ask_to_drain(gone(), true).await.expect("it is no error"), "it has not lived");
+    for drains in [true, false] {
+        assert!(other.ask_to_drain(me(), drains).await.expect("it is asked"));
+
+        for _ in 0..2 {
+            assert_eq!(lives(one, &report(me())).await.drains, drains);
+        }
+        let nodes = other.nodes().await.expect("nodes are read");
+        assert_eq!(nodes.iter().map(|node| (node.node, node.draining)).collect::<Vec<_>>(), [(me(), drains)]);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::conformance::{clock::TestClock, leases::LeaseTable};
+    use crate::conformance::leases::LeaseTable;
 
     /// The double that other tests use is a store whose leases end.
     #[tokio::test]
     async fn a_table_of_leases_passes_the_checks() {
-        let mut table = LeaseTable::new(TestClock::new());
-        one_holder(&*table, &*table).await;
-        table = LeaseTable::new(TestClock::new());
-        given_back(&*table, &*table).await;
-        table = LeaseTable::new(TestClock::new());
-        taken_anew(&*table, &*table).await;
-        table = LeaseTable::new(TestClock::new());
-        listed(&*table, &*table).await;
+        let table = || LeaseTable::new(Arc::new(SystemClock));
+        let mut one = table();
+        one_holder(&*one, &*one).await;
+        one = table();
+        given_back(&*one, &*one).await;
+        one = table();
+        taken_anew(&*one, &*one).await;
+        one = table();
+        listed(&*one, &*one).await;
+        one = table();
+        lives(&*one, &report(me())).await;
+        reported(&*one, &*one).await;
+        one = table();
+        lives(&*one, &report(me())).await;
+        drained(&*one, &*one).await;
     }
 }

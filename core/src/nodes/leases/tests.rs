@@ -65,7 +65,7 @@ impl Node {
 
     /// What another node is granted.
     async fn other_takes(&self, name: &LeaseName) -> Vec<Lease> {
-        self.table.heartbeat(self.other, &[]).await.expect("the table answers");
+        self.table.heartbeat(&report(self.other, self.clock.now()), &[]).await.expect("the table answers");
         match self.table.take_leases(self.other, std::slice::from_ref(name)).await.expect("the table answers") {
             Granted::These(leases) => leases,
             Granted::ForGood => unreachable!("the leases of a table end"),
@@ -84,9 +84,14 @@ async fn settle() {
     }
 }
 
+fn report(node: NodeId, now: Timestamp) -> NodeReport {
+    NodeReport { node, name: "machine".to_owned(), version: "1.0.0".to_owned(), revision: None, draining: false, now }
+}
+
 async fn join(store: Arc<dyn NodeStore>, clock: Arc<TestClock>) -> Result<Arc<Leases>, StoreError> {
-    let (timer, lifecycle, node) = (Arc::new(Timer::new()), Lifecycle::new(clock.clone()), NodeId::new(clock.now()));
-    Leases::join(store, clock, node, timer, lifecycle, vec![channel()]).await.map(Arc::new)
+    let (timer, lifecycle, neighbours) = (Arc::new(Timer::new()), Lifecycle::new(clock.clone()), Arc::default());
+    let node = ThisNode { id: NodeId::new(clock.now()), name: "machine".to_owned(), version: "1.0.0".to_owned() };
+    Leases::join(store, clock, node, neighbours, timer, lifecycle, vec![channel()]).await.map(Arc::new)
 }
 
 #[tokio::test]
@@ -212,7 +217,7 @@ async fn a_grant_that_comes_too_late_begins_no_term() {
     let held = node.leases.held(&name);
     tokio::pin!(held);
     assert!(poll!(&mut held).is_pending());
-    assert_eq!(node.table.holder(&name), Some(node.leases.node), "it is granted");
+    assert_eq!(node.table.holder(&name), Some(node.leases.node.id), "it is granted");
 
     node.table.set_delay(Duration::ZERO);
     node.passes(MOMENT).await;

@@ -11,7 +11,7 @@ use super::{
     Store,
     accept::{Beside, InboxStore, NewEvent, Stored},
     error::StoreError,
-    nodes::{Fence, Granted, LeaseName, NodeStore, NodeSummary},
+    nodes::{Fence, Granted, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
     state::StoreState,
 };
 use crate::model::{LogSeq, NodeId, TurnId};
@@ -86,9 +86,9 @@ impl<L: Layer> InboxStore for Layered<L> {
 
 #[async_trait]
 impl<L: Layer> NodeStore for Layered<L> {
-    async fn heartbeat(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
+    async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         let pass = self.layer.before_write("heartbeat").await?;
-        self.layer.finish(pass, self.node_store().heartbeat(node, held)).await
+        self.layer.finish(pass, self.node_store().heartbeat(report, held)).await
     }
     async fn take_leases(&self, node: NodeId, wanted: &[LeaseName]) -> Result<Granted, StoreError> {
         let pass = self.layer.before_write("take_leases").await?;
@@ -101,6 +101,10 @@ impl<L: Layer> NodeStore for Layered<L> {
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         let pass = self.layer.before_read("nodes").await;
         self.layer.finish(pass, self.node_store().nodes()).await
+    }
+    async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
+        let pass = self.layer.before_write("ask_to_drain").await?;
+        self.layer.finish(pass, self.node_store().ask_to_drain(node, drains)).await
     }
 }
 
@@ -145,8 +149,8 @@ impl InboxStore for NullStore {
 
 #[async_trait]
 impl NodeStore for NullStore {
-    async fn heartbeat(&self, _node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
-        Ok(held.iter().map(|(name, _)| name.clone()).collect())
+    async fn heartbeat(&self, _report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
+        Ok(Pulse { kept: held.iter().map(|(name, _)| name.clone()).collect(), ..Pulse::default() })
     }
     async fn take_leases(&self, _node: NodeId, _wanted: &[LeaseName]) -> Result<Granted, StoreError> {
         Ok(Granted::ForGood)
@@ -156,6 +160,9 @@ impl NodeStore for NullStore {
     }
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn ask_to_drain(&self, _node: NodeId, _drains: bool) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }
 

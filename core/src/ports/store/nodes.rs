@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
 
 use super::error::StoreError;
 use crate::model::{ChannelId, NodeId};
@@ -12,12 +13,12 @@ use crate::model::{ChannelId, NodeId};
 /// A node is over when it has had no heartbeat for as long as a lease lasts, by the clock of the database.
 #[async_trait]
 pub trait NodeStore: Send + Sync + 'static {
-    /// Says that a node lives, and renews its leases. Returns those of `held` that it still has. It waits for nothing but the store:
-    /// not for a transaction of another node.
+    /// Says that a node lives, and how it is, and renews its leases. It waits for nothing but the store: not for a transaction of
+    /// another node.
     ///
     /// # Errors
     /// If so, nothing was changed.
-    async fn heartbeat(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError>;
+    async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError>;
 
     /// Grants a node the leases that it wants and no other one holds. One that it holds itself is granted anew: the answer to its last
     /// request may be lost. The node has had a heartbeat.
@@ -37,6 +38,42 @@ pub trait NodeStore: Send + Sync + 'static {
     /// # Errors
     /// When the store cannot be read.
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError>;
+
+    /// Asks a node to give its leases back and to take none, or to take leases again. It hears of that with its next heartbeat. `false`
+    /// if the store does not know the node, or it is over.
+    ///
+    /// # Errors
+    /// If so, nothing was changed.
+    async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError>;
+}
+
+/// What a node says of itself with a heartbeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeReport {
+    pub node: NodeId,
+    /// For operators: the name of its machine.
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+    /// The revision of its configuration, if it has one.
+    pub revision: Option<i64>,
+    /// It takes no leases: it stops, or was asked to drain.
+    pub draining: bool,
+    /// The time on its clock.
+    pub now: Timestamp,
+}
+
+/// The answer to a heartbeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pulse {
+    /// The leases that the node still has.
+    pub kept: Vec<LeaseName>,
+    /// How many other nodes live.
+    pub others: u32,
+    /// The latest revision of the configuration.
+    pub latest_revision: Option<i64>,
+    /// The node is asked to drain.
+    pub drains: bool,
 }
 
 /// What one node at a time does.
@@ -79,10 +116,20 @@ pub enum Granted {
     These(Vec<Lease>),
 }
 
-/// A node, as operators see it.
+/// A node, as operators see it. Times are of the store's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSummary {
     pub node: NodeId,
-    /// The leases that it holds, in the order of their names.
-    pub leases: Vec<LeaseName>,
+    pub name: String,
+    pub version: String,
+    pub revision: Option<i64>,
+    pub since: Timestamp,
+    /// How long ago its last heartbeat was.
+    pub seen_ago: Duration,
+    /// How many milliseconds its clock was ahead of the store's at its last heartbeat, less the time that the heartbeat took.
+    pub clock_ms: i64,
+    /// It takes no leases, or is asked not to.
+    pub draining: bool,
+    /// The leases that it holds and since when, in the order of their names.
+    pub leases: Vec<(LeaseName, Timestamp)>,
 }

@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     NodeId, StoreError,
-    store::{Fence, Granted, LeaseName, NodeStore, NodeSummary},
+    store::{Fence, Granted, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
 };
 
 use crate::sqlite::store::SqliteStore;
 
 #[async_trait]
 impl NodeStore for SqliteStore {
-    async fn heartbeat(&self, _node: NodeId, held: &[(LeaseName, Fence)]) -> Result<Vec<LeaseName>, StoreError> {
-        Ok(held.iter().map(|(name, _)| name.clone()).collect())
+    async fn heartbeat(&self, _report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
+        Ok(Pulse { kept: held.iter().map(|(name, _)| name.clone()).collect(), ..Pulse::default() })
     }
 
     async fn take_leases(&self, _node: NodeId, _wanted: &[LeaseName]) -> Result<Granted, StoreError> {
@@ -24,5 +24,9 @@ impl NodeStore for SqliteStore {
 
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn ask_to_drain(&self, _node: NodeId, _drains: bool) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }
