@@ -180,6 +180,16 @@ impl NodeStore for LeaseTable {
         .await
     }
 
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        self.answer(|state, now| {
+            state.nodes.remove(&node);
+            for lease in state.leases.values_mut().filter(|lease| lease.node == node) {
+                lease.until = lease.until.min(now);
+            }
+        })
+        .await
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         self.answer(|state, now| {
             let living = state.nodes.iter().filter(|(_, living)| living.lives(now));

@@ -103,10 +103,13 @@ impl Engine {
         Box::pin(Self::start_all(parts))
     }
 
-    /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows.
+    /// Stops accepting events, gives running turns and deliveries up to `drain` to end, and leaves the rest as rows. If another node
+    /// takes leases, this one's are given back as soon as its channels have stopped and what is sent now has ended: that node sends the
+    /// answers of turns that still run here.
     pub async fn stop(&self, drain: Duration) {
-        self.lifecycle.stop(drain).await;
-        self.leases.give_back().await;
+        self.lifecycle.stopping.cancel();
+        tokio::join!(self.lifecycle.stop(drain), self.leases.hand_over());
+        self.leases.leave().await;
     }
 
     /// Waits until this node does what must happen once, such as telling people of problems. The token is cancelled when that is over:

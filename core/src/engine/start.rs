@@ -380,6 +380,7 @@ impl Engine {
         let leases = Arc::clone(&self.leases);
         self.lifecycle.loops.spawn(async move {
             while let Some(term) = leases.held(&LeaseName::Housekeeper).await {
+                let _running = leases.keep_using(&LeaseName::Housekeeper);
                 run_loop(&one, &term).await;
                 if !term.stopping.is_cancelled() {
                     // It has ended by itself.

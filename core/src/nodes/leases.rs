@@ -9,25 +9,29 @@
 
 use std::{
     collections::HashMap,
-    iter,
+    iter, mem,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
+use futures_util::future::join_all;
 use rejoinder_guard::Timestamp;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{Notify, watch};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 use tracing::{info, warn};
 
 use super::neighbours::Neighbours;
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     model::{ChannelId, NodeId},
-    ports::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, Pulse, SharedClock, StoreError},
+    ports::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse, SharedClock, StoreError},
 };
 
 /// How often leases are renewed, and those wanted that other nodes hold.
@@ -38,6 +42,12 @@ const MARGIN: Duration = Duration::from_secs(3);
 
 /// How often it is looked whether a term is over: timers stop while the machine sleeps.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often leases that other nodes hold are wanted while such nodes live: one that stops gives them back.
+const SOON: Duration = Duration::from_millis(500);
+
+/// How long other nodes wait for sends in flight before they are given a lease.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The end of a lease that has none.
 const FOR_GOOD: u64 = u64::MAX;
@@ -56,8 +66,9 @@ pub(crate) struct Leases {
     neighbours: Arc<Neighbours>,
     /// The revision of the configuration; 0 if it has none.
     revision: AtomicI64,
-    /// An operator has asked this node to take no leases.
-    asked_to_drain: AtomicBool,
+    /// Whether an operator has asked this node to take no leases.
+    asked_to_drain: watch::Sender<bool>,
+    joined_at: Timestamp,
     /// Wakes the sweep, which opens the lanes of channels whose leases are held.
     timer: Arc<Timer>,
     lifecycle: Lifecycle,
@@ -83,6 +94,8 @@ struct Term {
     until: AtomicU64,
     /// Stops and ends with the term.
     lifecycle: Lifecycle,
+    /// What is done under it. Closed when the lease is to be given back: nothing else begins.
+    uses: TaskTracker,
 }
 
 impl Term {
@@ -120,11 +133,12 @@ impl Leases {
         let channels = channels.into_iter().map(|channel| (channel, Held::default())).collect();
         let leases = Self {
             store,
+            joined_at: clock.now(),
             clock,
             node,
             neighbours,
             revision: AtomicI64::default(),
-            asked_to_drain: AtomicBool::default(),
+            asked_to_drain: watch::Sender::new(false),
             timer,
             lifecycle,
             channels,
@@ -162,7 +176,7 @@ impl Leases {
 
     /// Whether this node takes no leases: it stops, or an operator wants it so.
     pub(crate) fn is_draining(&self) -> bool {
-        self.asked_to_drain.load(Ordering::Relaxed) || self.lifecycle.stopping.is_cancelled()
+        *self.asked_to_drain.borrow() || self.lifecycle.stopping.is_cancelled()
     }
 
     /// The fence of a channel's lease, if this node holds it now. It costs a look-up and takes no lock.
@@ -173,6 +187,24 @@ impl Leases {
     /// As [`holds`](Self::holds). The token is cancelled when the lease is lost or the gateway has ended.
     pub(crate) fn lost(&self, channel: &ChannelId) -> Option<CancellationToken> {
         self.read(channel, |term| term.lifecycle.ended.clone())
+    }
+
+    /// Keeps the lease of a channel from being given back until what begins now has ended. `None` if nothing may begin: this node does not
+    /// hold it, or gives it back.
+    pub(crate) fn begin_use(&self, channel: &ChannelId) -> Option<TaskTrackerToken> {
+        // Closed after this, it waits for the token.
+        let (token, is_closed) = self.read(channel, |term| (term.uses.token(), term.uses.is_closed()))?;
+        (!is_closed).then_some(token)
+    }
+
+    /// As [`begin_use`](Self::begin_use), for what has begun, also while the lease is to be given back.
+    pub(crate) fn keep_using(&self, name: &LeaseName) -> Option<TaskTrackerToken> {
+        self.find(name)?.term.load().as_ref().map(|term| term.uses.token())
+    }
+
+    /// As [`keep_using`](Self::keep_using).
+    pub(crate) fn keep_using_channel(&self, channel: &ChannelId) -> Option<TaskTrackerToken> {
+        self.read(channel, |term| term.uses.token())
     }
 
     /// Since when this node holds the lease of a channel; `None` if it does not.
@@ -192,10 +224,10 @@ impl Leases {
             // Before the look: it is told of a term that begins after it.
             let begun = held.begun.notified();
             match held.term.load_full() {
-                Some(term) if term.is_on(&self.clock) => return Some(term.lifecycle.clone()),
                 // Nobody would be told if a renewal that is answered only now brought it back.
-                Some(term) => self.end(name, &term),
-                None => {}
+                Some(term) if !term.is_on(&self.clock) => self.end(name, &term),
+                Some(term) if !term.uses.is_closed() => return Some(term.lifecycle.clone()),
+                _ => {}
             }
             tokio::select! {
                 () = begun => {}
@@ -213,21 +245,112 @@ impl Leases {
     /// Renews the leases, and takes those that become free, until the gateway has ended. If they are there for good, it returns at once.
     pub(crate) async fn run(self: Arc<Self>) {
         if !self.are_for_good() {
-            tokio::join!(self.renew_all(), self.take_all(), self.end_in_time());
+            tokio::join!(self.renew_all(), self.take_all(), self.end_in_time(), self.drain_when_asked());
         }
     }
 
-    /// Has other nodes take the leases at once, when nothing is done under them any more.
-    pub(crate) async fn give_back(&self) {
-        let held: Vec<_> = self.terms().into_iter().filter(|(_, term)| term.lasts.is_some()).collect();
-        for (name, term) in &held {
-            self.end(name, term);
+    /// While this node stops, gives its leases to other nodes, if any takes leases: what runs here may take long to end, and is answered
+    /// there. If there is none, what is answered until this node has ended is sent here.
+    pub(crate) async fn hand_over(&self) {
+        if self.are_for_good() {
+            return;
         }
-        let held: Vec<_> = held.into_iter().map(|(name, term)| (name, term.fence)).collect();
-        if !held.is_empty()
-            && let Err(error) = self.store.give_back(self.node.id, &held).await
-        {
-            warn!(%error, "cannot give the leases of this node back: other nodes have them when they end");
+        match self.is_relieved().await {
+            Ok(true) => self.give_back().await,
+            Ok(false) => {}
+            Err(error) => warn!(%error, "cannot find out whether another node takes the leases of this one"),
+        }
+    }
+
+    /// Tells that this node takes no leases, and returns whether another one does.
+    async fn is_relieved(&self) -> Result<bool, StoreError> {
+        if self.beat(&Self::grants(&self.terms())).await?.others == 0 {
+            return Ok(false);
+        }
+        let nodes = self.store.nodes().await?;
+        Ok(nodes.iter().any(|other| other.node != self.node.id && !other.draining))
+    }
+
+    /// Has other nodes take each lease as soon as what is done under it has ended. It stops, and nothing else begins.
+    async fn give_back(&self) {
+        let terms: Vec<_> = self.terms().into_iter().filter(|(_, term)| term.lasts.is_some()).collect();
+        for (_, term) in &terms {
+            term.uses.close();
+            term.lifecycle.stopping.cancel();
+        }
+        join_all(terms.iter().map(|(name, term)| self.give_one_back(name, term))).await;
+    }
+
+    async fn give_one_back(&self, name: &LeaseName, term: &Arc<Term>) {
+        tokio::select! {
+            () = term.uses.wait() => {}
+            () = self.clock.sleep(GRACE) => {}
+            () = term.lifecycle.ended.cancelled() => {}
+        }
+        self.end(name, term);
+        if let Err(error) = self.store.give_back(self.node.id, &[(name.clone(), term.fence)]).await {
+            warn!(lease = %name, %error, "cannot give a lease back: other nodes have it when it ends");
+        }
+    }
+
+    /// Ends this node: nothing is done here any more.
+    pub(crate) async fn leave(&self) {
+        if self.are_for_good() {
+            return;
+        }
+        for (name, term) in self.terms() {
+            self.end(&name, &term);
+        }
+        if let Err(error) = self.store.leave(self.node.id).await {
+            warn!(%error, "cannot tell that this node has stopped: other nodes have its leases when they end");
+        }
+    }
+
+    /// The nodes, in the order of their ids.
+    pub(crate) async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
+        if self.are_for_good() { Ok(vec![self.alone()]) } else { self.store.nodes().await }
+    }
+
+    /// This node, whose leases are there for good.
+    fn alone(&self) -> NodeSummary {
+        let NodeReport { node, name, version, revision, draining, .. } = self.report();
+        let mut leases: Vec<_> = self.terms().into_iter().map(|(name, term)| (name, term.since)).collect();
+        leases.sort_unstable();
+        let (since, seen_ago) = (self.joined_at, Duration::ZERO);
+        NodeSummary { node, name, version, revision, since, seen_ago, clock_ms: 0, draining, leases }
+    }
+
+    /// The id of this node.
+    pub(crate) const fn node(&self) -> NodeId {
+        self.node.id
+    }
+
+    /// Asks a node to give its leases back and to take none, or to take leases again. `false` if it does not live.
+    pub(crate) async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
+        let is_asked = self.store.ask_to_drain(node, drains).await?;
+        if is_asked && node == self.node.id {
+            self.note_asked(drains);
+        }
+        Ok(is_asked)
+    }
+
+    fn note_asked(&self, drains: bool) {
+        self.asked_to_drain.send_if_modified(|asked| mem::replace(asked, drains) != drains);
+    }
+
+    async fn drain_when_asked(&self) {
+        let mut asked = self.asked_to_drain.subscribe();
+        loop {
+            tokio::select! {
+                _ = asked.changed() => {}
+                () = self.lifecycle.ended.cancelled() => return,
+            }
+            if *asked.borrow_and_update() {
+                info!("an operator wants this node to give its leases back and to take none");
+                self.give_back().await;
+            } else {
+                info!("this node takes leases again");
+            }
         }
     }
 
@@ -237,8 +360,7 @@ impl Leases {
         while self.lifecycle.pause((asked_at + EVERY).saturating_sub(self.clock.boottime())).await {
             asked_at = self.clock.boottime();
             let terms = self.terms();
-            let held: Vec<_> = terms.iter().map(|(name, term)| (name.clone(), term.fence)).collect();
-            let answer = self.beat(&held).await;
+            let answer = self.beat(&Self::grants(&terms)).await;
             // What is over by now stays over: who asked meanwhile was told that it is not held.
             self.end_overdue();
             match answer {
@@ -250,6 +372,7 @@ impl Leases {
                             self.end(name, term);
                         }
                     }
+                    self.note_asked(pulse.drains);
                 }
                 Err(error) => warn!(%error, "cannot renew the leases of this node"),
             }
@@ -258,9 +381,15 @@ impl Leases {
 
     /// Apart from the renewals: it may have to wait for transactions of the node that had a lease before.
     async fn take_all(&self) {
-        while self.lifecycle.pause_unless_stopping(EVERY).await {
+        let every = || if self.neighbours.any() { SOON } else { EVERY };
+        while self.lifecycle.pause_unless_stopping(every()).await {
+            if self.is_draining() {
+                continue;
+            }
             match self.take().await {
                 Ok(false) => {}
+                // It was asked meanwhile.
+                Ok(true) if self.is_draining() => self.give_back().await,
                 Ok(true) => self.timer.wake_now(),
                 Err(error) => warn!(%error, "cannot take leases, trying again"),
             }
@@ -311,7 +440,7 @@ impl Leases {
     fn begin(&self, name: &LeaseName, fence: Fence, lasts: Option<Duration>, asked_at: Duration) -> bool {
         let Some(held) = self.find(name) else { return false };
         let (since, lifecycle) = (self.clock.now(), self.lifecycle.part());
-        let term = Term { fence, since, lasts, until: AtomicU64::default(), lifecycle };
+        let term = Term { fence, since, lasts, until: AtomicU64::default(), lifecycle, uses: TaskTracker::new() };
         term.renew(asked_at);
         if !term.is_on(&self.clock) {
             return false;
@@ -340,6 +469,10 @@ impl Leases {
             term.lifecycle.end_part();
             info!(lease = %name, fence = term.fence.0, "this node has a lease no more");
         }
+    }
+
+    fn grants(terms: &[(LeaseName, Arc<Term>)]) -> Vec<(LeaseName, Fence)> {
+        terms.iter().map(|(name, term)| (name.clone(), term.fence)).collect()
     }
 
     /// The leases that this node holds.

@@ -22,6 +22,7 @@ pub(crate) async fn supervise(
     }
     let name = LeaseName::Channel(adapter.channel().clone());
     while let Some(term) = leases.held(&name).await {
+        let _running = leases.keep_using(&name);
         channels::supervise(Arc::clone(&adapter), intake.clone(), clock.clone(), term).await;
     }
 }

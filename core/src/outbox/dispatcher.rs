@@ -280,10 +280,10 @@ impl Dispatcher {
         }
     }
 
-    /// Whether another node has the channel of deliveries: it sends them, and an attempt may be in flight there.
+    /// Whether another node has the channel of deliveries, or is given it now: it sends them, and an attempt may be in flight there.
     fn are_elsewhere(&self, deliveries: &[DeliveryRecord]) -> bool {
         let channel = deliveries.first().and_then(|one| self.channels.get(&one.conversation.channel));
-        channel.is_some_and(|channel| self.caller.leases.holds(channel.channel()).is_none())
+        channel.is_some_and(|channel| self.caller.leases.begin_use(channel.channel()).is_none())
     }
 
     /// One of the channel's calls; `None` once the gateway has ended.
@@ -356,6 +356,8 @@ impl Dispatcher {
         let call = self.caller.calls.begin(delivery.conversation_id).await;
         // Before the attempt: it must not begin if the store cannot read them.
         let files = self.files.load(&delivery).await?;
+        // Until its end is stored.
+        let Some(_in_use) = self.caller.leases.begin_use(channel.channel()) else { return Ok(Sent::Stopped) };
         let Some(begun) = self.attempts.begin(delivery, is_hopeless).await? else { return Ok(Sent::NotDelivered) };
         Ok(self.make(begun, files, (call, permit), channel, now, round).await)
     }
@@ -365,6 +367,7 @@ impl Dispatcher {
         let FirstAttempt { delivery, turn, reservation } = first;
         let Some(channel) = self.channels.get(&delivery.conversation.channel) else { return Next::Again };
         let (is_last, now) = (delivery.part == delivery.parts, self.clock.now());
+        let _in_use = self.caller.leases.keep_using_channel(channel.channel());
         let begun = StartedAttempt::of_claim(delivery, turn);
         self.make(begun, LoadedFiles::default(), reservation, &**channel, now, round).await.next(is_last)
     }

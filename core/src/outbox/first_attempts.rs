@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{caller::Caller, calls::Call};
 use crate::{
@@ -27,13 +28,15 @@ struct ReservedCall {
     is_used: bool,
     _call: Call,
     _permit: OwnedSemaphorePermit,
+    /// Of its channel's lease.
+    _use: TaskTrackerToken,
 }
 
 impl Reservations for FirstAttempts {
     fn reserve(&self, delivery: &DeliveryRecord) -> Option<ReservedLane> {
         let (caller, address) = (&self.caller, &delivery.conversation);
         let channel = self.channels.get(&address.channel)?;
-        caller.leases.holds(&address.channel)?;
+        let in_use = caller.leases.begin_use(&address.channel)?;
         if caller.blocked_until(address).is_some() {
             return None;
         }
@@ -58,6 +61,7 @@ impl Reservations for FirstAttempts {
             is_used: false,
             _call: call,
             _permit: permit,
+            _use: in_use,
         };
         self.lanes.reserve(&address.channel, delivery.conversation_id, Box::new(reserved))
     }

@@ -49,6 +49,10 @@ impl NodeStore for PostgresStore {
         self.nodes.rows(statement!(GIVE_BACK, node.as_uuid(), names, fences)).await.map(drop)
     }
 
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        self.nodes.rows(statement!(LEAVE, node.as_uuid())).await.map(drop)
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         let summary = |row: &PgRow| {
             let leases: Vec<(String, i64)> = parse("leases", &row.json("leases")?)?;
@@ -161,6 +165,14 @@ const GIVE_BACK: &str = concat!(
     with_held!(),
     " update leases as l set node = null, until = clock_timestamp() from held where l.name = held.name"
 );
+
+const LEAVE: &str = "
+    with held as (
+        select name from leases where node = $1 order by name for no key update
+    ), left_by as (
+        update nodes set until = clock_timestamp() where id = $1 and until > clock_timestamp()
+    )
+    update leases as l set node = null, until = clock_timestamp() from held where l.name = held.name";
 
 const NODES: &str = concat!(
     "select n.id, n.name, n.version, n.revision, n.clock_ms, n.draining or n.asked_to_drain as draining, ",

@@ -206,6 +206,24 @@ async fn reported(one: &dyn NodeStore, other: &dyn NodeStore) {
     }
 }
 
+/// What it held is free at once, and other nodes recover what it left.
+pub async fn a_node_that_leaves_is_over(subject: &mut impl Subject) {
+    of_two(subject, left).await;
+}
+
+async fn left(one: &dyn NodeStore, other: &dyn NodeStore) {
+    let wanted = [channel("a"), LeaseName::Housekeeper];
+    let held = takes(one, me(), &wanted).await;
+    takes(other, gone(), &[channel("b")]).await;
+
+    one.leave(me()).await.expect("it leaves");
+
+    assert_eq!(other.nodes().await.expect("nodes are read").iter().map(|node| node.node).collect::<Vec<_>>(), [gone()]);
+    assert_eq!(lives(other, &report(gone())).await.others, 0);
+    assert_eq!(names(&takes(other, gone(), &wanted).await), wanted);
+    assert_eq!(keeps(one, me(), &grants(&held)).await, []);
+}
+
 /// Also from another handle. Its heartbeats change nothing of that.
 pub async fn a_node_is_asked_to_drain(subject: &mut impl Subject) {
     of_two(subject, drained).await;
@@ -246,6 +264,8 @@ mod tests {
         one = table();
         lives(&*one, &report(me())).await;
         reported(&*one, &*one).await;
+        one = table();
+        left(&*one, &*one).await;
         one = table();
         lives(&*one, &report(me())).await;
         drained(&*one, &*one).await;

@@ -72,6 +72,26 @@ impl Node {
         }
     }
 
+    /// Another node lives, and this one has heard of it.
+    async fn hears_of_another(&self, draining: bool) {
+        let report = NodeReport { draining, ..report(self.other, self.clock.now()) };
+        self.table.heartbeat(&report, &[]).await.expect("the table answers");
+        self.passes(EVERY).await;
+    }
+
+    /// The gateway stops, and hands its leases over.
+    async fn stops(&self) -> tokio::task::JoinHandle<()> {
+        self.leases.lifecycle.stopping.cancel();
+        let leases = self.leases.clone();
+        let handing = tokio::spawn(async move { leases.hand_over().await });
+        settle().await;
+        handing
+    }
+
+    fn held_here(&self) -> [bool; 2] {
+        [of_channel(), LeaseName::Housekeeper].map(|name| self.table.holder(&name) == Some(self.leases.node()))
+    }
+
     async fn term(&self, name: &LeaseName) -> Lifecycle {
         self.leases.held(name).await.expect("the gateway runs")
     }
@@ -272,6 +292,113 @@ async fn what_is_given_back_is_free_at_once() {
     assert_eq!(node.other_takes(&of_channel()).await.len(), 1);
 }
 
+#[tokio::test]
+async fn a_node_that_has_ended_is_over_at_once() {
+    let node = Node::alone().await;
+    let term = node.term(&of_channel()).await;
+
+    node.leases.leave().await;
+
+    assert!(term.ended.is_cancelled());
+    assert_eq!((node.held_here(), node.table.nodes().await.expect("the table answers")), ([false; 2], Vec::new()));
+}
+
+/// Its runs may go on for long.
+#[tokio::test]
+async fn a_node_that_stops_hands_each_lease_over_once_what_is_done_under_it_has_ended() {
+    let node = Node::alone().await;
+    node.hears_of_another(false).await;
+    let (term, name) = (node.term(&of_channel()).await, of_channel());
+    let in_use = node.leases.begin_use(&channel()).expect("it is held");
+
+    let handing = node.stops().await;
+
+    assert!(node.leases.begin_use(&channel()).is_none(), "nothing else begins");
+    assert!(term.stopping.is_cancelled() && !term.ended.is_cancelled());
+    assert!(
+        node.leases.lost(&channel()).is_some() && node.leases.keep_using(&name).is_some(),
+        "what has begun goes on"
+    );
+    assert_eq!(node.held_here(), [true, false]);
+    node.passes(EVERY).await;
+    assert_eq!(node.held_here(), [true, false], "it is renewed meanwhile");
+
+    drop(in_use);
+    handing.await.expect("it does not panic");
+    assert!(term.ended.is_cancelled());
+    assert_eq!(node.held_here(), [false, false]);
+}
+
+#[tokio::test]
+async fn a_send_that_hangs_does_not_keep_a_lease() {
+    let node = Node::alone().await;
+    node.hears_of_another(false).await;
+    let _in_use = node.leases.begin_use(&channel()).expect("it is held");
+    drop(node.stops().await);
+
+    node.passes(GRACE).await;
+
+    assert_eq!(node.held_here(), [false, false]);
+}
+
+/// What still ends here is sent here.
+#[rstest::rstest]
+#[case::alone(None)]
+#[case::beside_one_that_drains(Some(true))]
+#[tokio::test]
+async fn a_node_that_stops_keeps_its_leases_if_no_other_one_takes_them(#[case] draining: Option<bool>) {
+    let node = Node::alone().await;
+    if let Some(draining) = draining {
+        node.hears_of_another(draining).await;
+    }
+
+    node.stops().await.await.expect("it does not panic");
+
+    assert!(node.leases.begin_use(&channel()).is_some());
+    assert_eq!(node.held_here(), [true, true]);
+}
+
+#[tokio::test]
+async fn a_node_that_is_asked_to_drain_takes_no_lease_until_it_is_asked_again() {
+    let node = Node::alone().await;
+    let ask = async |drains| {
+        assert!(node.table.ask_to_drain(node.leases.node(), drains).await.expect("the table answers"));
+    };
+
+    ask(true).await;
+    node.passes(EVERY).await;
+    assert!(node.leases.is_draining());
+    assert_eq!(node.held_here(), [false, false]);
+    node.passes(Duration::from_mins(2)).await;
+    assert_eq!(node.held_here(), [false, false]);
+    let nodes = node.leases.nodes().await.expect("the table answers");
+    assert!(nodes[0].draining && nodes[0].leases.is_empty(), "{nodes:?}");
+
+    ask(false).await;
+    node.passes(EVERY * 3).await;
+    assert!(!node.leases.is_draining());
+    assert_eq!(node.held_here(), [true, true]);
+    assert!(!node.term(&of_channel()).await.stopping.is_cancelled());
+}
+
+/// Within a second, while a node lives that may give it back; else there is no hurry.
+#[tokio::test]
+async fn a_lease_that_is_given_back_is_taken_soon() {
+    let clock = TestClock::new();
+    let table = LeaseTable::new(clock.clone());
+    let other = NodeId::new(clock.now());
+    table.heartbeat(&report(other, clock.now()), &[]).await.expect("the table answers");
+    table.give(&of_channel(), other, Duration::MAX);
+    let node = Node { other, ..Node::joins(clock, table).await };
+    assert_eq!(node.held_here(), [false, true]);
+    node.passes(secs(1)).await;
+
+    node.table.give(&of_channel(), other, Duration::ZERO);
+    node.passes(secs(1)).await;
+
+    assert_eq!(node.held_here(), [true, true]);
+}
+
 /// Until it has ended, what is done under its leases goes on.
 #[tokio::test]
 async fn a_gateway_that_stops_takes_no_lease_and_keeps_those_that_it_has() {
@@ -314,6 +441,9 @@ async fn with_leases_for_good_nothing_is_renewed() {
     clock.advance(Duration::from_hours(24));
     assert_eq!(leases.holds(&channel()), Some(Fence::default()));
     let term = leases.held(&LeaseName::Housekeeper).await.expect("it is held");
-    leases.give_back().await;
+    leases.hand_over().await;
     assert!(!term.stopping.is_cancelled() && leases.holds(&channel()).is_some(), "there is nobody to give it to");
+    let nodes = leases.nodes().await.expect("it is known");
+    let held: Vec<_> = nodes[0].leases.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!((nodes.len(), nodes[0].node, held), (1, leases.node(), vec![of_channel(), LeaseName::Housekeeper]));
 }

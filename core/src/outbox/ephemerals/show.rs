@@ -58,11 +58,12 @@ impl Ephemerals {
         {
             return None;
         }
-        let ends = if channel.runs_at_each_node() {
+        let (ends, _in_use) = if channel.runs_at_each_node() {
             // Its clients are connected to this one.
-            self.lifecycle.ended.clone()
+            (self.lifecycle.ended.clone(), None)
         } else {
-            self.caller.leases.lost(&address.channel)?
+            let leases = &self.caller.leases;
+            (leases.lost(&address.channel)?, Some(leases.begin_use(&address.channel)?))
         };
         let delivery = Delivery::ephemeral(DeliveryId::new(self.clock.now()), address, turn.id, action);
         let edited = match &delivery.action {

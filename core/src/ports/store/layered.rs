@@ -98,6 +98,10 @@ impl<L: Layer> NodeStore for Layered<L> {
         let pass = self.layer.before_write("give_back").await?;
         self.layer.finish(pass, self.node_store().give_back(node, held)).await
     }
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        let pass = self.layer.before_write("leave").await?;
+        self.layer.finish(pass, self.node_store().leave(node)).await
+    }
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         let pass = self.layer.before_read("nodes").await;
         self.layer.finish(pass, self.node_store().nodes()).await
@@ -156,6 +160,9 @@ impl NodeStore for NullStore {
         Ok(Granted::ForGood)
     }
     async fn give_back(&self, _node: NodeId, _held: &[(LeaseName, Fence)]) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn leave(&self, _node: NodeId) -> Result<(), StoreError> {
         Ok(())
     }
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {

@@ -33,6 +33,12 @@ pub trait NodeStore: Send + Sync + 'static {
     /// If so, nothing was changed.
     async fn give_back(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<(), StoreError>;
 
+    /// Ends a node and all its leases: it has stopped, and other nodes need not wait until it is over.
+    ///
+    /// # Errors
+    /// If so, nothing was changed.
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
+
     /// The nodes that are not over, in the order of their ids. A store that grants leases for good knows none.
     ///
     /// # Errors

@@ -22,6 +22,10 @@ impl NodeStore for SqliteStore {
         Ok(())
     }
 
+    async fn leave(&self, _node: NodeId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         Ok(Vec::new())
     }
