@@ -103,7 +103,7 @@ pub mod store {
                 TurnListState, TurnSummary,
             },
             log::{LineStore, LogStore, SearchStore},
-            nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+            nodes::{Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
             outbox::OutboxStore,
             people::PeopleStore,
             questions::QuestionStore,

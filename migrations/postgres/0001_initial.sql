@@ -24,6 +24,7 @@ create table nodes (
     name text not null,                         -- of its machine, for operators
     version text not null,
     revision bigint,                            -- of its configuration
+    held text[] not null,                       -- the leases that it had before its last heartbeat
     draining boolean not null,                  -- it takes no leases
     asked_to_drain boolean not null default false,
     clock_ms bigint not null,                   -- how far its clock was ahead of the database's at its last heartbeat

@@ -15,7 +15,7 @@ use crate::{
         clock::SharedClock,
         store::{
             error::StoreError,
-            nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+            nodes::{Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
         },
     },
 };
@@ -36,20 +36,21 @@ struct TableState {
     /// How long an answer takes.
     delay: Duration,
     last_fence: i64,
-    nodes: BTreeMap<NodeId, LivingNode>,
+    nodes: BTreeMap<NodeId, KnownNode>,
     leases: BTreeMap<LeaseName, HeldLease>,
 }
 
 #[derive(Debug)]
-struct LivingNode {
+struct KnownNode {
     /// What it said last.
     report: NodeReport,
     since: Timestamp,
     seen: Timestamp,
+    held: Vec<LeaseName>,
     asked_to_drain: bool,
 }
 
-impl LivingNode {
+impl KnownNode {
     fn lives(&self, now: Timestamp) -> bool {
         self.seen + LASTS > now
     }
@@ -132,8 +133,9 @@ impl NodeStore for LeaseTable {
     async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         self.answer(|state, now| {
             let known = state.nodes.get(&report.node);
-            let living = LivingNode {
+            let living = KnownNode {
                 report: report.clone(),
+                held: held.iter().map(|(name, _)| name.clone()).collect(),
                 since: known.map_or(now, |known| known.since),
                 seen: now,
                 asked_to_drain: known.is_some_and(|known| known.asked_to_drain),
@@ -193,7 +195,7 @@ impl NodeStore for LeaseTable {
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         self.answer(|state, now| {
             let living = state.nodes.iter().filter(|(_, living)| living.lives(now));
-            let summaries = living.map(|(node, LivingNode { report, since, seen, asked_to_drain })| {
+            let summaries = living.map(|(node, KnownNode { report, since, seen, asked_to_drain, .. })| {
                 let held = state.leases.iter().filter(|(_, lease)| lease.node == *node && lease.until > now);
                 NodeSummary {
                     node: *node,
@@ -208,6 +210,20 @@ impl NodeStore for LeaseTable {
                 }
             });
             summaries.collect()
+        })
+        .await
+    }
+
+    async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
+        self.answer(|state, now| {
+            let lost = state.nodes.iter().filter(|(_, node)| !node.lives(now) && !node.held.is_empty());
+            let lost = lost.map(|(node, KnownNode { report, seen, held, .. })| LostNode {
+                node: *node,
+                name: report.name.clone(),
+                at: *seen + LASTS,
+                leases: held.clone(),
+            });
+            lost.collect()
         })
         .await
     }

@@ -15,15 +15,15 @@ use crate::{
     initiative::{Initiative, schedules::Schedules},
     model::{
         Addressees, AgentName, ChannelId, ConversationRef, Handler, Identity, InboundEvent, KnownAs, LiveSettings,
-        Settings,
+        NodeId, Settings,
     },
-    nodes::leases::Leases,
+    nodes::{leases::Leases, neighbours::Neighbours},
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake, LeaseName, NewsDesk,
-        Pause, SharedClock, Store, StoreError, ViewStore,
+        AgentRuntime, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake, LeaseName, LostNode,
+        NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -62,6 +62,7 @@ pub struct Engine {
     clock: SharedClock,
     channels: Arc<Channels>,
     leases: Arc<Leases>,
+    neighbours: Arc<Neighbours>,
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
     caller: Arc<Caller>,
@@ -116,6 +117,48 @@ impl Engine {
     /// another node may do it, or the gateway stops. `None` once it stops.
     pub async fn housekeeping(&self) -> Option<CancellationToken> {
         self.leases.held(&LeaseName::Housekeeper).await.map(|term| term.stopping)
+    }
+
+    /// The nodes that work on the store, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
+        self.leases.nodes().await
+    }
+
+    /// The nodes that were killed or cut off with leases within the last hour.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
+        self.leases.lost_nodes().await
+    }
+
+    /// The id of this node: of this process.
+    pub fn node(&self) -> NodeId {
+        self.leases.node()
+    }
+
+    /// Whether other nodes live, as the last heartbeat's answer told.
+    pub fn has_neighbours(&self) -> bool {
+        self.neighbours.any()
+    }
+
+    /// Whether this node takes no leases, and has given back those that it had or does so now.
+    pub fn is_draining(&self) -> bool {
+        self.leases.is_draining() && !self.leases.are_for_good()
+    }
+
+    /// Whether a channel runs at this node: another one may have its lease.
+    pub fn runs_here(&self, channel: &ChannelId) -> bool {
+        let runs_everywhere = || self.channels.get(channel).is_some_and(|channel| channel.runs_at_each_node());
+        self.leases.since(channel).is_some() || runs_everywhere()
+    }
+
+    /// The revision of this node's configuration, which other nodes and operators are told.
+    pub fn set_revision(&self, revision: i64) {
+        self.leases.set_revision(revision);
     }
 
     /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and

@@ -253,7 +253,7 @@ impl Ground {
             ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
         let erasure =
             Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store, agent_sessions, state]));
-        let administration = Arc::new(given!(Administration: ground [clock], [], [store, lines]));
+        let administration = Arc::new(given!(Administration: ground [leases, clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor:
             ground [backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
             [store, queue],
@@ -297,7 +297,7 @@ impl Ground {
             looped("session_teller", Arc::new(session_teller), SessionTeller::run),
             looped("indexer", Arc::new(indexer), Indexer::run),
         ];
-        let engine = given!(Engine: ground [clock, channels, leases, hub, calendar, people, sessions, settings, lifecycle],
+        let engine = given!(Engine: ground [clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle],
             [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
             [store, views, files],
             schedules: planner);

@@ -31,7 +31,9 @@ use super::neighbours::Neighbours;
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     model::{ChannelId, NodeId},
-    ports::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse, SharedClock, StoreError},
+    ports::{
+        Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, SharedClock, StoreError,
+    },
 };
 
 /// How often leases are renewed, and those wanted that other nodes hold.
@@ -309,6 +311,11 @@ impl Leases {
     /// The nodes, in the order of their ids.
     pub(crate) async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         if self.are_for_good() { Ok(vec![self.alone()]) } else { self.store.nodes().await }
+    }
+
+    /// The nodes that were lost with leases within the last hour.
+    pub(crate) async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
+        self.store.lost_nodes().await
     }
 
     /// This node, whose leases are there for good.

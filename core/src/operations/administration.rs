@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     base::conflicts::decide_anew,
-    model::{ErrorFilter, ErrorMark, Sender, SignInChange, Subject, TokenChange},
+    model::{ErrorFilter, ErrorMark, NodeId, Sender, SignInChange, Subject, TokenChange},
+    nodes::leases::Leases,
     operator::{
         actor::{Actor, operation},
         error::OperationError,
@@ -16,6 +17,7 @@ use crate::{
 pub struct Administration {
     pub(crate) store: Arc<dyn TokenStore>,
     pub(crate) lines: Arc<dyn LineStore>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) clock: SharedClock,
 }
 
@@ -54,6 +56,21 @@ impl Administration {
         let operation =
             by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));
         self.store.commit(Transition { sign_ins: changes, operation, ..Transition::default() }).await?;
+        Ok(())
+    }
+
+    /// Asks a node to give its leases back and to take none, so that others have them, or to take leases again.
+    pub async fn drain_node(&self, node: NodeId, drains: bool, by: Actor) -> Result<(), OperationError> {
+        if self.leases.are_for_good() {
+            let why = "no other node can take over: the store admits one process";
+            return Err(OperationError::Unfit(why.to_owned()));
+        }
+        if by.channels.is_some() || !self.leases.ask_to_drain(node, drains).await? {
+            return Err(OperationError::Unknown("there is no living node with this id"));
+        }
+        let action = if drains { "drain_node" } else { "resume_node" };
+        let operation = operation(&by, action, node, Subject::default(), self.clock.now());
+        self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
         Ok(())
     }
 

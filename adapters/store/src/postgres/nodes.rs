@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rejoinder_core::{
     ChannelId, NodeId, StoreError, Timestamp,
-    store::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+    store::{Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
 };
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -72,6 +72,19 @@ impl NodeStore for PostgresStore {
         self.nodes.all(statement!(NODES), summary).await
     }
 
+    async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
+        let lost = |row: &PgRow| {
+            let leases = row.value::<Vec<String>>("leases")?;
+            Ok(LostNode {
+                node: NodeId::from(row.value::<Uuid>("id")?),
+                name: row.value("name")?,
+                at: row.value("over_at")?,
+                leases: leases.iter().map(|name| lease_name(name)).collect(),
+            })
+        };
+        self.nodes.all(statement!(LOST), lost).await
+    }
+
     async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
         let asked = self.nodes.rows(statement!(ASK_TO_DRAIN, node.as_uuid(), drains)).await?;
         Ok(!asked.is_empty())
@@ -118,12 +131,12 @@ macro_rules! millis {
 /// read of other nodes is as it was before this statement.
 const HEARTBEAT: &str = concat!(
     "with living as (
-        insert into nodes as n (id, name, version, revision, draining, clock_ms, since, until)
-        values ($1, $4, $5, $6, $7, $8 - ",
+        insert into nodes as n (id, held, name, version, revision, draining, clock_ms, since, until)
+        values ($1, $2, $4, $5, $6, $7, $8 - ",
     millis!("clock_timestamp()"),
     ", clock_timestamp(), clock_timestamp() + interval '15 seconds')
         on conflict (id) do update
-            set name = excluded.name, version = excluded.version, revision = excluded.revision,
+            set held = excluded.held, name = excluded.name, version = excluded.version, revision = excluded.revision,
                 draining = excluded.draining, clock_ms = excluded.clock_ms, until = excluded.until
         returning n.asked_to_drain
     ), removed as (
@@ -169,8 +182,8 @@ const GIVE_BACK: &str = concat!(
 const LEAVE: &str = "
     with held as (
         select name from leases where node = $1 order by name for no key update
-    ), left_by as (
-        update nodes set until = clock_timestamp() where id = $1 and until > clock_timestamp()
+    ), removed as (
+        delete from nodes where id = $1
     )
     update leases as l set node = null, until = clock_timestamp() from held where l.name = held.name";
 
@@ -187,6 +200,15 @@ const NODES: &str = concat!(
             from leases as l where l.node = n.id and l.until > clock_timestamp()) as leases
     from nodes as n
     where n.until > clock_timestamp()
+    order by n.id"
+);
+
+const LOST: &str = concat!(
+    "select n.id, n.name, ",
+    millis!("n.until"),
+    " as over_at, to_jsonb(n.held) as leases
+    from nodes as n
+    where n.until < clock_timestamp() and n.held <> '{}'
     order by n.id"
 );
 

@@ -220,6 +220,7 @@ async fn left(one: &dyn NodeStore, other: &dyn NodeStore) {
 
     assert_eq!(other.nodes().await.expect("nodes are read").iter().map(|node| node.node).collect::<Vec<_>>(), [gone()]);
     assert_eq!(lives(other, &report(gone())).await.others, 0);
+    assert_eq!(other.lost_nodes().await.expect("nodes are read"), [], "it is not lost");
     assert_eq!(names(&takes(other, gone(), &wanted).await), wanted);
     assert_eq!(keeps(one, me(), &grants(&held)).await, []);
 }
@@ -247,7 +248,28 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::conformance::leases::LeaseTable;
+    use crate::conformance::{
+        clock::TestClock,
+        leases::{LASTS, LeaseTable},
+    };
+
+    #[tokio::test]
+    async fn a_node_that_is_over_without_leaving_is_lost_if_it_had_leases() {
+        let clock = TestClock::new();
+        let table = LeaseTable::new(clock.clone());
+        let held = takes(&*table, me(), &[LeaseName::Housekeeper]).await;
+        lives(&*table, &report(gone())).await;
+        keeps(&*table, me(), &grants(&held)).await;
+        assert_eq!(table.lost_nodes().await.expect("nodes are read"), []);
+
+        clock.advance(LASTS);
+
+        let lost = table.lost_nodes().await.expect("nodes are read");
+        assert_eq!(
+            lost.iter().map(|lost| (lost.node, &*lost.leases)).collect::<Vec<_>>(),
+            [(me(), &[LeaseName::Housekeeper][..])]
+        );
+    }
 
     /// The double that other tests use is a store whose leases end.
     #[tokio::test]

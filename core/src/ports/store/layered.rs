@@ -11,7 +11,7 @@ use super::{
     Store,
     accept::{Beside, InboxStore, NewEvent, Stored},
     error::StoreError,
-    nodes::{Fence, Granted, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+    nodes::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
     state::StoreState,
 };
 use crate::model::{LogSeq, NodeId, TurnId};
@@ -106,6 +106,10 @@ impl<L: Layer> NodeStore for Layered<L> {
         let pass = self.layer.before_read("nodes").await;
         self.layer.finish(pass, self.node_store().nodes()).await
     }
+    async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
+        let pass = self.layer.before_read("lost_nodes").await;
+        self.layer.finish(pass, self.node_store().lost_nodes()).await
+    }
     async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
         let pass = self.layer.before_write("ask_to_drain").await?;
         self.layer.finish(pass, self.node_store().ask_to_drain(node, drains)).await
@@ -166,6 +170,9 @@ impl NodeStore for NullStore {
         Ok(())
     }
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
         Ok(Vec::new())
     }
     async fn ask_to_drain(&self, _node: NodeId, _drains: bool) -> Result<bool, StoreError> {

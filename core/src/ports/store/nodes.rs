@@ -45,6 +45,12 @@ pub trait NodeStore: Send + Sync + 'static {
     /// When the store cannot be read.
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError>;
 
+    /// The nodes that were over within the last hour, did not [leave](Self::leave), and had leases, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError>;
+
     /// Asks a node to give its leases back and to take none, or to take leases again. It hears of that with its next heartbeat. `false`
     /// if the store does not know the node, or it is over.
     ///
@@ -138,4 +144,15 @@ pub struct NodeSummary {
     pub draining: bool,
     /// The leases that it holds and since when, in the order of their names.
     pub leases: Vec<(LeaseName, Timestamp)>,
+}
+
+/// A node that was killed, or was cut off from the store, while it had leases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostNode {
+    pub node: NodeId,
+    pub name: String,
+    /// When it was over.
+    pub at: Timestamp,
+    /// The leases that it had.
+    pub leases: Vec<LeaseName>,
 }

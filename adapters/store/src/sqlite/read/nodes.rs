@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     NodeId, StoreError,
-    store::{Fence, Granted, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+    store::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
 };
 
 use crate::sqlite::store::SqliteStore;
@@ -27,6 +27,10 @@ impl NodeStore for SqliteStore {
     }
 
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
         Ok(Vec::new())
     }
 
