@@ -24,6 +24,7 @@ mod init;
 mod listing;
 mod logs;
 mod man;
+mod nodes;
 mod notify;
 mod options;
 mod pairing;
@@ -145,6 +146,9 @@ enum Command {
     /// List the channels; try now to send what waits for one
     #[command(subcommand)]
     Channels(channels::ChannelsCommand),
+    /// List the nodes that share the work; have one give its channels to the others
+    #[command(subcommand)]
+    Nodes(nodes::NodesCommand),
     /// List what could not be delivered; send it again or elsewhere, or give it up
     #[command(subcommand)]
     DeadLetters(dead_letters::DeadLettersCommand),
@@ -239,6 +243,7 @@ impl Cli {
             Command::Turns(command) => in_one_thread(command.perform(global)),
             Command::Agents(command) => in_one_thread(command.perform(global)),
             Command::Channels(command) => in_one_thread(command.perform(global)),
+            Command::Nodes(command) => in_one_thread(command.perform(global)),
             Command::DeadLetters(command) => in_one_thread(command.perform(global)),
             Command::Pairing(command) => in_one_thread(command.perform(global)),
             Command::Approvals(command) => in_one_thread(command.perform(global)),
@@ -307,6 +312,8 @@ mod tests {
     #[case(&["pairing", "approve", "ABCD-EFGH", "--role", "admin"])]
     #[case(&["people"])]
     #[case(&["agents", "show"])]
+    #[case(&["nodes", "drain"])]
+    #[case(&["nodes", "resume", "one", "--this"])]
     #[case(&["agents", "test", "main", "--timeout", "0"])]
     #[case(&["tokens", "create"])]
     #[case(&["send", "telegram.main/42"])]

@@ -11,7 +11,10 @@ use std::{collections::BTreeSet, sync::OnceLock, time::Duration};
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use rejoinder_core::{AgentName, Cause, ChannelId, ChatKind, Timestamp, store::Backlog};
+use rejoinder_core::{
+    AgentName, Cause, ChannelId, ChatKind, NodeId, Timestamp,
+    store::{Backlog, LeaseName, NodeSummary},
+};
 
 use crate::{logging, wiring::Parts};
 
@@ -64,6 +67,7 @@ const PRICED_MEMBER: (&str, Values) =
     ("member", Configured("one with a price", |parts, chosen| priced_members(parts, &chosen[0])));
 const MATRIX_CHANNEL: (&str, Values) =
     ("channel", Configured("", |parts, _| channels(parts, |channel| channel.platform() == "matrix")));
+const LEASE: (&str, Values) = ("lease", Open("the id of a channel, or `housekeeper`"));
 const PRICED_AGENT: (&str, Values) = (
     "agent",
     Configured("one with a price, or that says its cost", |parts, _| {
@@ -130,6 +134,13 @@ const METRICS: &[Metric] = &[
     counter("rejoinder_webchat_resyncs_total", "Chat pages that fell behind and reloaded", &[]),
     counter("rejoinder_matrix_locked_total", "Matrix events that arrived before their keys",
         &[MATRIX_CHANNEL, ("result", Of(&["waiting", "read_late", "unreadable"]))]),
+    // Nodes.
+    gauge("rejoinder_nodes", "Nodes that live: processes that share one store", &[]),
+    gauge("rejoinder_draining", "Whether this node gives its leases back and takes none: 1 or 0", &[]),
+    gauge("rejoinder_lease_held", "Whether this node holds a lease that some node holds: 1 or 0", &[LEASE]),
+    gauge("rejoinder_lease_age_seconds", "Time since this node was granted a lease", &[LEASE]),
+    gauge("rejoinder_clock_ahead_seconds",
+        "How far the clock of this node is ahead of the database's; negative if it is behind", &[]),
     // Agents.
     gauge("rejoinder_agent_up", "Whether an agent works, as its latest runs and probes tell: 1 or 0", &[AGENT]),
     counter("rejoinder_runs_total", "Runs of agents",
@@ -322,6 +333,10 @@ pub(crate) struct CurrentState {
     pub(crate) channels: Vec<ChannelState>,
     /// The agents, and whether they work.
     pub(crate) agents: Vec<(AgentName, bool)>,
+    /// This node.
+    pub(crate) this: NodeId,
+    /// `None` when the store could not be read.
+    pub(crate) nodes: Option<Vec<NodeSummary>>,
 }
 
 pub(crate) struct ChannelState {
@@ -392,9 +407,35 @@ impl CurrentState {
         for (agent, is_up) in &self.agents {
             gauge!("rejoinder_agent_up", "agent" => agent.to_string()).set(one_if(*is_up));
         }
+        self.set_nodes();
         gauge!("rejoinder_start_time_seconds").set(self.started_at.as_millis() as f64 / 1000.0);
         gauge!("rejoinder_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => crate::version::COMMIT)
             .set(1.0);
+    }
+}
+
+impl CurrentState {
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and few nodes share a store")]
+    fn set_nodes(&self) {
+        let Some(nodes) = &self.nodes else { return };
+        gauge!("rejoinder_nodes").set(nodes.len() as f64);
+        for NodeSummary { node, clock_ms, draining, leases, .. } in nodes {
+            let is_this = *node == self.this;
+            if is_this {
+                gauge!("rejoinder_draining").set(one_if(*draining));
+                gauge!("rejoinder_clock_ahead_seconds").set(*clock_ms as f64 / 1000.0);
+            }
+            for (name, since) in leases {
+                let lease = match name {
+                    LeaseName::Channel(channel) => channel.to_string(),
+                    LeaseName::Housekeeper => "housekeeper".to_owned(),
+                };
+                gauge!("rejoinder_lease_held", "lease" => lease.clone()).set(one_if(is_this));
+                if is_this {
+                    gauge!("rejoinder_lease_age_seconds", "lease" => lease).set(self.now.since(*since).as_secs_f64());
+                }
+            }
+        }
     }
 }
 
@@ -563,6 +604,50 @@ mod tests {
     }
 
     #[test]
+    fn each_node_says_which_leases_it_holds() {
+        let node = |at, draining, leases: &[&str]| NodeSummary {
+            node: NodeId::new(Timestamp::from_millis(at)),
+            name: "machine".to_owned(),
+            version: "1.0.0".to_owned(),
+            revision: None,
+            since: Timestamp::from_millis(at),
+            seen_ago: Duration::ZERO,
+            clock_ms: -1500,
+            draining,
+            leases: leases
+                .iter()
+                .map(|name| (LeaseName::Channel(ChannelId::new("webhook", name)), Timestamp::from_millis(500)))
+                .collect(),
+        };
+        let nodes = vec![node(1, false, &["a"]), node(2, true, &["b"])];
+        let state = CurrentState {
+            now: Timestamp::from_millis(3500),
+            started_at: Timestamp::from_millis(1500),
+            backlog: None,
+            store_writes: true,
+            free_bytes: None,
+            channels: Vec::new(),
+            agents: Vec::new(),
+            this: nodes[0].node,
+            nodes: Some(nodes),
+        };
+
+        let text = render(&recorder(), &state);
+
+        for sample in [
+            "rejoinder_nodes 2",
+            "rejoinder_draining 0",
+            "rejoinder_lease_held{lease=\"webhook.a\"} 1",
+            "rejoinder_lease_held{lease=\"webhook.b\"} 0",
+            "rejoinder_lease_age_seconds{lease=\"webhook.a\"} 3",
+            "rejoinder_clock_ahead_seconds -1.5",
+        ] {
+            assert!(text.lines().any(|line| line == sample), "{sample}: {text}");
+        }
+        assert!(!text.contains("rejoinder_lease_age_seconds{lease=\"webhook.b\"}"), "{text}");
+    }
+
+    #[test]
     fn a_store_that_cannot_be_asked_says_nothing_about_turns() {
         let state = CurrentState {
             now: Timestamp::from_millis(3500),
@@ -579,6 +664,8 @@ mod tests {
                 limited_for: Duration::ZERO,
             }],
             agents: vec![("main".into(), true)],
+            this: NodeId::new(Timestamp::from_millis(1500)),
+            nodes: None,
         };
 
         let text = render(&recorder(), &state);

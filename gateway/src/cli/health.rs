@@ -43,7 +43,7 @@ async fn check(global: &Global) -> Result<(), Failure> {
 fn why_not(readiness: &Readiness) -> String {
     let Some(details) = &readiness.details else { return "not ready".to_owned() };
     let store = details.store.problem.iter().cloned();
-    let down = details.channels.iter().filter(|channel| !(channel.live && channel.sends));
+    let down = details.channels.iter().filter(|channel| !(channel.elsewhere || channel.live && channel.sends));
     let channels =
         down.map(|it| format!("{}: {}", it.channel, it.problem.as_deref().unwrap_or("no proof yet that it works")));
     format!("not ready: {}", store.chain(channels).collect::<Vec<_>>().join("; "))

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{
     global::Global,
     listing::{items, text},
+    nodes,
     options::{Database, Printing},
     running::RunningGateway,
 };
@@ -77,6 +78,7 @@ fn lines(overview: &Value) -> String {
     };
     lines.push(format!("24 hours  {} turns{times}", number(&day["turns"])));
     let state = |item: &Value, is_up: bool| match item["paused"].is_object() {
+        _ if item["elsewhere"] == true => "at another node",
         _ if !is_up => "DOWN",
         true => "paused",
         false => "up",
@@ -88,6 +90,11 @@ fn lines(overview: &Value) -> String {
     let channels =
         named(&overview["channels"], "channel", |channel| channel["live"] == true && channel["sends"] == true);
     lines.push(format!("Channels  {channels}"));
+    let nodes: Vec<_> = items(&overview["nodes"]).map(nodes::said).collect();
+    // With SQLite there is only this one.
+    if nodes.len() > 1 {
+        lines.push(format!("Nodes     {}", nodes.join("; ")));
+    }
     lines.push(format!("Agents    {}", named(&overview["agents"], "name", |agent| agent["up"] == true)));
     lines.join("\n")
 }

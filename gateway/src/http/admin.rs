@@ -18,6 +18,7 @@ mod events;
 pub(super) mod logs;
 mod loops;
 mod messages;
+mod nodes;
 mod operation;
 mod overview;
 pub(super) mod page;
@@ -72,7 +73,7 @@ macro_rules! for_viewers {
     ($does:ident) => {
         $does! {
             overview::show conversations::list conversations::show deliveries::list
-            loops::list search::list channels::list agents::list agents::sessions pairings::list approvals::list people::list
+            loops::list search::list channels::list nodes::list agents::list agents::sessions pairings::list approvals::list people::list
             schedules::list schedules::show errors::list events::follow session::show session::close
             session::link route::explain
         }
@@ -85,7 +86,7 @@ macro_rules! for_operators {
         $does! {
             turns::cancel turns::retry turns::hold turns::resume messages::send deliveries::try_now
             schedules::add schedules::remove schedules::run schedules::pause schedules::resume
-            channels::pause channels::resume channels::try_now
+            channels::pause channels::resume channels::try_now nodes::drain nodes::resume
             pairings::approve pairings::decline approvals::show approvals::approve approvals::decline people::revoke
             errors::acknowledge errors::mute errors::unmute
             dead_letters::retry dead_letters::redirect dead_letters::discard dead_letters::retry_all dead_letters::discard_all

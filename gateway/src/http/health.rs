@@ -27,10 +27,10 @@ use crate::{
 /// The body of `/healthz`.
 pub(crate) const ALIVE: &str = "ok\n";
 
-/// Whether the gateway can work: the store can write and every channel is live.
+/// Whether the gateway can work: the store can write and every channel that runs at this node is live.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct Readiness {
-    /// `ready` or `not_ready`.
+    /// `ready`, `not_ready`, or `draining`: this node is about to stop, or an operator wants it to take no channels.
     pub(crate) status: String,
     /// Only for callers on this machine, or with a token.
     #[serde(flatten)]
@@ -67,6 +67,9 @@ item! {
         /// Platform and name, for example `webhook.siri`.
         channel: String = channel.to_string(),
         live: bool = health.is_live(now),
+        /// Whether another node may have it, and this one has not: nothing else here is about it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        elsewhere: bool = !engine.runs_here(channel),
         /// When the channel last proved that it receives events.
         #[schema(format = DateTime)] inbound_at: Option<String> = health.inbound_at.map(rfc3339),
         /// Whether it can send, as far as its latest sends tell.
@@ -126,7 +129,7 @@ pub(super) fn problem(engine: &Engine, channel: &ChannelId, health: &ChannelHeal
     inbound.or_else(outbound).or_else(remark).or_else(|| limited(engine, channel))
 }
 
-/// Whether the store can write, and every channel is live and can send. Callers who are not on this machine and send no token get the
+/// Whether the store can write, and every channel that runs at this node is live and can send. Callers who are not on this machine and send no token get the
 /// status only.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready",
     responses(
@@ -134,7 +137,7 @@ pub(super) fn problem(engine: &Engine, channel: &ChannelId, health: &ChannelHeal
         (status = 401, description = "The token is wrong", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = ProblemDocument, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "The store or a channel is not ready", body = Readiness),
+        (status = 503, description = "The store or a channel is not ready, or this node is draining", body = Readiness),
     ),
     security((), ("admin_token" = [])))]
 pub(super) async fn ready(State(app): Shared, request: Request) -> Response {
@@ -160,8 +163,14 @@ async fn readiness(app: &App) -> Readiness {
     let channels = app.engine.channels().into_iter();
     let channels = channels.map(|(channel, health)| ChannelReadiness::of(&app.engine, &channel, &health, now));
     let channels: Vec<_> = channels.collect();
-    let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live && channel.sends);
-    let status = if is_ready { READY } else { "not_ready" }.to_owned();
+    let is_ready = store.is_ok()
+        && channels.iter().filter(|channel| !channel.elsewhere).all(|channel| channel.live && channel.sends);
+    let status = match is_ready {
+        _ if app.engine.is_draining() => "draining",
+        true => READY,
+        false => "not_ready",
+    };
+    let status = status.to_owned();
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
     let of_agent = |(agent, health): (AgentName, AgentHealth)| {
         let runtime = app.engine.runtimes().get(&agent);
@@ -212,8 +221,15 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
         backlog,
         store_writes,
         free_bytes: Room::of(&app.database).map(|room| room.free).ok(),
-        channels: engine.channels().into_iter().map(of_channel).collect(),
+        channels: engine
+            .channels()
+            .into_iter()
+            .filter(|(channel, _)| engine.runs_here(channel))
+            .map(of_channel)
+            .collect(),
         agents: engine.agents().into_iter().map(|(agent, health)| (agent, !health.is_down())).collect(),
+        this: engine.node(),
+        nodes: engine.nodes().await.ok(),
     };
     let text = metrics::render(&app.recorder, &state);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()

@@ -108,7 +108,8 @@ fn findings(url: &str, readiness: Readiness, fetched: &[&str]) -> Vec<Finding> {
         let advice = "It accepts nothing until it can: check its disk and file permissions.";
         findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).with_advice(advice));
     }
-    for channel in channels {
+    // Another node is asked about the others.
+    for channel in channels.into_iter().filter(|channel| !channel.elsewhere) {
         let advice = advice(channel.channel.split('.').next().unwrap_or_default());
         match (channel.live && channel.sends, channel.problem) {
             (true, None) => {}
@@ -258,6 +259,7 @@ mod tests {
                 { "channel": "pager.main", "live": true, "sends": false, "inbound_at": null, "problem": "no token" },
                 { "channel": "buoy.main", "live": true, "sends": true, "inbound_at": null, "problem": "no intent" },
                 { "channel": "buoy.other", "live": false, "sends": true, "inbound_at": null },
+                { "channel": "buoy.third", "live": false, "elsewhere": true, "sends": true, "inbound_at": null, "problem": "x" },
             ],
         }));
 

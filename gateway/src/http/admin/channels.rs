@@ -19,6 +19,8 @@ item! {
         channel: String = channel.to_string(),
         platform: String = channel.platform().to_owned(),
         name: String = channel.name().to_owned(),
+        /// Whether another node may have it, and this one has not: what follows is what this node knows.
+        elsewhere: bool = !engine.runs_here(channel),
         /// Whether the channel has proved recently that it receives events.
         live: bool = health.is_live(now),
         /// When it last proved that.

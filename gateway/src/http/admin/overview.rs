@@ -5,6 +5,7 @@ use rejoinder_core::store::{Backlog, TurnFilter, TurnListState};
 use super::{
     agents::{self, AgentItem},
     channels::{self, ChannelItem},
+    nodes::{self, NodeItem},
     prelude::*,
 };
 use crate::{
@@ -32,6 +33,8 @@ pub(crate) struct Overview {
     overdue: Vec<TurnItem>,
     channels: Vec<ChannelItem>,
     agents: Vec<AgentItem>,
+    /// The nodes that live.
+    nodes: Vec<NodeItem>,
     /// The figures of the last 24 hours.
     day: Figure,
     /// The same by quarter of an hour, oldest first; without those in which nothing happened.
@@ -78,6 +81,7 @@ pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview>
     let (day, intervals) = app.figures.read(now).await?;
     let (channels, agents) = (channels::items(&app, &caller), agents::items(&app).await?);
     let problems = problems(&app, &caller, &waits).await;
+    let nodes = nodes::items(&app, &caller).await?;
     Ok(Json(Overview {
         at: rfc3339(now),
         ok: problems.is_empty(),
@@ -87,6 +91,7 @@ pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview>
         overdue,
         channels,
         agents,
+        nodes,
         day,
         intervals,
     }))
