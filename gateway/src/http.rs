@@ -39,7 +39,7 @@ pub(crate) use self::{
     },
     app::{App, Commons},
     connection_permits::{Bounds, ConnectionPermits},
-    health::{ALIVE, AgentReadiness, Readiness, ReadinessDetails},
+    health::{ALIVE, AgentReadiness, ChannelReadiness, NodeReadiness, Readiness, ReadinessDetails},
     keys_in_use::KeysInUse,
     paging::MAX as LONGEST_PAGE,
     proxies::Proxies,

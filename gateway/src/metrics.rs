@@ -13,10 +13,10 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rejoinder_core::{
     AgentName, Cause, ChannelId, ChatKind, NodeId, Timestamp,
-    store::{Backlog, LeaseName, NodeSummary},
+    store::{Backlog, NodeSummary},
 };
 
-use crate::{logging, wiring::Parts};
+use crate::{logging, view::said_lease, wiring::Parts};
 
 /// Buckets of durations, from a millisecond to ten minutes.
 const SECONDS: [f64; 16] =
@@ -426,10 +426,7 @@ impl CurrentState {
                 gauge!("rejoinder_clock_ahead_seconds").set(*clock_ms as f64 / 1000.0);
             }
             for (name, since) in leases {
-                let lease = match name {
-                    LeaseName::Channel(channel) => channel.to_string(),
-                    LeaseName::Housekeeper => "housekeeper".to_owned(),
-                };
+                let lease = said_lease(name);
                 gauge!("rejoinder_lease_held", "lease" => lease.clone()).set(one_if(is_this));
                 if is_this {
                     gauge!("rejoinder_lease_age_seconds", "lease" => lease).set(self.now.since(*since).as_secs_f64());
@@ -469,6 +466,8 @@ pub(crate) fn table() -> String {
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
+
+    use rejoinder_core::store::LeaseName;
 
     use super::*;
     use crate::wiring::tests::parts;

@@ -12,8 +12,8 @@ use rejoinder_config::AlertKind;
 use rejoinder_core::{
     ChannelId, Down, Engine, Handler, LoopKind, Part, Sender, StoreError, Timestamp,
     store::{
-        Backlog, ErrorFilter, ErrorRecord, LineStore, OperatorStore, OverdueTurn, ParkedDelivery, Pause, Schedule,
-        StoreState, Stuck, TurnSummary,
+        Backlog, ErrorFilter, ErrorRecord, LeaseName, LineStore, LostNode, NodeSummary, OperatorStore, OverdueTurn,
+        ParkedDelivery, Pause, Schedule, StoreState, Stuck, TurnSummary,
     },
 };
 use serde::{Serialize, Serializer};
@@ -37,10 +37,12 @@ const NEWS: i64 = 24 * 60 * 60 * 1000;
 const MOST_ERRORS: u32 = 20;
 
 /// What people are told of.
-const ALERTS: [(&str, AlertKind); 14] = [
+const ALERTS: [(&str, AlertKind); 16] = [
     ("store", AlertKind::Store),
     ("disk", AlertKind::Disk),
     ("channel", AlertKind::Channel),
+    ("holder", AlertKind::Channel),
+    ("node", AlertKind::Channel),
     ("paused", AlertKind::Overdue),
     ("agent", AlertKind::Agent),
     ("overdue", AlertKind::Overdue),
@@ -57,7 +59,7 @@ const ALERTS: [(&str, AlertKind); 14] = [
 /// Something that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
+    /// `store`, `disk`, `channel`, `holder` (no node has a channel), `node` (one was lost with channels), `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
     /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `pairing`, `schedule`, `approval`
     /// or `error`.
     pub(crate) kind: &'static str,
@@ -164,6 +166,7 @@ impl Problem {
         match self.kind {
             "channel" | "paused" => format!("/admin/channels?channel={}", encoded()),
             "agent" => "/admin/channels#agents".to_owned(),
+            "holder" | "node" => "/admin/channels#nodes".to_owned(),
             "overdue" | "absent" => format!("/admin/turns?state={}", self.kind),
             "parked" | "parked_alerts" => format!("/admin/deliveries?state=parked&channel={}", encoded()),
             "undeliverable" | "undelivered" | "undelivered_alerts" | "callbacks" => "/admin/dead-letters".to_owned(),
@@ -177,7 +180,7 @@ impl Problem {
 
     fn sentence(&self, now: Timestamp, zone: &TimeZone) -> String {
         let first = if self.count.is_some_and(|count| count > 1) { ", the first" } else { "" };
-        let word = if matches!(self.kind, "undeliverable" | "undelivered" | "undelivered_alerts" | "error") {
+        let word = if matches!(self.kind, "undeliverable" | "undelivered" | "undelivered_alerts" | "error" | "node") {
             "at"
         } else {
             "since"
@@ -209,6 +212,10 @@ pub(crate) struct Waits {
     pub(crate) backlog: Backlog,
     pub(crate) stuck: Stuck,
     pub(crate) errors: Vec<ErrorRecord>,
+    /// The nodes that live.
+    pub(crate) nodes: Vec<NodeSummary>,
+    /// The nodes that were lost.
+    pub(crate) lost: Vec<LostNode>,
 }
 
 impl Waits {
@@ -227,14 +234,17 @@ impl Problems {
         let news_since = Some(Timestamp::from_millis(now.as_millis() - NEWS));
         let errors =
             self.lines.errors(&ErrorFilter { news_since, limit: MOST_ERRORS, ..ErrorFilter::default() }).await?;
-        Ok(Waits { backlog, stuck, errors })
+        let (nodes, lost) = (self.engine.nodes().await?, self.engine.lost_nodes().await?);
+        Ok(Waits { backlog, stuck, errors, nodes, lost })
     }
 
     /// What is wrong now, the worst first. `store` is why the store cannot write, and `waits` what waits, if that is known.
     pub(crate) fn find(&self, store: Option<String>, waits: Option<&Waits>, now: Timestamp) -> Vec<Problem> {
         let paused = self.engine.channels().into_iter();
         let paused = paused.filter_map(|(channel, _)| self.engine.paused(&channel).map(|pause| (channel, pause)));
+        let channels = self.engine.channels().into_iter().map(|(channel, _)| channel);
         let facts = Facts {
+            channels: channels.collect(),
             store: store.map(|error| (error, self.store.unwritable_since())),
             room: Room::of(&self.database).ok(),
             down: self.engine.down(),
@@ -324,6 +334,8 @@ pub(crate) struct Facts {
     /// Why the store cannot write, and since when.
     pub(crate) store: Option<(String, Option<Timestamp>)>,
     pub(crate) room: Option<Room>,
+    /// Those that are configured.
+    pub(crate) channels: Vec<ChannelId>,
     pub(crate) down: HashMap<Part, Down>,
     pub(crate) paused: Vec<(ChannelId, Pause)>,
     /// The channels on which strangers are turned away.
@@ -335,7 +347,7 @@ pub(crate) struct Facts {
 impl Facts {
     /// What is wrong, the worst first. What waits because of something else that is wrong is said there, and only there.
     pub(crate) fn problems(self, database: &str) -> Vec<Problem> {
-        let Waits { backlog, stuck, errors } = self.waits;
+        let Waits { backlog, stuck, errors, nodes, lost } = self.waits;
         let mut waiting = Waiting { overdue: stuck.overdue, parked: stuck.parked };
         let unlisted = backlog.overdue.saturating_sub(waiting.overdue.len() as u64);
         let unlisted = if waiting.overdue.len() < MOST as usize { 0 } else { unlisted };
@@ -350,6 +362,14 @@ impl Facts {
             let what = format!("The disk of {database} is nearly full");
             problems.push(Problem { why, ..Problem::of_all("disk", what) });
         }
+        for channel in unheld(self.channels, &nodes) {
+            let what = format!("no node has {channel}");
+            let why = nodes.iter().all(|node| node.draining).then(|| "all nodes drain".to_owned());
+            let (subject, audience) = (Some(channel.to_string()), Audience::Channel(channel.clone()));
+            let cause = Problem { why, subject, audience, ..Problem::new("holder", what) };
+            problems.push(waiting.of_channel(cause, &channel));
+        }
+        problems.extend(lost.iter().map(of_lost));
         let mut down: Vec<_> = self.down.into_iter().collect();
         down.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut agents = Vec::new();
@@ -556,6 +576,25 @@ fn of_crowd(channel: &ChannelId) -> Problem {
     let what = format!("Newcomers are turned away on {channel}");
     let audience = Audience::Channel(channel.clone());
     Problem { subject: Some(channel.to_string()), why: Some(why), audience, ..Problem::new("pairing", what) }
+}
+
+/// The channels that no node has. When the nodes are not known, all have one.
+fn unheld(mut channels: Vec<ChannelId>, nodes: &[NodeSummary]) -> Vec<ChannelId> {
+    let held: BTreeSet<_> = nodes.iter().flat_map(|node| &node.leases).map(|(name, _)| name).collect();
+    channels.retain(|channel| !nodes.is_empty() && !held.contains(&LeaseName::Channel(channel.clone())));
+    channels
+}
+
+/// A node that was lost while it had channels. Others have them by now, or it is said that none has.
+fn of_lost(lost: &LostNode) -> Problem {
+    let what = format!("The node {} was lost", lost.name);
+    let channels = lost.leases.iter().filter_map(|name| match name {
+        LeaseName::Channel(channel) => Some(channel.as_str()),
+        LeaseName::Housekeeper => None,
+    });
+    let channels = channels.collect::<Vec<_>>().join(", ");
+    let why = (!channels.is_empty()).then(|| format!("it had {channels}"));
+    Problem { why, since: Some(lost.at), subject: Some(lost.node.to_string()), ..Problem::new("node", what) }
 }
 
 /// A schedule that has paused itself.

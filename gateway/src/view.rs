@@ -7,8 +7,8 @@ use rejoinder_core::{
     InboundEvent, ModelInput, ObligationState, Quote, Rung, StoredFile, ToolUse, TurnStatus, Via,
     explain::{Entry, Explanation, Initiator},
     store::{
-        AttemptRecord, DeadLetter, DeliveryRecord, DeliveryState, Dossier, Origin, Remark, RunContent, RunRecord,
-        TurnSummary,
+        AttemptRecord, DeadLetter, DeliveryRecord, DeliveryState, Dossier, LeaseName, Origin, Remark, RunContent,
+        RunRecord, TurnSummary,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,14 @@ use crate::{
 page! {
     /// A page of turns, newest first.
     TurnList of TurnItem #[schema(format = "uuid")]
+}
+
+/// A lease: the id of its channel, or `housekeeper`.
+pub(crate) fn said_lease(name: &LeaseName) -> String {
+    match name {
+        LeaseName::Channel(channel) => channel.to_string(),
+        LeaseName::Housekeeper => "housekeeper".to_owned(),
+    }
 }
 
 item! {

@@ -1,4 +1,4 @@
-// Channels and agents: their health, and the switches of channels.
+// Channels, agents and nodes: their health, and the switches of channels and nodes.
 
 import { get } from "./api.js";
 import { operate } from "./dialog.js";
@@ -21,12 +21,19 @@ export function channels(view) {
     render: ({ items }) => (items.length ? [make("p", { className: "quiet" }, "The figures are those of the last 24 hours."), make("div", { className: "cards" }, items.map(agentCard))] : empty("No agent is configured.")),
   });
   agents.element.id = "agents";
-  show(view.main, heading("Channels and agents"), all.element, agents.element);
-  if (location.hash === "#agents") agents.element.scrollIntoView();
-  keepFresh(() => Promise.all([all.refresh(), agents.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
+  const nodes = part(view, {
+    title: "Nodes",
+    load: () => get("nodes", {}, view.signal),
+    render: ({ items }) => make("div", { className: "cards" }, items.map((node) => nodeCard(view, node, items, () => nodes.refresh()))),
+  });
+  nodes.element.id = "nodes";
+  show(view.main, heading("Channels and agents"), all.element, agents.element, nodes.element);
+  const shown = { "#agents": agents, "#nodes": nodes }[location.hash];
+  shown?.element.scrollIntoView();
+  keepFresh(() => Promise.all([all.refresh(), agents.refresh(), nodes.refresh()]), { signal: view.signal, topics: ["channel.", "agent.", "operator.", "turn.settled"], pause: 3_000, every: 15_000 });
 }
 
-const isWell = ({ live, sends }) => live && sends;
+const isWell = ({ live, sends, elsewhere }) => elsewhere || (live && sends);
 const brokenFirst = (channels) => [...channels.filter((channel) => !isWell(channel)), ...channels.filter(isWell)];
 
 const pathOf = (name, verb) => `channels/${encodeURIComponent(name)}/${verb}`;
@@ -63,6 +70,35 @@ function card(view, channel, refresh) {
     ]),
     make("p", { className: "links" }, link(`/admin/turns?${query}`, "Turns"), link(`/admin/deliveries?${query}`, "Deliveries"), link(`/admin/live?${query}`, "Live")),
     view.mayChange && buttons(!channel.paused && !channel.sends && act("Try now", tryChannel), channel.paused ? act("Resume", resume) : act("Pause", pause)),
+  );
+}
+
+/** How far a clock may be wrong, in milliseconds. */
+const CLOCK_MS = 2_000;
+
+/** How wrong the clock of a node is. */
+const clock = ({ clock_ms: ahead }) => (Math.abs(ahead) <= CLOCK_MS ? "right" : `${span(Math.abs(ahead))} ${ahead > 0 ? "ahead" : "behind"}`);
+
+/** A node, and what it does alone. With one node there is nobody to give that to. */
+function nodeCard(view, node, all, refresh) {
+  const change = (verb, rest) => operate({ ...rest, path: `nodes/${encodeURIComponent(node.node)}/${verb}` });
+  const drain = () => change("drain", { title: `Have ${node.name} give its channels back?`, text: "Other nodes take them. Runs go on there.", action: "Give back", done: `${node.name} gives its channels back within a few seconds.` });
+  const resumed = () => change("resume", { title: `Have ${node.name} take channels again?`, text: "It takes those that no other node has.", action: "Take channels", done: `${node.name} takes channels again.` });
+  const act = (words, perform) => button(words, async () => (await perform()) && refresh());
+  return make(
+    "article",
+    { className: "card", data: { key: node.node } },
+    make("h3", {}, node.name, " ", badge(node.draining ? ["Draining", "warn"] : ["Up", "good"])),
+    make("p", { className: "quiet" }, node.this ? "This page comes from it. " : "", make("code", {}, node.node)),
+    facts([
+      ["Has", node.held.map(({ lease, since }, index) => [index > 0 && ", ", lease, " since ", time(since)])],
+      ["Since", time(node.since)],
+      ["Version", node.version],
+      ["Configuration", node.revision !== null && `revision ${number(node.revision)}`],
+      ["Clock", clock(node)],
+      ["Last heard from", all.length > 1 && `${span(node.seen_ms)} ago`],
+    ]),
+    view.mayChange && all.length > 1 && buttons(node.draining ? act("Take channels", resumed) : act("Give channels back", drain)),
   );
 }
 

@@ -148,6 +148,7 @@ export const deliveryStates = Object.entries(DELIVERY_STATES).map(([state, [word
 /** The state of a channel: `[word, tone]`. */
 export function channelState(channel) {
   if (channel.paused) return ["Paused", "warn"];
+  if (channel.elsewhere) return ["At another node", "quiet"];
   if (!channel.live) return ["Down", "bad"];
   if (!channel.sends) return ["Cannot send", "bad"];
   if (channel.limited_until && Date.parse(channel.limited_until) > Date.now()) return ["Limited", "warn"];
@@ -321,6 +322,8 @@ const OPERATIONS = {
   link: "is the same person on another channel",
   unlink: "is not the same person on another channel any more",
   reload: "had the configuration read again",
+  drain_node: "had a node give its channels back",
+  resume_node: "had a node take channels again",
 };
 
 /** What an operator did, as a sentence. */

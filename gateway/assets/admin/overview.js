@@ -48,7 +48,7 @@ function headline({ ok, headline: words, problems: all, at }) {
 function sentence({ kind, what, since, why, count, text }) {
   if (!what) return text;
   const first = count > 1 ? ", the first" : "";
-  const word = ["undeliverable", "undelivered", "undelivered_alerts", "error"].includes(kind) ? "at" : "since";
+  const word = ["undeliverable", "undelivered", "undelivered_alerts", "error", "node"].includes(kind) ? "at" : "since";
   return [what, since && [`${first} ${word} `, time(since, { isBoth: true })], why && `: ${why.replace(/\.$/, "")}`, "."];
 }
 

@@ -8,7 +8,9 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{AgentHealth, AgentName, AgentRuntime, ChannelHealth, ChannelId, Engine, Timestamp};
+use rejoinder_core::{
+    AgentHealth, AgentName, AgentRuntime, ChannelHealth, ChannelId, Engine, NodeId, Timestamp, store::NodeSummary,
+};
 use rejoinder_kit::bearer;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -22,6 +24,7 @@ use crate::{
     metrics::{self, ChannelState, CurrentState},
     shapes::item,
     time::rfc3339,
+    view::said_lease,
 };
 
 /// The body of `/healthz`.
@@ -45,6 +48,9 @@ pub(crate) struct ReadinessDetails {
     /// The agents. One that is down makes the gateway no less ready: its ladders answer.
     #[serde(default)]
     pub(crate) agents: Vec<AgentReadiness>,
+    /// The nodes that live; empty if the store cannot be read.
+    #[serde(default)]
+    pub(crate) nodes: Vec<NodeReadiness>,
     /// How many deliveries get nowhere; null if the store cannot be read.
     pub(crate) parked_deliveries: Option<u64>,
 }
@@ -103,6 +109,26 @@ item! {
         /// The latest error, without what the agent said.
         #[serde(skip_serializing_if = "Option::is_none")]
         problem: Option<String> = health.error,
+    }
+}
+
+item! {
+    /// A node: a process of the gateway. With SQLite there is one.
+    #[derive(Deserialize)]
+    pub(crate) NodeReadiness of (node: NodeSummary, this: NodeId) {} with {
+        /// The name of its machine.
+        name: String = node.name,
+        /// Whether it answers this request.
+        this: bool = node.node == this,
+        version: String = node.version,
+        /// The revision of its configuration; null if it has none.
+        revision: Option<i64> = node.revision,
+        /// How far its clock is ahead of the database's, in milliseconds.
+        clock_ms: i64 = node.clock_ms,
+        /// Whether it takes no leases.
+        draining: bool = node.draining,
+        /// The ids of the channels that it alone has, and `housekeeper`.
+        leases: Vec<String> = node.leases.iter().map(|(name, _)| said_lease(name)).collect(),
     }
 }
 
@@ -177,8 +203,10 @@ async fn readiness(app: &App) -> Readiness {
         AgentReadiness::of(agent, runtime.as_deref(), health)
     };
     let agents = app.engine.agents().into_iter().map(of_agent).collect();
+    let nodes = app.engine.nodes().await.unwrap_or_default().into_iter();
+    let nodes = nodes.map(|node| NodeReadiness::of(node, app.engine.node())).collect();
     let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);
-    Readiness { status, details: Some(ReadinessDetails { store, channels, agents, parked_deliveries }) }
+    Readiness { status, details: Some(ReadinessDetails { store, channels, agents, nodes, parked_deliveries }) }
 }
 
 const READY: &str = "ready";

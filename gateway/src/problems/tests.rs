@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Missed, NewSchedule, ScheduleId, ScheduledAction, When,
+    Missed, NewSchedule, NodeId, ScheduleId, ScheduledAction, When,
     store::{DeadTurn, LineLevel, ScheduleOrigin, ScheduleState},
 };
 
@@ -146,6 +146,56 @@ fn error(id: i64, channel: Option<ChannelId>) -> ErrorRecord {
     }
 }
 
+fn node(draining: bool, channels: &[&ChannelId]) -> NodeSummary {
+    NodeSummary {
+        node: NodeId::new(at(1)),
+        name: "one".to_owned(),
+        version: "1.0.0".to_owned(),
+        revision: None,
+        since: at(1),
+        seen_ago: Duration::ZERO,
+        clock_ms: 0,
+        draining,
+        leases: channels.iter().map(|channel| (LeaseName::Channel((*channel).clone()), at(1))).collect(),
+    }
+}
+
+fn lost() -> LostNode {
+    let leases = vec![LeaseName::Channel(main()), LeaseName::Housekeeper];
+    LostNode { node: NodeId::new(at(2)), name: "two".to_owned(), at: at(658), leases }
+}
+
+#[test]
+fn a_channel_that_no_node_has_explains_what_waits_for_it() {
+    let siri = ChannelId::new("webhook", "siri");
+    let stuck = Stuck { overdue: vec![overdue(658, true)], ..Stuck::default() };
+    let facts = |nodes| Facts {
+        channels: vec![main(), siri.clone()],
+        waits: Waits { nodes, stuck: stuck.clone(), ..Waits::default() },
+        ..Facts::default()
+    };
+
+    assert_eq!(
+        sentences(facts(vec![node(true, &[&siri])])),
+        ["One person waits because no node has telegram.main: all nodes drain."]
+    );
+    assert_eq!(
+        sentences(facts(vec![node(false, &[&siri]), node(true, &[])])),
+        ["One person waits because no node has telegram.main."]
+    );
+    let held = sentences(facts(vec![node(false, &[&siri]), node(false, &[&main()])]));
+    assert!(held.iter().all(|sentence| !sentence.contains("no node")), "{held:?}");
+    let unknown = sentences(facts(Vec::new()));
+    assert!(unknown.iter().all(|sentence| !sentence.contains("no node")), "{unknown:?}");
+}
+
+#[test]
+fn a_node_that_was_lost_is_told_with_its_channels() {
+    let facts = Facts { waits: Waits { lost: vec![lost()], ..Waits::default() }, ..Facts::default() };
+
+    assert_eq!(sentences(facts), ["The node two was lost at 10:58 UTC (2 min ago): it had telegram.main."]);
+}
+
 /// What is wrong on two channels, of every kind.
 fn everything() -> Facts {
     let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
@@ -161,6 +211,7 @@ fn everything() -> Facts {
     let dead = |seq, person: &str, owed| DeadTurn { seq, person: person.to_owned(), owed, since: at(650) };
     Facts {
         room: Some(Room { free: 1, size: 1 << 40 }),
+        channels: vec![main()],
         down: HashMap::from([(Part::Channel(main()), down("401")), (Part::Agent("lab".to_owned()), down("503"))]),
         paused: vec![(main(), Pause { since: at(1), by: "ada".to_owned(), reason: None })],
         turning_away: vec![main(), siri.clone()],
@@ -173,6 +224,8 @@ fn everything() -> Facts {
                 dead: vec![dead(1, "ada", true), dead(2, "ada", false), dead(3, Sender::ALERTER, false)],
             },
             errors: vec![error(1, Some(main())), error(2, Some(siri)), error(3, None)],
+            nodes: vec![node(false, &[])],
+            lost: vec![lost()],
         },
         ..Facts::default()
     }

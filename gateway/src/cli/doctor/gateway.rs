@@ -1,6 +1,6 @@
 //! Checks of the gateway: whether one answers at its address, and its readiness.
 
-use std::{io, net::SocketAddr};
+use std::{collections::BTreeSet, io, net::SocketAddr};
 
 use reqwest::{Client, RequestBuilder, StatusCode, redirect::Policy};
 use secrecy::{ExposeSecret, SecretString};
@@ -11,11 +11,17 @@ use crate::{
     client::CHECK_TIMEOUT,
     console::{finding::Finding, output::capital},
     gateway::url_of,
-    http::{ALIVE, AgentReadiness, Readiness, ReadinessDetails},
+    http::{ALIVE, AgentReadiness, ChannelReadiness, NodeReadiness, Readiness, ReadinessDetails},
     platforms,
+    time::span,
 };
 
 const ABOUT: &str = "gateway";
+
+const NODES: &str = "nodes";
+
+/// By how many milliseconds a node's clock may be wrong.
+const CLOCK_MS: u64 = 2_000;
 
 /// What answered at the address.
 enum Answer {
@@ -102,12 +108,13 @@ async fn ask(url: &str, token: Option<&SecretString>) -> Result<Answer, reqwest:
 /// What a gateway's readiness means. `fetched`: the agents whose turns workers fetch.
 fn findings(url: &str, readiness: Readiness, fetched: &[&str]) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(ABOUT, format!("running at {url}: {}", readiness.status))];
-    let Some(ReadinessDetails { store, channels, agents, .. }) = readiness.details else { return findings };
+    let Some(ReadinessDetails { store, channels, agents, nodes, .. }) = readiness.details else { return findings };
     if !store.writes {
         let problem = store.problem.unwrap_or_default();
         let advice = "It accepts nothing until it can: check its disk and file permissions.";
         findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).with_advice(advice));
     }
+    findings.extend(of_nodes(&nodes, &channels));
     // Another node is asked about the others.
     for channel in channels.into_iter().filter(|channel| !channel.elsewhere) {
         let advice = advice(channel.channel.split('.').next().unwrap_or_default());
@@ -126,6 +133,36 @@ fn findings(url: &str, readiness: Readiness, fetched: &[&str]) -> Vec<Finding> {
         }
     }
     findings.extend(agents.into_iter().flat_map(|agent| of_agent(agent, fetched)));
+    findings
+}
+
+/// What is wrong between nodes, or with one of them.
+fn of_nodes(nodes: &[NodeReadiness], channels: &[ChannelReadiness]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut warn = |what: String, advice: &str| {
+        findings.push(Finding::warning(NODES, what).with_advice(advice));
+    };
+    for NodeReadiness { name, clock_ms, .. } in nodes.iter().filter(|node| node.clock_ms.unsigned_abs() > CLOCK_MS) {
+        let way = if *clock_ms > 0 { "ahead of" } else { "behind" };
+        let what = format!("the clock of {name} is {} {way} the database's", span(clock_ms.unsigned_abs()));
+        warn(what, "Deadlines and schedules follow it: set it by NTP, also that of the database.");
+    }
+    let versions: BTreeSet<_> = nodes.iter().map(|node| &*node.version).collect();
+    if versions.len() > 1 {
+        let what = format!("the nodes have different versions: {}", Vec::from_iter(versions).join(", "));
+        warn(what, "This is for the length of an upgrade: update the others, one after the other.");
+    }
+    let latest = nodes.iter().filter_map(|node| node.revision).max();
+    for NodeReadiness { name, .. } in nodes.iter().filter(|node| node.revision < latest) {
+        let what = format!("{name} has an older configuration than another node");
+        warn(what, "Give it the same configuration, and run rejoinder reload there or restart it.");
+    }
+    let is_held = |channel: &str| nodes.iter().any(|node| node.leases.iter().any(|lease| lease == channel));
+    for channel in channels.iter().filter(|channel| channel.elsewhere && !is_held(&channel.channel)) {
+        let what = format!("no node has {}: nothing is received or sent there", channel.channel);
+        let advice = "It is taken within 20 seconds, if a node lives that does not drain: rejoinder nodes list.";
+        findings.push(Finding::wrong(NODES, what).with_advice(advice));
+    }
     findings
 }
 
@@ -267,6 +304,35 @@ mod tests {
             findings("http://x", readiness.unwrap(), &[]).into_iter().map(|finding| finding.verdict).collect();
 
         assert_eq!(verdicts, [Verdict::Ok, Verdict::Wrong, Verdict::Wrong, Verdict::Warning, Verdict::Warning]);
+    }
+
+    #[test]
+    fn what_is_wrong_between_nodes_is_told() {
+        let node = |name: &str, version: &str, revision: i64, clock_ms: i64, lease: &str| {
+            serde_json::json!({ "name": name, "this": false, "version": version, "revision": revision,
+                "clock_ms": clock_ms, "draining": false, "leases": [lease] })
+        };
+        let channel = |name: &str| serde_json::json!({ "channel": name, "live": false, "elsewhere": true, "sends": true, "inbound_at": null });
+        let of = |nodes: Vec<serde_json::Value>| {
+            let readiness = serde_json::json!({ "status": "ready", "store": { "writes": true }, "nodes": nodes,
+                "channels": [channel("buoy.main"), channel("buoy.other")] });
+            let findings = findings("http://x", serde_json::from_value(readiness).unwrap(), &[]);
+            findings.into_iter().filter(|finding| finding.about == NODES).map(|it| it.what).collect::<Vec<_>>()
+        };
+
+        let good = [node("one", "1.0.0", 3, 1999, "buoy.main"), node("two", "1.0.0", 3, -1999, "buoy.other")];
+        assert_eq!(of(good.to_vec()), [""; 0]);
+        let bad = [node("one", "1.0.0", 2, 2001, "buoy.main"), node("two", "1.1.0", 3, -90_000, "housekeeper")];
+        assert_eq!(
+            of(bad.to_vec()),
+            [
+                "the clock of one is 2.0 s ahead of the database's",
+                "the clock of two is 90.0 s behind the database's",
+                "the nodes have different versions: 1.0.0, 1.1.0",
+                "one has an older configuration than another node",
+                "no node has buoy.other: nothing is received or sent there",
+            ]
+        );
     }
 
     #[test]

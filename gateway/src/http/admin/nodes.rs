@@ -6,6 +6,7 @@ use rejoinder_core::{
 };
 
 use super::prelude::*;
+use crate::view::said_lease;
 
 whole! {
     /// The nodes that live.
@@ -36,7 +37,7 @@ item! {
         draining: bool = node.draining,
         /// What it does alone: the ids of channels that it receives and sends on, and `housekeeper` for what must happen once, such as
         /// acting on schedules.
-        leases: Vec<String> = held.iter().map(|(name, _)| said(name)).collect(),
+        leases: Vec<String> = held.iter().map(|(name, _)| said_lease(name)).collect(),
         /// The same, with the time since when.
         held: Vec<LeaseItem> = held.into_iter().map(|(name, since)| LeaseItem::of(&name, since)).collect(),
     }
@@ -46,15 +47,8 @@ item! {
     /// A lease that a node holds.
     pub(super) LeaseItem of (name: &LeaseName, since: Timestamp) {
         /// The id of a channel, or `housekeeper`.
-        lease: String = said(name),
+        lease: String = said_lease(name),
         #[schema(format = DateTime)] since: String = rfc3339(since),
-    }
-}
-
-fn said(name: &LeaseName) -> String {
-    match name {
-        LeaseName::Channel(channel) => channel.to_string(),
-        LeaseName::Housekeeper => "housekeeper".to_owned(),
     }
 }
 
