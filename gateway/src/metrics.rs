@@ -13,7 +13,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rejoinder_core::{
     AgentName, Cause, ChannelId, ChatKind, NodeId, Timestamp,
-    store::{Backlog, NodeSummary},
+    store::{Backlog, LeaseName, NodeSummary},
 };
 
 use crate::{logging, view::said_lease, wiring::Parts};
@@ -137,7 +137,7 @@ const METRICS: &[Metric] = &[
     // Nodes.
     gauge("rejoinder_nodes", "Nodes that live: processes that share one store", &[]),
     gauge("rejoinder_draining", "Whether this node gives its leases back and takes none: 1 or 0", &[]),
-    gauge("rejoinder_lease_held", "Whether this node holds a lease that some node holds: 1 or 0", &[LEASE]),
+    gauge("rejoinder_lease_held", "Whether this node holds a lease: 1 or 0", &[LEASE]),
     gauge("rejoinder_lease_age_seconds", "Time since this node was granted a lease", &[LEASE]),
     gauge("rejoinder_clock_ahead_seconds",
         "How far the clock of this node is ahead of the database's; negative if it is behind", &[]),
@@ -333,6 +333,8 @@ pub(crate) struct CurrentState {
     pub(crate) channels: Vec<ChannelState>,
     /// The agents, and whether they work.
     pub(crate) agents: Vec<(AgentName, bool)>,
+    /// What one node at a time does, for the channels that are configured.
+    pub(crate) leases: Vec<LeaseName>,
     /// This node.
     pub(crate) this: NodeId,
     /// `None` when the store could not be read.
@@ -419,19 +421,20 @@ impl CurrentState {
     fn set_nodes(&self) {
         let Some(nodes) = &self.nodes else { return };
         gauge!("rejoinder_nodes").set(nodes.len() as f64);
-        for NodeSummary { node, clock_ms, draining, leases, .. } in nodes {
-            let is_this = *node == self.this;
-            if is_this {
-                gauge!("rejoinder_draining").set(one_if(*draining));
-                gauge!("rejoinder_clock_ahead_seconds").set(*clock_ms as f64 / 1000.0);
-            }
-            for (name, since) in leases {
-                let lease = said_lease(name);
-                gauge!("rejoinder_lease_held", "lease" => lease.clone()).set(one_if(is_this));
-                if is_this {
-                    gauge!("rejoinder_lease_age_seconds", "lease" => lease).set(self.now.since(*since).as_secs_f64());
-                }
-            }
+        for name in &self.leases {
+            let holds = |node: &NodeSummary| node.leases.iter().any(|(held, _)| held == name);
+            let is_here = nodes.iter().any(|node| node.node == self.this && holds(node));
+            gauge!("rejoinder_lease_held", "lease" => said_lease(name)).set(one_if(is_here));
+        }
+        let Some(NodeSummary { clock_ms, draining, leases, .. }) = nodes.iter().find(|node| node.node == self.this)
+        else {
+            return;
+        };
+        gauge!("rejoinder_draining").set(one_if(*draining));
+        gauge!("rejoinder_clock_ahead_seconds").set(*clock_ms as f64 / 1000.0);
+        for (name, since) in leases {
+            let age = self.now.since(*since).as_secs_f64();
+            gauge!("rejoinder_lease_age_seconds", "lease" => said_lease(name)).set(age);
         }
     }
 }
@@ -466,8 +469,6 @@ pub(crate) fn table() -> String {
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
-
-    use rejoinder_core::store::LeaseName;
 
     use super::*;
     use crate::wiring::tests::parts;
@@ -627,6 +628,7 @@ mod tests {
             free_bytes: None,
             channels: Vec::new(),
             agents: Vec::new(),
+            leases: ["a", "b", "c"].map(|name| LeaseName::Channel(ChannelId::new("webhook", name))).to_vec(),
             this: nodes[0].node,
             nodes: Some(nodes),
         };
@@ -638,6 +640,7 @@ mod tests {
             "rejoinder_draining 0",
             "rejoinder_lease_held{lease=\"webhook.a\"} 1",
             "rejoinder_lease_held{lease=\"webhook.b\"} 0",
+            "rejoinder_lease_held{lease=\"webhook.c\"} 0",
             "rejoinder_lease_age_seconds{lease=\"webhook.a\"} 3",
             "rejoinder_clock_ahead_seconds -1.5",
         ] {
@@ -663,6 +666,7 @@ mod tests {
                 limited_for: Duration::ZERO,
             }],
             agents: vec![("main".into(), true)],
+            leases: Vec::new(),
             this: NodeId::new(Timestamp::from_millis(1500)),
             nodes: None,
         };

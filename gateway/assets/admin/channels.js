@@ -60,16 +60,17 @@ function card(view, channel, refresh) {
     make("h3", {}, name, " ", badge(channelState(channel))),
     channel.problem && make("p", { className: "problem" }, channel.problem, channel.failing_since && [" Since ", time(channel.failing_since, { isBoth: true }), "."]),
     channel.paused && pausedBy(channel.paused),
+    channel.elsewhere && make("p", { className: "quiet" }, "Another node receives and sends there, and knows how it is."),
     facts([
       ["Platform", channel.platform],
-      ["Heard from it", channel.inbound_at ? time(channel.inbound_at) : "not since the start"],
+      ["Heard from it", channel.elsewhere ? null : channel.inbound_at ? time(channel.inbound_at) : "not since the start"],
       ["Counts as dead", channel.stale_after_ms && `after ${span(channel.stale_after_ms)} without a sign`],
-      ["Last sent", channel.sent_at ? time(channel.sent_at) : "not since the start"],
+      ["Last sent", channel.elsewhere ? null : channel.sent_at ? time(channel.sent_at) : "not since the start"],
       ["Limited by the platform", isLimited && ["ends ", time(channel.limited_until)]],
       ["First signal", channel.p50_ms !== undefined && `half after ${span(channel.p50_ms)}, 95 % after ${span(channel.p95_ms)}`],
     ]),
     make("p", { className: "links" }, link(`/admin/turns?${query}`, "Turns"), link(`/admin/deliveries?${query}`, "Deliveries"), link(`/admin/live?${query}`, "Live")),
-    view.mayChange && buttons(!channel.paused && !channel.sends && act("Try now", tryChannel), channel.paused ? act("Resume", resume) : act("Pause", pause)),
+    view.mayChange && buttons(!channel.paused && !channel.elsewhere && !channel.sends && act("Try now", tryChannel), channel.paused ? act("Resume", resume) : act("Pause", pause)),
   );
 }
 
@@ -91,7 +92,7 @@ function nodeCard(view, node, all, refresh) {
     make("h3", {}, node.name, " ", badge(node.draining ? ["Draining", "warn"] : ["Up", "good"])),
     make("p", { className: "quiet" }, node.this ? "This page comes from it. " : "", make("code", {}, node.node)),
     facts([
-      ["Has", node.held.map(({ lease, since }, index) => [index > 0 && ", ", lease, " since ", time(since)])],
+      ["Has", node.held.length > 0 && node.held.map(({ lease, since }, index) => [index > 0 && ", ", lease, " since ", time(since)])],
       ["Since", time(node.since)],
       ["Version", node.version],
       ["Configuration", node.revision !== null && `revision ${number(node.revision)}`],

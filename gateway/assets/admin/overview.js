@@ -102,6 +102,8 @@ function mend(view, { kind, subject }, refresh) {
     channel: () => [view.mayChange && button("Try now", async () => (await tryChannel(subject)) && refresh(), "button primary"), look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
     paused: () => [view.mayChange && button("Resume", async () => (await resume(subject)) && refresh(), "button primary"), look(`/admin/channels?channel=${encodeURIComponent(subject)}`, `Look at ${subject}`)],
     agent: () => [look("/admin/channels#agents", "Look at the agents"), look(`/admin/turns?agent=${encodeURIComponent(subject)}`, "Its turns")],
+    holder: () => [look("/admin/channels#nodes", "Look at the nodes")],
+    node: () => [look("/admin/channels#nodes", "Look at the nodes")],
     overdue: () => [look("/admin/turns?state=overdue", "Look at these turns")],
     parked: () => [look(`/admin/deliveries?state=parked&channel=${encodeURIComponent(subject)}`, "Look at them")],
     undeliverable: dead,

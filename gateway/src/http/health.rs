@@ -9,7 +9,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rejoinder_core::{
-    AgentHealth, AgentName, AgentRuntime, ChannelHealth, ChannelId, Engine, NodeId, Timestamp, store::NodeSummary,
+    AgentHealth, AgentName, AgentRuntime, ChannelHealth, ChannelId, Engine, NodeId, Timestamp,
+    store::{LeaseName, NodeSummary},
 };
 use rejoinder_kit::bearer;
 use serde::{Deserialize, Serialize};
@@ -144,8 +145,11 @@ fn limited(engine: &Engine, channel: &ChannelId) -> Option<String> {
     engine.limited_until(channel).map(|_| "the platform's rate limit blocks sending".to_owned())
 }
 
-/// What is wrong with a channel, the worst first: it receives nothing, it cannot send, a remark, a rate limit.
+/// What is wrong with a channel that runs here, the worst first: it receives nothing, it cannot send, a remark, a rate limit.
 pub(super) fn problem(engine: &Engine, channel: &ChannelId, health: &ChannelHealth, now: Timestamp) -> Option<String> {
+    if !engine.runs_here(channel) {
+        return None;
+    }
     let inbound = if health.is_live(now) { None } else { health.problem.clone() };
     let outbound = || {
         let outbound = engine.outbound(channel);
@@ -243,6 +247,7 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
         limited_for: engine.last_limit(&channel).map_or(Duration::ZERO, |until| until.since(now)),
         channel,
     };
+    let channels = || engine.channels().into_iter().map(|(channel, _)| channel);
     let state = CurrentState {
         now,
         started_at,
@@ -256,6 +261,7 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
             .map(of_channel)
             .collect(),
         agents: engine.agents().into_iter().map(|(agent, health)| (agent, !health.is_down())).collect(),
+        leases: channels().map(LeaseName::Channel).chain([LeaseName::Housekeeper]).collect(),
         this: engine.node(),
         nodes: engine.nodes().await.ok(),
     };
