@@ -28,9 +28,11 @@ use rejoinder_core::{
     },
     explain::explain,
     store::{
-        DeadLetter, DeadLetterFilter, Dossier, LeaseName, LogEntry, LogFilter, TurnFilter, TurnStatus, TurnSummary,
+        DeadLetter, DeadLetterFilter, Dossier, LeaseName, LogEntry, LogFilter, NodeReport, NodeStore, TurnFilter,
+        TurnStatus, TurnSummary,
     },
 };
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use self::database::Database;
@@ -291,11 +293,23 @@ impl TestGateway {
 
     /// Stops the gateway as SIGTERM does, with `drain` as the time to finish.
     pub(crate) async fn stop(&mut self, drain: Duration) {
-        let engine = self.engine.take().expect("it runs");
-        let stopping = tokio::spawn(async move { engine.stop(drain).await });
+        let stopping = self.begin_stop(drain);
         self.settle().await;
         self.advance(drain).await;
         stopping.await.expect("stopping does not panic");
+    }
+
+    /// Like [`stop`](Self::stop), without waiting for the end.
+    pub(crate) fn begin_stop(&mut self, drain: Duration) -> JoinHandle<()> {
+        let engine = self.engine.take().expect("it runs");
+        tokio::spawn(async move { engine.stop(drain).await })
+    }
+
+    /// Another node lives, for a while.
+    pub(crate) async fn other_lives(&self) {
+        let (name, version, now) = ("another machine".to_owned(), "1.0.0".to_owned(), self.clock.now());
+        let report = NodeReport { node: other_node(), name, version, revision: None, draining: false, now };
+        self.leases().heartbeat(&report, &[]).await.expect("the table answers");
     }
 
     /// Another node holds a lease from now on.

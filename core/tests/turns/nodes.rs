@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     AgentTurn, Clock as _, ConversationId, EventId, Expectation, Handler, InboundEvent, Missed, NewSchedule,
-    Obligation, Policy, Resend, ScheduleId, ScheduledAction, SessionId, TurnId, When,
+    Obligation, OperationError, Policy, Resend, ScheduleId, ScheduledAction, SessionId, TurnId, When,
     conformance::scripted::{Fault, Script},
     store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange, SessionUse, Transition},
 };
@@ -199,6 +199,65 @@ async fn what_runs_here_is_not_recovered() {
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     assert_eq!(gateway.agent("main").runs().len(), 1);
     gateway.at_rest().await;
+}
+
+/// What its runs answer is sent by the node that has the channel: here by the next process.
+#[tokio::test]
+async fn a_gateway_that_stops_gives_its_channel_away_before_its_runs_have_ended() {
+    let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let setup = setup.policy(Policy { soft_deadline: None, ..policy() });
+    let mut gateway = setup.always(Script::replies("done").taking(MINUTE)).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.other_lives().await;
+
+    let stopping = gateway.begin_stop(MINUTE * 2);
+    gateway.settle().await;
+    assert_eq!(gateway.leases().holder(&of_channel()), None);
+    assert_eq!(gateway.leases().holder(&LeaseName::Housekeeper), None);
+    gateway.advance(MINUTE).await;
+    stopping.await.expect("stopping does not panic");
+    assert!(gateway.visible(&chat("ada")).is_empty(), "it is not its channel");
+
+    gateway.begin_life().await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_operator_has_a_node_give_its_channel_back_and_take_it_again() {
+    let gateway = beside(&[]).await;
+    let (node, by) = (gateway.engine().node(), operator("a test"));
+
+    gateway.engine().administration().drain_node(node, true, by.clone()).await.expect("it is asked");
+    gateway.settle().await;
+    assert!(gateway.engine().is_draining() && !gateway.engine().runs_here(&main_channel()));
+    assert_eq!(gateway.leases().holder(&of_channel()), None);
+    gateway.platform.queue_event(said(&chat("ada"), "one"));
+    gateway.advance(MINUTE).await;
+    assert!(gateway.turns().await.is_empty(), "it takes none");
+
+    gateway.engine().administration().drain_node(node, false, by.clone()).await.expect("it is asked");
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    let unknown = gateway.engine().administration().drain_node(other_node(), true, by).await;
+    assert!(matches!(unknown, Err(OperationError::Unknown(_))), "{unknown:?}");
+    gateway.at_rest().await;
+}
+
+/// With one process there is nobody to give anything to.
+#[tokio::test]
+async fn a_gateway_that_is_alone_has_all_leases_and_is_not_drained() {
+    let gateway = GatewaySetup::new().start().await;
+
+    let nodes = gateway.engine().nodes().await.expect("it is known");
+    let held: Vec<_> = nodes.iter().flat_map(|node| &node.leases).map(|(name, _)| name.clone()).collect();
+    assert!(nodes.len() == 1 && nodes[0].node == gateway.engine().node(), "{nodes:?}");
+    assert!(held.contains(&of_channel()) && held.contains(&LeaseName::Housekeeper), "{held:?}");
+
+    let drained = gateway.engine().administration().drain_node(nodes[0].node, true, operator("a test")).await;
+    assert!(matches!(drained, Err(OperationError::Unfit(_))), "{drained:?}");
+    assert!(!gateway.engine().is_draining() && gateway.engine().runs_here(&main_channel()));
 }
 
 /// A process that was killed holds its leases until they end, and one that stops gives them back.

@@ -21,6 +21,7 @@ mod logs;
 mod mcp;
 mod mcp_servers;
 mod metrics;
+mod nodes;
 mod operate;
 mod pages;
 mod process;
