@@ -70,6 +70,8 @@ pub(crate) struct Leases {
     revision: AtomicI64,
     /// Whether an operator has asked this node to take no leases.
     asked_to_drain: watch::Sender<bool>,
+    /// How often that was asked here: the answer to a heartbeat from before it tells nothing of it.
+    asked: AtomicU64,
     joined_at: Timestamp,
     /// Wakes the sweep, which opens the lanes of channels whose leases are held.
     timer: Arc<Timer>,
@@ -141,6 +143,7 @@ impl Leases {
             neighbours,
             revision: AtomicI64::default(),
             asked_to_drain: watch::Sender::new(false),
+            asked: AtomicU64::default(),
             timer,
             lifecycle,
             channels,
@@ -336,6 +339,7 @@ impl Leases {
     pub(crate) async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
         let is_asked = self.store.ask_to_drain(node, drains).await?;
         if is_asked && node == self.node.id {
+            self.asked.fetch_add(1, Ordering::Relaxed);
             self.note_asked(drains);
         }
         Ok(is_asked)
@@ -366,7 +370,7 @@ impl Leases {
         // However long the store takes to answer.
         while self.lifecycle.pause((asked_at + EVERY).saturating_sub(self.clock.boottime())).await {
             asked_at = self.clock.boottime();
-            let terms = self.terms();
+            let (terms, asked) = (self.terms(), self.asked.load(Ordering::Relaxed));
             let answer = self.beat(&Self::grants(&terms)).await;
             // What is over by now stays over: who asked meanwhile was told that it is not held.
             self.end_overdue();
@@ -379,7 +383,9 @@ impl Leases {
                             self.end(name, term);
                         }
                     }
-                    self.note_asked(pulse.drains);
+                    if asked == self.asked.load(Ordering::Relaxed) {
+                        self.note_asked(pulse.drains);
+                    }
                 }
                 Err(error) => warn!(%error, "cannot renew the leases of this node"),
             }

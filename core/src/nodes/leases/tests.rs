@@ -381,6 +381,21 @@ async fn a_node_that_is_asked_to_drain_takes_no_lease_until_it_is_asked_again() 
     assert!(!node.term(&of_channel()).await.stopping.is_cancelled());
 }
 
+/// The answer to the heartbeat is on its way when the node is asked.
+#[tokio::test]
+async fn an_answer_from_before_does_not_end_a_drain() {
+    let node = Node::alone().await;
+    node.table.set_delay(secs(1));
+    node.passes(EVERY).await;
+    node.table.set_delay(Duration::ZERO);
+    assert!(node.leases.ask_to_drain(node.leases.node(), true).await.expect("the table answers"));
+
+    node.passes(secs(1)).await;
+
+    assert!(node.leases.is_draining());
+    assert_eq!(node.held_here(), [false, false]);
+}
+
 /// Within a second, while a node lives that may give it back; else there is no hurry.
 #[tokio::test]
 async fn a_lease_that_is_given_back_is_taken_soon() {
