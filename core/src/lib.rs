@@ -91,6 +91,7 @@ pub mod store {
                 Beside, CursorMove, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored, TransitionOf,
             },
             agent_sessions::AgentSessionStore,
+            agreements::{AgreementStore, AnswerUnderWay},
             channels::ChannelStore,
             day_use::DayUse,
             error::StoreError,

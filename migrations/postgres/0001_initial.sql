@@ -44,6 +44,41 @@ create table leases (
     unique (name, fence)
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
 
+-- The configuration that counts: one row. Its number rises when another one comes in its place.
+create table configuration (
+    id bigint primary key check (id = 1),
+    revision bigint not null,
+    digest bytea not null,                      -- SHA-256 of what all nodes must have in common
+    node uuid not null,                         -- the last one that began with it or read it again
+    at timestamptz not null                     -- and when
+);
+
+-- Generated tokens and keys, which all nodes use. Each node has a copy in a file.
+create table secrets (
+    name text collate "C" primary key,          -- that of the file
+    value text not null,
+    at timestamptz not null
+);
+
+-- Requests with an idempotency key that are being done. One of a node that is over, or older than a request may be, does not count. Empty
+-- after a crash of the database, which ends all of them.
+create unlogged table answers_under_way (
+    by text collate "C" not null,
+    key text collate "C" not null,
+    node uuid not null,
+    request uuid not null,
+    at timestamptz not null,
+    primary key (by, key)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+-- How far ahead of time the turns of people have moved, in microseconds: each by its share of a minute. Only of people who may write at
+-- several nodes. Empty after a crash of the database: then a minute begins anew.
+create unlogged table minute_use (
+    who text collate "C" primary key,           -- a person, or somebody on a channel
+    used_until bigint not null,
+    wait bigint not null                        -- for how long the last turn was one too many; 0: it was counted
+) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
 create table conversations (
     id uuid primary key,
     channel text collate "C" not null,

@@ -6,6 +6,7 @@
 #![expect(clippy::missing_panics_doc, reason = "a check reports its failure by a panic")]
 
 mod accepting;
+mod agreements;
 mod amending;
 mod approving;
 mod asking;
@@ -31,9 +32,9 @@ mod turn;
 mod two_writers;
 
 pub use self::{
-    accepting::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*, housekeeping::*,
-    keeping::*, lasting::*, lines::*, listing::*, nodes::*, operating::*, people::*, queueing::*, reacting::*,
-    reading::*, searching::*, sessions::*, subject::Subject, transitions::*, two_writers::*,
+    accepting::*, agreements::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*,
+    housekeeping::*, keeping::*, lasting::*, lines::*, listing::*, nodes::*, operating::*, people::*, queueing::*,
+    reacting::*, reading::*, searching::*, sessions::*, subject::Subject, transitions::*, two_writers::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -204,6 +205,7 @@ macro_rules! store_conformance {
             tokens_are_kept_with_when_they_were_revoked
             sessions_of_the_page_are_kept_until_they_end
             links_to_the_page_are_kept_until_they_end
+            of_two_that_open_a_link_to_the_page_one_does
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming
             deliveries_are_listed
@@ -244,12 +246,16 @@ macro_rules! store_conformance {
             sessions_of_others_are_no_conflict
             what_one_store_writes_another_reads
             a_reader_of_the_log_skips_no_entry_that_commits_late
+            nodes_use_the_secret_that_was_given_first
+            the_latest_configuration_has_the_highest_number
+            of_32_that_begin_with_a_configuration_all_have_its_number
+            an_idempotency_key_is_used_by_one_node_at_a_time
+            the_turns_of_a_minute_are_counted_at_all_nodes
             a_lease_is_held_by_one_node
             a_lease_that_is_given_back_is_granted_anew
             a_node_that_takes_its_own_lease_holds_it_anew
-            nodes_are_listed_with_their_leases,
-            nodes_say_how_they_are,
-            a_node_that_leaves_is_over,
+            nodes_are_listed_with_their_leases
+            nodes_say_how_they_are
             a_node_is_asked_to_drain
         }
     };

@@ -76,6 +76,8 @@ pub enum SignInChange {
     /// The session with this id is over.
     End(Uuid),
     MakeLink(LinkRecord),
+    /// The link with this digest was opened: a conflict if that happened before.
+    UseLink([u8; 32]),
     /// The link with this digest opens nothing any more.
     EndLink([u8; 32]),
 }

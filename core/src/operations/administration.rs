@@ -47,16 +47,19 @@ impl Administration {
         })?)
     }
 
-    /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given.
-    pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<(), OperationError> {
+    /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given. `false` if a
+    /// link was used before: then nothing has changed.
+    pub async fn change_sign_ins(&self, changes: Vec<SignInChange>, by: Option<Actor>) -> Result<bool, OperationError> {
         let ended = changes.iter().find_map(|change| match change {
             SignInChange::End(id) => Some(*id),
-            SignInChange::Open(_) | SignInChange::MakeLink(_) | SignInChange::EndLink(_) => None,
+            SignInChange::Open(_) | SignInChange::MakeLink(_) | SignInChange::UseLink(_) | SignInChange::EndLink(_) => {
+                None
+            }
         });
         let operation =
             by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));
-        self.store.commit(Transition { sign_ins: changes, operation, ..Transition::default() }).await?;
-        Ok(())
+        let change = Transition { sign_ins: changes, operation, ..Transition::default() };
+        Ok(self.store.commit(change).await? == Commit::Done)
     }
 
     /// Asks a node to give its leases back and to take none, so that others have them, or to take leases again.

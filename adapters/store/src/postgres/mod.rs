@@ -1,5 +1,6 @@
 //! The store on PostgreSQL: its own SQL for the same port, on connections of its own.
 
+mod agreements;
 mod connections;
 mod error;
 mod log_order;

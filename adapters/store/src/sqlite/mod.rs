@@ -1,5 +1,6 @@
 //! The store on SQLite: one writer, a few readers.
 
+mod agreements;
 mod connections;
 mod error;
 mod foreign;

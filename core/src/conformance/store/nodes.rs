@@ -22,7 +22,7 @@ fn channel(name: &str) -> LeaseName {
 }
 
 /// A node that has no configuration, and whose clock is right.
-fn report(node: NodeId) -> NodeReport {
+pub(super) fn report(node: NodeId) -> NodeReport {
     NodeReport {
         node,
         name: "a machine".to_owned(),
@@ -33,7 +33,7 @@ fn report(node: NodeId) -> NodeReport {
     }
 }
 
-async fn lives(store: &dyn NodeStore, report: &NodeReport) -> Pulse {
+pub(super) async fn lives(store: &dyn NodeStore, report: &NodeReport) -> Pulse {
     store.heartbeat(report, &[]).await.expect("the node lives")
 }
 

@@ -1,5 +1,6 @@
 //! Checks of what operators do, and of the log.
 
+use futures_util::future::join;
 use rejoinder_guard::{Event, Reply};
 use uuid::Uuid;
 
@@ -25,7 +26,7 @@ use crate::{
             Origin, TurnFilter,
         },
         record::Pause,
-        transition::{Commit, DeliveryChange, IdempotentAnswer, Operation, Transition},
+        transition::{Commit, DeliveryChange, IdempotentAnswer, Noun, Operation, Transition},
     },
 };
 
@@ -190,6 +191,36 @@ pub async fn links_to_the_page_are_kept_until_they_end(subject: &mut impl Subjec
     change(&*store, SignInChange::EndLink(first.code)).await;
     change(&*store, SignInChange::EndLink(first.code)).await;
     assert_eq!(store.links().await.expect("links are read"), [second]);
+}
+
+/// At once, and on two stores. Each change counts, so that copies of the rows are read again.
+pub async fn of_two_that_open_a_link_to_the_page_one_does(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let (code, expires_at) = ([1; 32], at(100));
+    let link = SignInChange::MakeLink(LinkRecord { code, token: None, session: None, expires_at });
+    let version = async || one.version(Noun::Tokens).await.expect("versions are read");
+    let before = version().await;
+    done(&*one, Transition { sign_ins: vec![link], ..Transition::default() }).await;
+    assert_ne!(version().await, before);
+
+    let open = |number: u8| {
+        let session = SignInRecord {
+            id: Uuid::from_u128(number.into()),
+            hash: [number; 32],
+            token: None,
+            browser: "Firefox".to_owned(),
+            opened_at: at(2),
+            expires_at,
+        };
+        let sign_ins = vec![SignInChange::Open(session), SignInChange::UseLink(code)];
+        Transition { sign_ins, ..Transition::default() }
+    };
+    let (first, second) = join(commit(&*one, open(1)), commit(&*other, open(2))).await;
+
+    assert!([first, second].contains(&Commit::Done) && [first, second].contains(&Commit::Conflict));
+    assert_eq!(one.sign_ins().await.expect("sessions are read").len(), 1);
+    assert_eq!(one.links().await.expect("links are read"), []);
+    other.close().await;
 }
 
 /// Also over a restart. A session ends alone, or with its token.

@@ -19,6 +19,7 @@ mod declare;
 
 pub(crate) mod accept;
 pub(crate) mod agent_sessions;
+pub(crate) mod agreements;
 pub(crate) mod channels;
 pub(crate) mod day_use;
 pub(crate) mod error;
@@ -42,6 +43,7 @@ pub(crate) mod turns;
 use self::{
     accept::InboxStore,
     agent_sessions::AgentSessionStore,
+    agreements::AgreementStore,
     channels::ChannelStore,
     files::FileStore,
     housekeeping::HousekeepingStore,
@@ -78,5 +80,6 @@ pub trait Store:
     + TokenStore
     + HousekeepingStore
     + NodeStore
+    + AgreementStore
 {
 }

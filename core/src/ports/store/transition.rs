@@ -111,6 +111,7 @@ pub enum Noun {
     SessionsIn(ConversationId),
     /// The sessions of a person, as far as people change them.
     SessionsOf(PersonId),
+    /// The tokens, and the sessions of the operator's page with the links to it.
     Tokens,
 }
 
@@ -163,8 +164,8 @@ pub struct TurnChange {
 pub enum Commit {
     #[default]
     Done,
-    /// A turn or a noun was not at its expected version, a channel was paused or resumed already, or a lane was not empty: nothing
-    /// was changed. Read again and decide again.
+    /// A turn or a noun was not at its expected version, a channel was paused or resumed already, a link was used before, or a lane
+    /// was not empty: nothing was changed. Read again and decide again.
     Conflict,
 }
 

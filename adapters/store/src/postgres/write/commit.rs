@@ -41,6 +41,9 @@ pub(super) async fn apply(transaction: &mut Transaction<'_>, transition: &Transi
             return Ok(Commit::Conflict);
         }
     }
+    if !tokens::has_links(transaction, &transition.sign_ins).await? {
+        return Ok(Commit::Conflict);
+    }
     if let Some((channel, pause)) = &transition.pause {
         // A channel that is not paused has no row that could be locked.
         rows::change(transaction, statement!(LOCK_PAUSED)).await?;

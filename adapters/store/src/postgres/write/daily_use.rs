@@ -61,10 +61,11 @@ async fn add_to_agent(transaction: &mut Transaction<'_>, of: &AgentUse, at: Time
     }
 }
 
-/// Removes what was used on days that count neither today nor on a day next to it: in the gateway's time zone it may be another
-/// day than in UTC.
+/// Removes what was used of minutes that are over, and on days that count neither today nor on a day next to it: in the gateway's time
+/// zone it may be another day than in UTC.
 pub(super) async fn remove_old(transaction: &mut Transaction<'_>, now: Timestamp) -> Result<(), StoreError> {
     let today = now.as_millis().div_euclid(MILLIS_OF_DAY);
+    rows::change(transaction, statement!(REMOVE_MINUTES)).await?;
     rows::change(transaction, statement!(REMOVE_OLD, today, AHEAD)).await.map(drop)
 }
 
@@ -100,5 +101,9 @@ const OPEN_DAY_OF_AGENT: &str = "
 
 const SET_OF_AGENT: &str = "
     update agent_use set day = $2, turns = $3, tokens = $4, estimated = $5, micros = $6 where agent = $1";
+
+/// By the database's clock, by which they were counted.
+const REMOVE_MINUTES: &str = "
+    delete from minute_use where used_until < (extract(epoch from clock_timestamp()) * 1000000)::bigint";
 
 const REMOVE_OLD: &str = "delete from daily_use where day not between $1 - 1 - $2 and $1 + 1 + $2";

@@ -100,7 +100,9 @@ async fn remove_identity(transaction: &mut Transaction<'_>, identity: &Identity)
     for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE, DELETE_USE] {
         delete(transaction, sql, identity).await?;
     }
-    rows::change(transaction, statement!(DELETE_GUESSES, identity.to_string())).await?;
+    for sql in [DELETE_GUESSES, DELETE_MINUTES] {
+        rows::change(transaction, statement!(sql, identity.to_string())).await?;
+    }
     if let Some(former) = former {
         rows::change(transaction, statement!(DELETE_EMPTY, former)).await?;
         sessions::leave(transaction, former, None).await?;
@@ -157,6 +159,8 @@ const BOUND_GUESSES: &str = "
         select who from guesses group by who order by count(*) > 10 desc, min(since) desc offset 1000)";
 
 const DELETE_GUESSES: &str = "delete from guesses where who = $1";
+
+const DELETE_MINUTES: &str = "delete from minute_use where who = $1";
 
 const DELETE_IDENTITY: &str = "delete from identities where channel = $1 and id = $2";
 

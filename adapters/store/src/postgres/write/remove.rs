@@ -101,6 +101,7 @@ async fn turns(
     }
     settings::remove_unused(transaction).await?;
     daily_use::remove_old(transaction, now).await?;
+    rows::change(transaction, statement!(DELETE_LEFT_ANSWERS)).await?;
     Ok(sessions.into_iter().map(SessionId::from).collect())
 }
 
@@ -175,6 +176,9 @@ const DELETE_LINES_ABOUT: [&str; 3] = [
 const DELETE_REACTIONS: &str = "delete from reactions where channel = $1 and person = $2";
 
 /// $1: an id, as JSON. It may stand alone, or at the end of an address.
+/// Those of nodes that have ended without it.
+const DELETE_LEFT_ANSWERS: &str = "delete from answers_under_way where at < clock_timestamp() - interval '1 hour'";
+
 const DELETE_ANSWERS: &str = "
     delete from answers where strpos(body, $1) > 0 or strpos(body, '/' || substr($1, 2)) > 0";
 

@@ -38,12 +38,32 @@ pub(super) async fn change_sign_in(transaction: &mut Transaction<'_>, change: &S
         SignInChange::MakeLink(LinkRecord { code, token, session, expires_at }) => {
             insert_into!(sign_in_links { code, token, session, expires_at })
         }
-        SignInChange::EndLink(code) => statement!("delete from sign_in_links where code = $1", code),
+        SignInChange::UseLink(code) | SignInChange::EndLink(code) => {
+            statement!("delete from sign_in_links where code = $1", code)
+        }
     };
     rows::change(transaction, statement).await.map(drop)
 }
 
-/// Links that are over, which a start forgets in memory alone.
+/// Whether all links are there that a transition uses. The version of the tokens is locked, which each change of a link counts: of two
+/// that use the same link, the other waits, and does not find it any more.
+pub(super) async fn has_links(transaction: &mut Transaction<'_>, changes: &[SignInChange]) -> Result<bool, StoreError> {
+    for change in changes {
+        if let SignInChange::UseLink(code) = change {
+            rows::change(transaction, statement!(LOCK_VERSION)).await?;
+            if rows::one(transaction, statement!(SELECT_LINK, code), |_| Ok(())).await?.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+const LOCK_VERSION: &str = "select version from versions where noun = 'tokens' for no key update";
+
+const SELECT_LINK: &str = "select code from sign_in_links where code = $1";
+
+/// Links that are over.
 const END_LINKS: &str = "delete from sign_in_links where expires_at <= $1";
 
 const REVOKE: &str = "update tokens set revoked_at = $2 where id = $1 and revoked_at is null";

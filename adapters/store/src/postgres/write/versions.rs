@@ -26,7 +26,7 @@ pub(super) async fn count(transaction: &mut Transaction<'_>, transition: &Transi
     let counted = [
         ("people", !transition.people.is_empty()),
         ("schedules", transition.changes_schedules()),
-        ("tokens", transition.token.is_some()),
+        ("tokens", transition.token.is_some() || !transition.sign_ins.is_empty()),
     ];
     for (noun, _) in counted.into_iter().filter(|(_, is_changed)| *is_changed) {
         rows::change_one(transaction, "versions", statement!(COUNT, noun)).await?;

@@ -37,6 +37,9 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
             return Ok(Commit::Conflict);
         }
     }
+    if !tokens::has_links(transaction, &transition.sign_ins)? {
+        return Ok(Commit::Conflict);
+    }
     if let Some((channel, pause)) = &transition.pause
         && channels::is_paused(transaction, channel)? == pause.is_some()
     {

@@ -47,13 +47,27 @@ pub(super) fn change_sign_in(transaction: &Transaction<'_>, change: &SignInChang
         SignInChange::MakeLink(LinkRecord { code, token, session, expires_at }) => {
             insert_into!(transaction, sign_in_links { code, token, session, expires_at: expires_at.as_millis() })
         }
-        SignInChange::EndLink(code) => {
+        SignInChange::UseLink(code) | SignInChange::EndLink(code) => {
             rows::change(transaction, "delete from sign_in_links where code = ?", params![code]).map(drop)
         }
     }
 }
 
-/// Links that are over, which a start forgets in memory alone.
+/// Whether all links are there that a transition uses.
+pub(super) fn has_links(transaction: &Transaction<'_>, changes: &[SignInChange]) -> Result<bool, StoreError> {
+    for change in changes {
+        if let SignInChange::UseLink(code) = change
+            && rows::one(transaction, SELECT_LINK, params![code], |_| Ok(()))?.is_none()
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+const SELECT_LINK: &str = "select 1 from sign_in_links where code = ?";
+
+/// Links that are over.
 const END_LINKS: &str = "delete from sign_in_links where expires_at <= ?";
 
 const REVOKE: &str = "update tokens set revoked_at = ?2 where id = ?1 and revoked_at is null";

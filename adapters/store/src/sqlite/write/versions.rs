@@ -27,7 +27,7 @@ pub(super) fn count(transaction: &Transaction<'_>, transition: &Transition) -> R
     let counted = [
         ("people", !transition.people.is_empty()),
         ("schedules", transition.changes_schedules()),
-        ("tokens", transition.token.is_some()),
+        ("tokens", transition.token.is_some() || !transition.sign_ins.is_empty()),
     ];
     for (noun, _) in counted.into_iter().filter(|(_, is_changed)| *is_changed) {
         rows::change_one(transaction, "versions", COUNT, [noun])?;

@@ -1,0 +1,140 @@
+//! Checks of what nodes agree on.
+//!
+//! A store that admits one process keeps nothing of it, and says yes to all: that is what it promises. A store that several processes
+//! share passes the rest as well.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use uuid::Uuid;
+
+use super::{
+    nodes::{lives, report},
+    subject::Subject,
+    turn::{gone, me},
+};
+use crate::{
+    model::ids::NodeId,
+    ports::store::{Store, agreements::AnswerUnderWay},
+};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Whether several processes share a store.
+async fn is_shared(store: &dyn Store) -> bool {
+    store.configuration(&[0; 32], me()).await.expect("the configuration is set").is_some()
+}
+
+/// Of two nodes that make a secret, both use that of the first. Also over a restart.
+pub async fn nodes_use_the_secret_that_was_given_first(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let put = async |store: &dyn Store, name: &str, made: &str| {
+        store.put_secret(name, made).await.expect("the secret is stored")
+    };
+    assert_eq!(put(&*one, "admin-token", "one").await, "one");
+    let expected = if is_shared(&*one).await { "one" } else { "other" };
+    assert_eq!(put(&*other, "admin-token", "other").await, expected);
+    assert_eq!(put(&*other, "hook-result-key", "key").await, "key");
+    other.close().await;
+    drop(one);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(put(&*store, "admin-token", expected).await, expected);
+}
+
+/// The same as the latest has its number, and one that came before the latest becomes it again.
+pub async fn the_latest_configuration_has_the_highest_number(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let set = async |store: &dyn Store, digest: u8, node| {
+        store.configuration(&[digest; 32], node).await.expect("the configuration is set")
+    };
+    let first = set(&*one, 1, me()).await;
+    let (same, second) = (set(&*other, 1, gone()).await, set(&*other, 2, gone()).await);
+    let again = set(&*one, 1, me()).await;
+    let last = set(&*one, 1, me()).await;
+
+    assert_eq!((same, last), (first, again));
+    if first.is_some() {
+        assert!(first < second && second < again, "{first:?}, {second:?}, {again:?}");
+    } else {
+        assert_eq!((second, again), (None, None));
+    }
+    other.close().await;
+}
+
+/// Those that begin it at the same moment have one number.
+pub async fn of_32_that_begin_with_a_configuration_all_have_its_number(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let all = (0..32_u128).map(|number| {
+        let store = if number.is_multiple_of(2) { &one } else { &other };
+        async move { store.configuration(&[7; 32], NodeId::from(Uuid::from_u128(number))).await }
+    });
+    let all = join_all(all).await;
+
+    let numbers: Vec<_> = all.into_iter().map(|number| number.expect("the configuration is set")).collect();
+    assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
+    other.close().await;
+}
+
+/// A node that is over does not stand in the way, and one that has begun anew does not free the key of what came after it.
+pub async fn an_idempotency_key_is_used_by_one_node_at_a_time(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let answer = |key: &str, node, request| AnswerUnderWay {
+        by: "admin".to_owned(),
+        key: key.to_owned(),
+        node,
+        request: Uuid::from_u128(request),
+    };
+    lives(&*one, &report(me())).await;
+    lives(&*other, &report(gone())).await;
+    let begins = async |store: &dyn Store, answer: &AnswerUnderWay| {
+        store.begin_answer(answer).await.expect("the key is looked up")
+    };
+    let (first, foreign) = (answer("a", me(), 1), answer("a", gone(), 2));
+    let by_another = AnswerUnderWay { by: "grace".to_owned(), ..foreign.clone() };
+    assert!(begins(&*one, &first).await);
+    assert_eq!(begins(&*other, &foreign).await, !is_shared(&*one).await);
+    assert!(begins(&*other, &answer("b", gone(), 3)).await && begins(&*other, &by_another).await);
+
+    // The end of the first request comes late.
+    let second = answer("a", me(), 4);
+    assert!(begins(&*one, &second).await);
+    one.end_answer(&first).await.expect("it is no error");
+    assert_eq!(begins(&*other, &foreign).await, !is_shared(&*one).await);
+    one.end_answer(&second).await.expect("the key is free");
+    assert!(begins(&*other, &foreign).await);
+
+    // It has had no heartbeat.
+    let of_dead = answer("c", NodeId::from(Uuid::from_u128(9)), 5);
+    assert!(begins(&*other, &of_dead).await && begins(&*one, &answer("c", me(), 6)).await);
+    other.close().await;
+}
+
+/// By the clock of the store, whatever those of the nodes are.
+pub async fn the_turns_of_a_minute_are_counted_at_all_nodes(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let share = MINUTE / 2;
+    let count = async |store: &dyn Store, who: &str, is_let_in| {
+        store.count_minute(who, share, is_let_in).await.expect("the turn is counted")
+    };
+    if !is_shared(&*one).await {
+        for _ in 0..3 {
+            assert_eq!(count(&*one, "ann", false).await, None);
+        }
+        return other.close().await;
+    }
+    assert_eq!(count(&*one, "ann", false).await, None);
+    assert_eq!(count(&*other, "ann", false).await, None);
+
+    let wait = count(&*one, "ann", false).await.expect("it is one too many");
+    assert!(wait <= share && wait > share / 2, "{wait:?}");
+    assert_eq!(count(&*one, "bob", false).await, None, "somebody else has a minute of their own");
+
+    // What was refused was not counted, and what is not opened does not count.
+    other.uncount_minute("ann", share).await.expect("it does not count");
+    assert_eq!(count(&*one, "ann", false).await, None);
+    assert_eq!(count(&*other, "ann", true).await, None, "it is let in");
+    assert!(count(&*one, "ann", false).await.is_some_and(|wait| wait > share / 2));
+    other.close().await;
+}
