@@ -27,7 +27,13 @@ use crate::{
         slots::Slots,
     },
     initiative::{Initiative, digest::Digests, recipients::Recipients, schedules::Schedules, triggers::Triggers},
-    intake::{accept::Acceptor, event_router::EventRouter, limits::Limits, pairs::Pairs, stages::album::CommandAlbums},
+    intake::{
+        accept::Acceptor,
+        event_router::EventRouter,
+        limits::{Limits, SharedMinutes},
+        pairs::Pairs,
+        stages::album::CommandAlbums,
+    },
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
     model::{AgentName, ChannelId, LiveSettings, NodeId, Settings},
@@ -208,7 +214,8 @@ impl Ground {
 
     async fn event_router(&self) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
-        let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone());
+        let minutes = given!(SharedMinutes: self [store, channels, neighbours, lifecycle], []);
+        let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone(), minutes);
         if let Err(error) = limits.recall(&**store, &self.people.known()).await {
             warn!(%error, "cannot read the turns of the last minute: they count for no limit");
         }

@@ -2,21 +2,31 @@
 //!
 //! The turns of a minute are counted in memory: the start reads those of the last one. The turns that wait are rows, and what is
 //! used of a day is one: it is read once a day, and then counted in memory as well.
+//!
+//! While other nodes live, what is used of a day is read each time, and the turns of those who may write at several nodes are counted in
+//! the store as well. A channel that one node receives on counts there: when another node takes it over, a minute begins anew.
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use rejoinder_guard::Timestamp;
+use tracing::debug;
 
 use crate::{
+    base::{channels::Channels, lifecycle::Lifecycle},
     model::{
         Budget, ChatKind, ConversationId, Day, Identity, InboundEvent, KnownPeople, LiveSettings, Overflow, PersonId,
         Queues, SenderKind,
     },
-    ports::{DayUse, OperatorStore, PeopleStore, QueueStore, SharedClock, StoreError, TurnFilter, TurnSummary},
+    nodes::neighbours::Neighbours,
+    ports::{
+        AgreementStore, DayUse, OperatorStore, PeopleStore, QueueStore, SharedClock, StoreError, TurnFilter,
+        TurnSummary,
+    },
 };
 
 /// How many turns of the last minute the start reads, and how many at once.
@@ -35,7 +45,37 @@ pub(crate) struct Limits {
     people: Arc<dyn PeopleStore>,
     settings: LiveSettings,
     clock: SharedClock,
+    everywhere: Arc<SharedMinutes>,
     counts: Arc<Mutex<Counts>>,
+}
+
+/// The turns of a minute of people who may write at several nodes.
+pub(crate) struct SharedMinutes {
+    pub(crate) store: Arc<dyn AgreementStore>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) neighbours: Arc<Neighbours>,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl SharedMinutes {
+    /// Whether other nodes may count turns of somebody who has sent an event here.
+    fn are_of(&self, person: &Person, event: &InboundEvent, known: &KnownPeople) -> bool {
+        let is_at_each_node = || {
+            let channel = self.channels.get(&event.conversation.channel);
+            channel.is_some_and(|channel| channel.runs_at_each_node())
+        };
+        self.neighbours.any() && (is_at_each_node() || person.identities(known).len() > 1)
+    }
+
+    /// A turn that was counted was not opened.
+    fn uncount(&self, person: &Person, share: i64) {
+        let (store, who) = (Arc::clone(&self.store), person.to_string());
+        self.lifecycle.work.spawn(async move {
+            if let Err(error) = store.uncount_minute(&who, micros(share)).await {
+                debug!(%error, "a turn that was not opened counts for a minute");
+            }
+        });
+    }
 }
 
 /// A person is over a limit.
@@ -56,6 +96,16 @@ enum Person {
     Known(PersonId),
     /// Somebody else, on one channel.
     Unknown(Identity),
+}
+
+/// As the store knows them among those of a minute.
+impl fmt::Display for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(person) => write!(f, "{person}"),
+            Self::Unknown(identity) => write!(f, "{identity}"),
+        }
+    }
 }
 
 impl Person {
@@ -113,6 +163,8 @@ pub(super) struct Counted {
     person: Person,
     /// What it counts, in microseconds.
     share: i64,
+    /// Where it is counted for all nodes, too.
+    everywhere: Option<Arc<SharedMinutes>>,
     /// The day on which it counts, if what its person uses of a day is limited.
     day: Option<i64>,
     /// Whether most of what agents may use for its person on that day is used.
@@ -141,9 +193,13 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if !self.is_kept
-            && let Some(count) = lock(&self.counts).people.get_mut(&self.person)
-        {
+        if self.is_kept {
+            return;
+        }
+        if let Some(everywhere) = &self.everywhere {
+            everywhere.uncount(&self.person, self.share);
+        }
+        if let Some(count) = lock(&self.counts).people.get_mut(&self.person) {
             count.used_until -= self.share;
             if let (Some((day, turns)), Some(of)) = (&mut count.day, self.day)
                 && *day == of
@@ -157,6 +213,10 @@ impl Drop for Counted {
 /// The share of a minute that a turn takes, in microseconds.
 fn share(turns_per_minute: u32) -> i64 {
     MINUTE_US / i64::from(turns_per_minute.max(1))
+}
+
+const fn micros(share: i64) -> Duration {
+    Duration::from_micros(share.unsigned_abs())
 }
 
 fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
@@ -187,8 +247,9 @@ impl Limits {
         people: Arc<dyn PeopleStore>,
         settings: LiveSettings,
         clock: SharedClock,
+        everywhere: SharedMinutes,
     ) -> Self {
-        Self { store, people, settings, clock, counts: Arc::default() }
+        Self { store, people, settings, clock, everywhere: Arc::new(everywhere), counts: Arc::default() }
     }
 
     /// Counts the turns of the last minute, which an earlier process opened. Those that somebody had the gateway begin are left out.
@@ -252,8 +313,39 @@ impl Limits {
         if let Some(over) = over {
             return Err(over);
         }
-        let (counts, day, is_limited_soon, is_kept) = (Arc::clone(&self.counts), None, false, false);
-        Ok(Some(Counted { counts, person, share, day, is_limited_soon, is_later_part, is_kept }))
+        let counts = Arc::clone(&self.counts);
+        let (everywhere, day, is_limited_soon, is_kept) = (None, None, false, false);
+        Ok(Some(Counted { counts, person, share, everywhere, day, is_limited_soon, is_later_part, is_kept }))
+    }
+
+    /// `Some` if the turns of a person at all nodes are too many for the one of `event`, which was counted here.
+    pub(super) async fn check_minute(
+        &self,
+        event: &InboundEvent,
+        counted: &mut Counted,
+        known: &KnownPeople,
+    ) -> Result<Option<OverLimit>, StoreError> {
+        let Counted { person, share, is_later_part, .. } = &*counted;
+        if *share == 0 || !self.everywhere.are_of(person, event, known) {
+            return Ok(None);
+        }
+        let (who, share) = (person.to_string(), micros(*share));
+        let Some(wait) = self.everywhere.store.count_minute(&who, share, *is_later_part).await? else {
+            counted.everywhere = Some(Arc::clone(&self.everywhere));
+            return Ok(None);
+        };
+        let over = self.over("turns_per_minute", wait);
+        self.refuse_album(event, counted, over);
+        Ok(Some(over))
+    }
+
+    /// The further parts of an album are refused with this one.
+    fn refuse_album(&self, event: &InboundEvent, counted: &Counted, over: OverLimit) {
+        if let Some(album) = album(event)
+            && let Some(count) = lock(&self.counts).people.get_mut(&counted.person)
+        {
+            count.album = Some((album.clone(), Some(over)));
+        }
     }
 
     /// `Some` if a person has used so much of the day that the turn of `event`, which was counted, must not be opened.
@@ -271,11 +363,12 @@ impl Limits {
         let now = self.clock.now();
         let today = Day::of(now, &settings.time_zone);
         let is_of_today = |(day, _): &(i64, u32)| *day == today.number;
-        let is_read = lock(&self.counts)
-            .people
-            .get(&counted.person)
-            .and_then(|count| count.day)
-            .is_some_and(|it| is_of_today(&it));
+        let is_read = !self.everywhere.neighbours.any()
+            && lock(&self.counts)
+                .people
+                .get(&counted.person)
+                .and_then(|count| count.day)
+                .is_some_and(|it| is_of_today(&it));
         let mut stored = DayUse::default();
         if !is_read || limits.has_use() {
             for identity in counted.person.identities(known) {
@@ -284,9 +377,9 @@ impl Limits {
         }
         let mut counts = lock(&self.counts);
         let count = counts.people.entry(counted.person.clone()).or_default();
-        // Those that are being stored are counted in memory alone.
+        // Those that are being stored here are counted in memory alone, and those of other nodes in the store alone.
         let stored_turns = u32::try_from(stored.turns).unwrap_or(u32::MAX);
-        let turns = count.day.filter(is_of_today).map_or(stored_turns, |(_, turns)| turns);
+        let turns = count.day.filter(is_of_today).map_or(stored_turns, |(_, turns)| turns.max(stored_turns));
         let limit = if counted.is_later_part {
             None
         } else if limits.turns_per_day.is_some_and(|most| turns >= most) {
@@ -332,11 +425,7 @@ impl Limits {
             return Ok(None);
         }
         let over = self.over("waiting_turns", Duration::from_mins(1));
-        if let Some(album) = album(event)
-            && let Some(count) = lock(&self.counts).people.get_mut(&counted.person)
-        {
-            count.album = Some((album.clone(), Some(over)));
-        }
+        self.refuse_album(event, counted, over);
         Ok(Some(over))
     }
 

@@ -151,7 +151,8 @@ const HEARTBEAT: &str = concat!(
     select
         (select coalesce(jsonb_agg(r.name), '[]') from renewed as r) as kept,
         (select count(*) from nodes as o where o.id <> $1 and o.until > clock_timestamp()) as others,
-        greatest($6, (select max(o.revision) from nodes as o where o.until > clock_timestamp())) as latest_revision,
+        greatest($6, (select max(o.revision) from nodes as o where o.until > clock_timestamp()),
+            (select c.revision from configuration as c)) as latest_revision,
         l.asked_to_drain as drains
     from living as l"
 );

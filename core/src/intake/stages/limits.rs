@@ -14,10 +14,14 @@ pub(in crate::intake) async fn limits(arrival: &mut Arrival, limits: &Limits) ->
         Ok(counted) => counted,
         Err(over) => return arrival.end_over_limit(over),
     };
-    if let Some(counted) = &mut arrival.counted
-        && let Some(over) = limits.check_day(&arrival.event, counted, &arrival.known).await?
-    {
-        return arrival.end_over_limit(over);
+    if let Some(counted) = &mut arrival.counted {
+        let over = match limits.check_minute(&arrival.event, counted, &arrival.known).await? {
+            None => limits.check_day(&arrival.event, counted, &arrival.known).await?,
+            over => over,
+        };
+        if let Some(over) = over {
+            return arrival.end_over_limit(over);
+        }
     }
     if let Some(day) = arrival.counted.as_ref().and_then(Counted::limited_soon) {
         arrival.note_limit(day);
