@@ -90,6 +90,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         settings,
         node_name: String::new(),
         version: String::new(),
+        configuration: None,
     }
 }
 

@@ -22,8 +22,8 @@ use crate::{
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake, LeaseName, LostNode,
-        NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError, ViewStore,
+        AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake,
+        LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -51,6 +51,8 @@ pub struct Parts {
     pub node_name: String,
     /// The version of the program.
     pub version: String,
+    /// A digest of what all nodes must have in common of their configuration. `None`: it is not compared.
+    pub configuration: Option<[u8; 32]>,
 }
 
 /// The running core. Cheap to clone.
@@ -63,6 +65,7 @@ pub struct Engine {
     channels: Arc<Channels>,
     leases: Arc<Leases>,
     neighbours: Arc<Neighbours>,
+    agreements: Arc<dyn AgreementStore>,
     inlet: Arc<dyn Inlet>,
     hub: Arc<Hub>,
     caller: Arc<Caller>,
@@ -156,13 +159,14 @@ impl Engine {
         self.leases.since(channel).is_some() || runs_everywhere()
     }
 
-    /// The revision of this node's configuration, which other nodes and operators are told.
-    pub fn set_revision(&self, revision: i64) {
-        self.leases.set_revision(revision);
+    /// Since when another node has, or had, a later configuration than this one: a configuration is later if a node began with it, or read
+    /// it again, later.
+    pub fn behind_since(&self) -> Option<Timestamp> {
+        self.leases.behind_since()
     }
 
     /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and
-    /// the agents of these names. The other settings stay.
+    /// the agents of these names. The other settings stay. `configuration` is as that of [`Parts`].
     ///
     /// # Errors
     /// When the store cannot be written; then the settings and agents are as before.
@@ -170,12 +174,18 @@ impl Engine {
         &self,
         settings: Settings,
         agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+        configuration: Option<[u8; 32]>,
     ) -> Result<Replanted, StoreError> {
         let before = self.settings.get();
+        // Before anything is planted: what is planted is that of the latest one.
+        let revision = revision_of(&*self.agreements, configuration, self.node()).await?;
         let (let_in, still_known) = self.people.plant(&settings.people, &before.people).await?;
         let replaced = self.calendar.plant(&settings.schedules.seeds).await?;
         self.settings.change(settings);
         self.runtimes.replace(agents);
+        if let Some(revision) = revision {
+            self.leases.set_revision(revision);
+        }
         // Somebody else may be asked from now on.
         self.people.look_again();
         Ok(Replanted { let_in, still_known, replaced })
@@ -332,5 +342,17 @@ impl Engine {
             hub: Arc::clone(&self.hub),
             clock: Arc::clone(&self.clock),
         }
+    }
+}
+
+/// The revision of the configuration with this digest, which is the latest one from now on. `None` if it is not compared.
+async fn revision_of(
+    store: &dyn AgreementStore,
+    configuration: Option<[u8; 32]>,
+    node: NodeId,
+) -> Result<Option<i64>, StoreError> {
+    match configuration {
+        Some(digest) => store.configuration(&digest, node).await,
+        None => Ok(None),
     }
 }

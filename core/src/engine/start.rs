@@ -11,7 +11,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
 
-use super::{Engine, Parts};
+use super::{Engine, Parts, revision_of};
 use crate::{
     base::{
         channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns, timer::Timer,
@@ -306,7 +306,7 @@ impl Ground {
         ];
         let engine = given!(Engine: ground [clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle],
             [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
-            [store, views, files],
+            [store, views, files, agreements],
             schedules: planner);
         let first = [
             looped("leases", ground.leases.clone(), |leases, _| leases.run()),
@@ -341,8 +341,12 @@ where
 
 impl Engine {
     pub(super) async fn start_all(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, clock, channels: adapters, agents, settings, node_name: name, version } = parts;
-        let this = ThisNode { id: NodeId::new(clock.now()), name, version };
+        let Parts { store, clock, channels: adapters, agents, settings, node_name: name, version, configuration } =
+            parts;
+        let id = NodeId::new(clock.now());
+        // Before anything is planted: what is planted is that of the latest one.
+        let revision = revision_of(&*store, configuration, id).await?;
+        let this = ThisNode { id, name, version, revision };
         let names: Vec<ChannelId> = adapters.iter().map(|adapter| adapter.channel().clone()).collect();
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
             warn!(%channel, turns, deliveries, "turns and deliveries wait for a channel that is not configured");

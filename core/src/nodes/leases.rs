@@ -59,6 +59,8 @@ pub(crate) struct ThisNode {
     pub(crate) id: NodeId,
     pub(crate) name: String,
     pub(crate) version: String,
+    /// The revision of its configuration at the start, if it has one.
+    pub(crate) revision: Option<i64>,
 }
 
 pub(crate) struct Leases {
@@ -68,6 +70,8 @@ pub(crate) struct Leases {
     neighbours: Arc<Neighbours>,
     /// The revision of the configuration; 0 if it has none.
     revision: AtomicI64,
+    /// Since when there is a later one, in milliseconds since the Unix epoch; 0: this is the latest.
+    behind_since: AtomicI64,
     /// Whether an operator has asked this node to take no leases.
     asked_to_drain: watch::Sender<bool>,
     /// How often that was asked here: the answer to a heartbeat from before it tells nothing of it.
@@ -139,9 +143,10 @@ impl Leases {
             store,
             joined_at: clock.now(),
             clock,
+            revision: AtomicI64::new(node.revision.unwrap_or_default()),
+            behind_since: AtomicI64::default(),
             node,
             neighbours,
-            revision: AtomicI64::default(),
             asked_to_drain: watch::Sender::new(false),
             asked: AtomicU64::default(),
             timer,
@@ -158,11 +163,28 @@ impl Leases {
     async fn beat(&self, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         let pulse = self.store.heartbeat(&self.report(), held).await?;
         self.neighbours.set(pulse.others);
+        self.note_latest(pulse.latest_revision);
         Ok(pulse)
     }
 
+    /// Notes whether another node has a later configuration.
+    fn note_latest(&self, latest: Option<i64>) {
+        let (own, latest) = (self.revision.load(Ordering::Relaxed), latest.unwrap_or_default());
+        let (is_behind, was_behind) = (own != 0 && latest > own, self.behind_since().is_some());
+        if is_behind && !was_behind {
+            self.behind_since.store(self.clock.now().as_millis().max(1), Ordering::Relaxed);
+            warn!(own, latest, "another node has a later configuration: this one must read it, or start again with it");
+        }
+    }
+
+    /// Since when there is a later configuration than that of this node.
+    pub(crate) fn behind_since(&self) -> Option<Timestamp> {
+        let since = self.behind_since.load(Ordering::Relaxed);
+        (since != 0).then(|| Timestamp::from_millis(since))
+    }
+
     fn report(&self) -> NodeReport {
-        let ThisNode { id, name, version } = &self.node;
+        let ThisNode { id, name, version, .. } = &self.node;
         let revision = self.revision.load(Ordering::Relaxed);
         NodeReport {
             node: *id,
@@ -174,9 +196,10 @@ impl Leases {
         }
     }
 
-    /// The revision of this node's configuration, which its next heartbeat tells.
+    /// This node has another configuration from now on: the latest. Its next heartbeat tells the revision.
     pub(crate) fn set_revision(&self, revision: i64) {
         self.revision.store(revision, Ordering::Relaxed);
+        self.behind_since.store(0, Ordering::Relaxed);
     }
 
     /// Whether this node takes no leases: it stops, or an operator wants it so.

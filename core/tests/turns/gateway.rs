@@ -271,6 +271,7 @@ impl TestGateway {
             settings: self.settings.clone(),
             node_name: "machine".to_owned(),
             version: "1.0.0".to_owned(),
+            configuration: None,
         };
         let starting = tokio::spawn(Engine::start(parts));
         while !starting.is_finished() && !life.is_over() {
@@ -344,7 +345,7 @@ impl TestGateway {
 
     /// Reads the configuration again, in which these agents have changed.
     pub(crate) async fn reads_with(&self, settings: Settings, agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) {
-        self.engine().reload(settings, agents).await.expect("the store can be written");
+        self.engine().reload(settings, agents, None).await.expect("the store can be written");
     }
 
     /// Reads a configuration with which answers go elsewhere.

@@ -267,6 +267,7 @@ async fn engine(
         settings,
         node_name: String::new(),
         version: String::new(),
+        configuration: None,
     };
     Engine::start(parts).await.expect("the engine starts")
 }

@@ -110,7 +110,12 @@ fn report(node: NodeId, now: Timestamp) -> NodeReport {
 
 async fn join(store: Arc<dyn NodeStore>, clock: Arc<TestClock>) -> Result<Arc<Leases>, StoreError> {
     let (timer, lifecycle, neighbours) = (Arc::new(Timer::new()), Lifecycle::new(clock.clone()), Arc::default());
-    let node = ThisNode { id: NodeId::new(clock.now()), name: "machine".to_owned(), version: "1.0.0".to_owned() };
+    let node = ThisNode {
+        id: NodeId::new(clock.now()),
+        name: "machine".to_owned(),
+        version: "1.0.0".to_owned(),
+        revision: None,
+    };
     Leases::join(store, clock, node, neighbours, timer, lifecycle, vec![channel()]).await.map(Arc::new)
 }
 
@@ -441,6 +446,27 @@ async fn a_node_does_not_start_while_the_store_is_away() {
     table.set_away(true);
 
     assert!(join(table, clock).await.is_err());
+}
+
+#[tokio::test]
+async fn a_node_knows_that_another_one_has_a_later_configuration() {
+    let node = Node::alone().await;
+    let hears_of = async |revision| {
+        let report = NodeReport { revision: Some(revision), ..report(node.other, node.clock.now()) };
+        node.table.heartbeat(&report, &[]).await.expect("the table answers");
+        node.passes(EVERY).await;
+        node.leases.behind_since()
+    };
+    assert_eq!(hears_of(7).await, None, "it has none");
+
+    node.leases.set_revision(7);
+    assert_eq!(hears_of(7).await, None);
+    let since = hears_of(8).await;
+    assert!(since.is_some());
+    assert_eq!(hears_of(9).await, since);
+
+    node.leases.set_revision(10);
+    assert_eq!((node.leases.behind_since(), hears_of(9).await), (None, None));
 }
 
 /// A store that admits one process costs an idle gateway nothing.
