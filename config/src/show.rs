@@ -36,6 +36,23 @@ impl Config {
     pub fn to_compare(&self) -> serde_json::Value {
         redacted::to_compare(|| serde_json::to_value(self).expect("values read from TOML can be written as JSON"))
     }
+
+    /// What all nodes of one gateway must have in common, as JSON: all but secrets, where a node listens and stores, and its log.
+    ///
+    /// # Panics
+    /// Never: every value of a configuration was read from TOML.
+    pub fn in_common(&self) -> serde_json::Value {
+        let mut all = serde_json::to_value(self).expect("values read from TOML can be written as JSON");
+        if let Some(sections) = all.as_object_mut() {
+            sections.retain(|name, _| !["log", "store"].contains(&name.as_str()));
+            for section in ["admin", "server"] {
+                if let Some(keys) = sections.get_mut(section).and_then(serde_json::Value::as_object_mut) {
+                    keys.remove("listen");
+                }
+            }
+        }
+        all
+    }
 }
 
 fn laid_out(values: &impl Serialize) -> String {

@@ -143,6 +143,7 @@ impl From<WiringError> for RunError {
         match error {
             WiringError::Token { source, .. } => Self::Wiring(message, Some(Box::new(source))),
             WiringError::Http(source) => Self::Wiring(message, Some(Box::new(source))),
+            WiringError::SharedTokens(source) => Self::Wiring(message, Some(Box::new(source))),
             WiringError::Channel { .. } | WiringError::Agent { .. } | WiringError::AgentKey { .. } => {
                 Self::Wiring(message, None)
             }
@@ -473,6 +474,9 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), RunErr
 
 async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine, AgentLoops), RunError> {
     let mut parts = wiring::parts(materials)?;
+    if materials.share_generated(&**store).await? {
+        parts = wiring::parts(materials)?;
+    }
     let core = rejoinder_core::Parts {
         store: Arc::clone(store),
         clock: Arc::clone(materials.clock),
@@ -481,6 +485,7 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
         settings: parts.settings.clone(),
         node_name: uname().nodename().to_string_lossy().into_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        configuration: Some(wiring::digest(materials.config)),
     };
     // Before the engine, which runs open turns at once.
     let loops = AgentLoops::start(std::mem::take(&mut parts.loops));

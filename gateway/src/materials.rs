@@ -1,14 +1,16 @@
 //! What channels and agents are built with: configuration, tokens, clock and HTTP client.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use rejoinder_config::{Config, Origin, Secret, Token, TokenValue};
-use rejoinder_core::{AgentName, AgentRuntime, ChannelId, Masker, Runtimes, SharedClock, Timestamp};
+use rejoinder_core::{
+    AgentName, AgentRuntime, ChannelId, Masker, Runtimes, SharedClock, StoreError, Timestamp, store::AgreementStore,
+};
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
@@ -41,6 +43,9 @@ pub(crate) enum WiringError {
     AgentKey { key: String, reason: String, origin: Origin },
     #[error("cannot create the HTTP client")]
     Http(#[source] reqwest::Error),
+    /// The store does not say which tokens all nodes use.
+    #[error("cannot read the generated tokens in the store")]
+    SharedTokens(#[source] StoreError),
 }
 
 /// Where the token of a channel or of the admin interface comes from, for showing it to the operator.
@@ -79,8 +84,8 @@ pub(crate) struct Materials<'a> {
     pub(crate) own_tools: OwnTools,
     /// The runtimes of all agents, as they are at the moment: empty while they are built at the start.
     pub(crate) runtimes: Arc<Runtimes>,
-    /// The generated tokens that were given out.
-    generated: Mutex<Vec<SecretString>>,
+    /// The generated tokens that were given out, by file.
+    generated: Mutex<BTreeMap<String, SecretString>>,
 }
 
 impl<'a> Materials<'a> {
@@ -123,7 +128,24 @@ impl<'a> Materials<'a> {
     /// Masks all secrets: the configured ones, and the generated tokens that were given out so far.
     pub(crate) fn masker(&self) -> Masker {
         let generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
-        Masker::new(self.config.secrets.iter().chain(&*generated).map(ExposeSecret::expose_secret))
+        Masker::new(self.config.secrets.iter().chain(generated.values()).map(ExposeSecret::expose_secret))
+    }
+
+    /// Has all nodes on one store use the same generated tokens: those that a node gave first. Returns whether others than those that
+    /// were given out are in their files now: then what was built with these must be built anew.
+    pub(crate) async fn share_generated(&self, store: &dyn AgreementStore) -> Result<bool, WiringError> {
+        let given = self.generated.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut is_changed = false;
+        for (file, token) in &given {
+            let shared = store.put_secret(file, token.expose_secret()).await.map_err(WiringError::SharedTokens)?;
+            if shared != token.expose_secret() {
+                let path = self.data_dir.join(file);
+                let written = secrets::write(&path, &SecretString::from(shared));
+                written.map_err(|source| WiringError::Token { path, source })?;
+                is_changed = true;
+            }
+        }
+        Ok(is_changed)
     }
 
     /// The tokens of one surface, and how to show the current one. `file` in the data directory holds a generated one.
@@ -147,7 +169,67 @@ impl<'a> Materials<'a> {
             TokenMode::CheckOnly => secrets::read_or_throwaway(self.data_dir, file),
         };
         let made = made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })?;
-        self.generated.lock().unwrap_or_else(PoisonError::into_inner).push(made.token.clone());
+        let mut generated = self.generated.lock().unwrap_or_else(PoisonError::into_inner);
+        generated.insert(file.to_owned(), made.token.clone());
+        drop(generated);
         Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use rejoinder_core::{NodeId, SystemClock, store::AnswerUnderWay};
+
+    use super::*;
+    use crate::wiring::tests::config;
+
+    /// A store of several nodes, as far as it keeps secrets.
+    #[derive(Default)]
+    struct SharedSecrets(Mutex<HashMap<String, String>>);
+
+    #[async_trait]
+    impl AgreementStore for SharedSecrets {
+        async fn put_secret(&self, name: &str, made: &str) -> Result<String, StoreError> {
+            let mut secrets = self.0.lock().unwrap();
+            Ok(secrets.entry(name.to_owned()).or_insert_with(|| made.to_owned()).clone())
+        }
+        async fn configuration(&self, _: &[u8; 32], _: NodeId) -> Result<Option<i64>, StoreError> {
+            unreachable!("no node begins")
+        }
+        async fn begin_answer(&self, _: &AnswerUnderWay) -> Result<bool, StoreError> {
+            unreachable!("nobody asks")
+        }
+        async fn end_answer(&self, _: &AnswerUnderWay) -> Result<(), StoreError> {
+            unreachable!("nobody asks")
+        }
+        async fn count_minute(&self, _: &str, _: Duration, _: bool) -> Result<Option<Duration>, StoreError> {
+            unreachable!("nobody writes")
+        }
+        async fn uncount_minute(&self, _: &str, _: Duration) -> Result<(), StoreError> {
+            unreachable!("nobody writes")
+        }
+    }
+
+    #[tokio::test]
+    async fn nodes_have_the_same_generated_tokens() {
+        let (config, clock) = (config(""), Arc::new(SystemClock) as SharedClock);
+        let (store, agents, folders) =
+            (SharedSecrets::default(), HashMap::new(), [(); 2].map(|()| tempfile::tempdir().unwrap()));
+        let materials = folders
+            .each_ref()
+            .map(|folder| Materials::new(&config, folder.path(), TokenMode::Create, &clock, &agents).unwrap());
+        let token = |of: &Materials<'_>| of.generated_token("admin-token").unwrap().token.expose_secret().to_owned();
+        let (first, second) = (token(&materials[0]), token(&materials[1]));
+        assert_ne!(first, second);
+
+        assert!(!materials[0].share_generated(&store).await.unwrap());
+        assert!(materials[1].share_generated(&store).await.unwrap());
+
+        assert_eq!([token(&materials[0]), token(&materials[1])], [first.clone(), first.clone()]);
+        assert!(!materials[1].share_generated(&store).await.unwrap());
+        assert_eq!(materials[1].masker().text(format!("{first} {second}")), format!("•••• {second}"));
     }
 }

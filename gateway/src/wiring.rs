@@ -18,6 +18,7 @@ use rejoinder_core::{
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -106,6 +107,11 @@ pub(crate) fn listen_for_operator(config: &Config) -> SocketAddr {
 
 pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
     config.store.url.path(data_dir)
+}
+
+/// A digest of what all nodes must have in common.
+pub(crate) fn digest(config: &Config) -> [u8; 32] {
+    Sha256::digest(config.in_common().to_string()).into()
 }
 
 /// Builds the parts. Starts nothing and connects to nothing.

@@ -188,7 +188,8 @@ impl Reloader {
         // Of agents that wait, the prices and models wait as well.
         let sections = if same_secrets { config.agents.clone() } else { self.agents.clone() };
         let config = Config { agents: sections.clone(), ..config };
-        let replanted = engine.reload(wiring::settings(&config, Masker::default()), agents).await;
+        let (settings, digest) = (wiring::settings(&config, Masker::default()), wiring::digest(&config));
+        let replanted = engine.reload(settings, agents, Some(digest)).await;
         let replanted = replanted.map_err(|error| format!("the store cannot be written: {error}"))?;
         logging::set_level(level);
         let mut reloaded = self.compared(&after, same_secrets);

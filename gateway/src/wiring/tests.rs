@@ -122,6 +122,25 @@ fn configured_secrets_and_generated_tokens_are_masked() {
     assert_eq!(parts.settings.masker.text(text), "•••• •••• ••••");
 }
 
+/// What differs between two nodes of one gateway is no other configuration.
+#[test]
+fn nodes_agree_on_all_but_secrets_and_what_each_has_of_its_own() {
+    let digest = |text: &str| super::digest(&config(&format!("{CHANNELS}{text}")));
+    let own = "[server]\nlisten = \"127.0.0.1:7421\"\n\
+               [admin]\nlisten = \"127.0.0.1:7422\"\ntoken = \"another-token-of-these-tests\"\n\
+               [log]\nlevel = \"debug\"\n\
+               [store]\nurl = \"sqlite:other.db\"\n";
+    let key = |key: &str| {
+        format!("[agents.far]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\napi_key = \"{key}\"\n")
+    };
+    let with_token = "[admin]\ntoken = \"yet-another-token-of-tests\"\n";
+
+    assert_eq!(digest(own), digest(with_token));
+    assert_eq!(digest(&key("sk-12345678")), digest(&key("sk-87654321")));
+    assert_ne!(digest(""), digest("[limits]\nturns_per_minute = 7\n"));
+    assert_ne!(digest(""), digest("[retention]\nturns = \"1d12h\"\n"));
+}
+
 #[test]
 fn a_price_is_that_of_its_agent() {
     let agent = "[agents.far]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\n[agents.far.price]\ninput = 1\noutput = 2\n";
