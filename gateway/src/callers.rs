@@ -86,7 +86,16 @@ impl StoredTokens {
     }
 
     pub(crate) fn add(&self, token: TokenRecord) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).push(token);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // They may have been read again meanwhile.
+        if known.iter().all(|other| other.id != token.id) {
+            known.push(token);
+        }
+    }
+
+    /// Has these in place of those that are known: they were read again.
+    pub(crate) fn replace(&self, tokens: Vec<TokenRecord>) {
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
     /// Notes that a token was revoked.

@@ -29,7 +29,7 @@ use crate::{
     exposure::{Exposure, readable_folder, writable_above},
     feed::Feed,
     figures::Figures,
-    http::{self, AdminSessions, App, Bounds, Commons, ConnectionPermits, KeysInUse, Proxies, Records},
+    http::{self, AdminSessions, App, Bounds, Commons, ConnectionPermits, KeysInUse, Proxies, Records, Renewal},
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
@@ -200,20 +200,19 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// `urls`: the gateway's own, and that of `/admin`.
+    /// `urls`: the gateway's own, and that of `/admin`. `page`: the path of a link.
     fn new(
         parts: &Parts,
         (url, admin_url): (String, String),
-        sessions: &AdminSessions,
+        page: Option<String>,
         data_dir: PathBuf,
         remarks: Vec<String>,
     ) -> Self {
-        let page = parts.admin_tokens.is_some().then(|| sessions.link(&Caller::configured()).ok()).flatten();
         Self {
             url,
             channels: parts.notices.clone(),
             agents: parts.agent_infos.clone(),
-            page: page.map(|(path, ..)| format!("{admin_url}{path}")),
+            page: page.map(|path| format!("{admin_url}{path}")),
             admin: parts.admin_token_source.clone().map(|source| (admin_url, source)),
             data_dir,
             remarks,
@@ -279,7 +278,10 @@ impl Gateway {
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
         let sessions = AdminSessions::read(parts.admin_tokens.clone(), store.as_ref(), Arc::clone(&clock)).await;
         let sessions = Arc::new(recovered(sessions, &*store, &engine).await?);
-        let notes = Notes::new(&parts, (url, admin_url), &sessions, data_dir, remarks);
+        let renewal = Renewal::new(engine.clone(), store.clone(), Arc::clone(&tokens), Arc::clone(&sessions));
+        tokio::spawn(upkeep.clone().run_until_cancelled_owned(Arc::clone(&renewal).run()));
+        let page = if parts.admin_tokens.is_some() { first_link(&sessions, &engine).await } else { None };
+        let notes = Notes::new(&parts, (url, admin_url), page, data_dir, remarks);
         let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let feed = Feed::start(store.clone(), stop_waiting.clone());
         let figures = Arc::new(Figures::new(store.clone()));
@@ -312,9 +314,10 @@ impl Gateway {
             database,
             tokens,
             sessions: Arc::clone(&sessions),
+            renewal,
             feed,
             figures,
-            keys_in_use: KeysInUse::default(),
+            keys_in_use: KeysInUse::new(store.clone(), engine.node()),
             problems,
             alerts: Arc::clone(&alerts),
             reload,
@@ -447,6 +450,18 @@ async fn recovered<T>(read: Result<T, StoreError>, store: &dyn StoreState, engin
             engine.stop(Duration::ZERO).await;
             store.close().await;
             Err(RunError::Recovery(error))
+        }
+    }
+}
+
+/// The path of a link that opens the operator's page once, at each node; `None` if it cannot be made.
+async fn first_link(sessions: &AdminSessions, engine: &Engine) -> Option<String> {
+    let (path, _, changes) = sessions.link(&Caller::configured()).ok()?;
+    match engine.administration().change_sign_ins(changes, None).await {
+        Ok(_) => Some(path),
+        Err(error) => {
+            warn!(%error, "cannot store a link to the operator's page");
+            None
         }
     }
 }

@@ -16,6 +16,7 @@ mod paging;
 mod probe;
 mod proxies;
 mod records;
+mod renewal;
 mod serve;
 mod sessions;
 
@@ -44,6 +45,7 @@ pub(crate) use self::{
     paging::MAX as LONGEST_PAGE,
     proxies::Proxies,
     records::Records,
+    renewal::Renewal,
     serve::accept,
     sessions::AdminSessions,
 };

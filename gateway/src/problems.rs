@@ -37,7 +37,7 @@ const NEWS: i64 = 24 * 60 * 60 * 1000;
 const MOST_ERRORS: u32 = 20;
 
 /// What people are told of.
-const ALERTS: [(&str, AlertKind); 16] = [
+const ALERTS: [(&str, AlertKind); 15] = [
     ("store", AlertKind::Store),
     ("disk", AlertKind::Disk),
     ("channel", AlertKind::Channel),
@@ -53,15 +53,16 @@ const ALERTS: [(&str, AlertKind); 16] = [
     ("undelivered", AlertKind::Undeliverable),
     ("callbacks", AlertKind::Callbacks),
     ("schedule", AlertKind::Schedule),
+    ("configuration", AlertKind::Error),
     ("error", AlertKind::Error),
 ];
 
 /// Something that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// `store`, `disk`, `channel`, `holder` (no node has a channel), `node` (one was lost with channels), `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
-    /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `pairing`, `schedule`, `approval`
-    /// or `error`.
+    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
+    /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `pairing`, `schedule`,
+    /// `configuration`, `approval` or `error`.
     pub(crate) kind: &'static str,
     /// What is wrong, since when and why, in one sentence. The time is in the zone of `[alerts]`.
     pub(crate) text: String,
@@ -251,6 +252,7 @@ impl Problems {
             paused: paused.collect(),
             turning_away: self.engine.people().turning_away(),
             schedules: self.engine.calendar().seen_by(None),
+            behind_since: self.engine.behind_since(),
             waits: waits.cloned().unwrap_or_default(),
         };
         let database = self.database.display().to_string();
@@ -341,6 +343,8 @@ pub(crate) struct Facts {
     /// The channels on which strangers are turned away.
     pub(crate) turning_away: Vec<ChannelId>,
     pub(crate) schedules: Vec<Schedule>,
+    /// Since when another node has a later configuration.
+    pub(crate) behind_since: Option<Timestamp>,
     pub(crate) waits: Waits,
 }
 
@@ -416,6 +420,7 @@ impl Facts {
         problems.extend(counted("absent", backlog.absent, words));
         problems.extend(self.turning_away.iter().map(of_crowd));
         problems.extend(self.schedules.iter().filter(|it| it.has_paused_itself()).map(of_schedule));
+        problems.extend(self.behind_since.map(of_configuration));
         // The others are told by what they are about.
         problems.extend(errors.iter().filter(|error| !error.fields.contains_key("alert")).map(of_error));
         problems
@@ -578,23 +583,11 @@ fn of_crowd(channel: &ChannelId) -> Problem {
     Problem { subject: Some(channel.to_string()), why: Some(why), audience, ..Problem::new("pairing", what) }
 }
 
-/// The channels that no node has. When the nodes are not known, all have one.
-fn unheld(mut channels: Vec<ChannelId>, nodes: &[NodeSummary]) -> Vec<ChannelId> {
-    let held: BTreeSet<_> = nodes.iter().flat_map(|node| &node.leases).map(|(name, _)| name).collect();
-    channels.retain(|channel| !nodes.is_empty() && !held.contains(&LeaseName::Channel(channel.clone())));
-    channels
-}
-
-/// A node that was lost while it had channels. Others have them by now, or it is said that none has.
-fn of_lost(lost: &LostNode) -> Problem {
-    let what = format!("The node {} was lost", lost.name);
-    let channels = lost.leases.iter().filter_map(|name| match name {
-        LeaseName::Channel(channel) => Some(channel.as_str()),
-        LeaseName::Housekeeper => None,
-    });
-    let channels = channels.collect::<Vec<_>>().join(", ");
-    let why = (!channels.is_empty()).then(|| format!("it had {channels}"));
-    Problem { why, since: Some(lost.at), subject: Some(lost.node.to_string()), ..Problem::new("node", what) }
+/// The configuration of this node, which is not the latest.
+fn of_configuration(since: Timestamp) -> Problem {
+    let why = "start it again with that one, or have it read its own once more (`rejoinder config reload`)".to_owned();
+    let what = "This node has an earlier configuration than another node".to_owned();
+    Problem { since: Some(since), why: Some(why), ..Problem::of_all("configuration", what) }
 }
 
 /// A schedule that has paused itself.

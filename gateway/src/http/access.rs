@@ -15,7 +15,7 @@ use axum::{
 use rejoinder_kit::{Guesses, Peer, Tokens, bearer, is_forwarded};
 use url::{Host, Url};
 
-use super::error::ApiError;
+use super::{error::ApiError, renewal::Renewal};
 use crate::callers::{Caller, StoredTokens};
 
 /// Who may use the operator's routes at one address.
@@ -65,7 +65,7 @@ impl Access {
             let mut tokens = self.admin.iter().chain(&self.metrics);
             tokens.any(|tokens| tokens.open_for(sent)).then_some(())
         };
-        self.check(headers, extensions, "metrics", open).await
+        self.check(headers, extensions, "metrics", open, None).await
     }
 
     /// Who sent a request for the admin API: the token of the configuration, or a stored one.
@@ -74,22 +74,25 @@ impl Access {
         headers: &HeaderMap,
         extensions: &Extensions,
         stored: &StoredTokens,
+        renewal: &Renewal,
     ) -> Result<Caller, ApiError> {
         let caller = |sent: &[u8]| {
             let is_configured = self.admin.as_ref().is_some_and(|tokens| tokens.open_for(sent));
             let caller = stored.caller(sent);
             if is_configured { Some(Caller::configured()) } else { caller }
         };
-        self.check(headers, extensions, "admin", caller).await
+        self.check(headers, extensions, "admin", caller, Some(renewal)).await
     }
 
-    /// What `open` finds for the token of a request, unless too many wrong ones came from its address.
+    /// What `open` finds for the token of a request, unless too many wrong ones came from its address. With a `renewal`, another node
+    /// may have made the token.
     async fn check<T>(
         &self,
         headers: &HeaderMap,
         extensions: &Extensions,
         surface: &'static str,
-        open: impl FnOnce(&[u8]) -> Option<T>,
+        open: impl Fn(&[u8]) -> Option<T>,
+        renewal: Option<&Renewal>,
     ) -> Result<T, ApiError> {
         let peer = Peer::of(extensions);
         let Some(sent) = bearer(headers) else {
@@ -97,7 +100,13 @@ impl Access {
             return Err(ApiError::Unauthorized);
         };
         self.guesses.turn_of(peer, surface, sent).await?;
-        let opened = open(sent);
+        let mut opened = open(sent);
+        if opened.is_none()
+            && let Some(renewal) = renewal
+            && renewal.renew().await
+        {
+            opened = open(sent);
+        }
         match opened {
             Some(_) => self.guesses.right(peer, surface, sent),
             None => self.guesses.wrong(peer, surface),
@@ -105,14 +114,19 @@ impl Access {
         opened.ok_or(ApiError::Unauthorized)
     }
 
-    /// Opens a link with `open`, unless too many wrong codes came from `peer`.
+    /// Opens a link with `open`, unless too many wrong codes came from `peer`. Another node may have made it.
     pub(super) async fn open_link(
         &self,
         peer: Peer,
-        open: impl FnOnce() -> Option<Caller>,
+        open: impl Fn() -> Option<Caller>,
+        renewal: &Renewal,
     ) -> Result<Caller, ApiError> {
         self.guesses.turn(peer, "admin").await?;
-        open().ok_or_else(|| {
+        let mut opened = open();
+        if opened.is_none() && renewal.renew().await {
+            opened = open();
+        }
+        opened.ok_or_else(|| {
             self.guesses.wrong(peer, "admin");
             ApiError::Unauthorized
         })

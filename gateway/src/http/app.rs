@@ -12,6 +12,7 @@ use super::{
     keys_in_use::KeysInUse,
     probe::{BacklogReader, StoreProbe},
     records::Records,
+    renewal::Renewal,
     sessions::AdminSessions,
 };
 use crate::{
@@ -49,6 +50,7 @@ pub(crate) struct Commons {
     pub(crate) database: PathBuf,
     pub(crate) tokens: Arc<StoredTokens>,
     pub(crate) sessions: Arc<AdminSessions>,
+    pub(crate) renewal: Arc<Renewal>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) keys_in_use: KeysInUse,

@@ -54,6 +54,10 @@ pub(crate) struct ReadinessDetails {
     pub(crate) nodes: Vec<NodeReadiness>,
     /// How many deliveries get nowhere; null if the store cannot be read.
     pub(crate) parked_deliveries: Option<u64>,
+    /// Since when another node has a later configuration than this one. It makes this one no less ready.
+    #[schema(format = DateTime)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) behind_since: Option<String>,
 }
 
 /// Whether the store can write.
@@ -210,7 +214,9 @@ async fn readiness(app: &App) -> Readiness {
     let nodes = app.engine.nodes().await.unwrap_or_default().into_iter();
     let nodes = nodes.map(|node| NodeReadiness::of(node, app.engine.node())).collect();
     let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);
-    Readiness { status, details: Some(ReadinessDetails { store, channels, agents, nodes, parked_deliveries }) }
+    let behind_since = app.engine.behind_since().map(rfc3339);
+    let details = ReadinessDetails { store, channels, agents, parked_deliveries, behind_since };
+    Readiness { status, details: Some(details) }
 }
 
 const READY: &str = "ready";

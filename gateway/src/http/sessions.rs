@@ -51,7 +51,7 @@ pub(crate) struct AdminSessions {
     /// Digests the secrets; `None`: `/admin` is switched off.
     key: Option<Tokens>,
     clock: SharedClock,
-    /// The links that nobody has opened yet: a copy of the rows, and the link that this process has shown at its start.
+    /// The links that nobody has opened yet: a copy of the rows.
     links: Mutex<Vec<LinkRecord>>,
     /// A copy of the rows, oldest first.
     open: RwLock<Vec<SignInRecord>>,
@@ -148,12 +148,20 @@ impl AdminSessions {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
             match change {
+                // They may have been read again meanwhile.
+                SignInChange::Open(session) if open.iter().any(|other| other.id == session.id) => {}
                 SignInChange::Open(session) => open.push(session),
                 SignInChange::End(id) => open.retain(|session| session.id != id),
                 // They are changed before they are stored.
-                SignInChange::MakeLink(_) | SignInChange::EndLink(_) => {}
+                SignInChange::MakeLink(_) | SignInChange::UseLink(_) | SignInChange::EndLink(_) => {}
             }
         }
+    }
+
+    /// Has these in place of those that are known: they were read again.
+    pub(super) fn replace(&self, links: Vec<LinkRecord>, open: Vec<SignInRecord>) {
+        *self.links() = links;
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
     }
 
     /// Notes that a token was revoked, with which its sessions ended.
@@ -349,6 +357,24 @@ mod tests {
 
         assert!(sessions.caller(&request(Method::GET, &cookie, &[]), &tokens).is_none());
         assert!(!sessions.is_valid(&caller, &tokens) && sessions.open(&code, &tokens).is_none());
+    }
+
+    /// Other nodes open sessions as well.
+    #[test]
+    fn what_was_read_again_counts() {
+        let (clock, own, tokens) = world();
+        let other = sessions("secret", &clock);
+        let (cookie, code) = (open(&own, &Caller::configured()), code(&own, &Caller::configured()));
+        let (records, links) = (own.records(), own.links().clone());
+
+        other.replace(links, records.clone());
+        other.note(records.iter().cloned().map(SignInChange::Open).collect());
+
+        assert_eq!(other.records(), records);
+        assert!(other.caller(&request(Method::GET, &cookie, &[]), &tokens).is_some());
+        assert!(other.open(&code, &tokens).is_some());
+        other.replace(Vec::new(), Vec::new());
+        assert!(other.caller(&request(Method::GET, &cookie, &[]), &tokens).is_none());
     }
 
     #[test]

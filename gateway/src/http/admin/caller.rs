@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::request::Parts,
+    http::{header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -24,10 +24,17 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
 /// Finds out who calls; rejects requests without a token that opens anything.
 pub(super) async fn identify(State(app): Shared, mut request: Request, next: Next) -> Response {
-    let session = bearer(request.headers()).is_none().then(|| app.sessions.caller(&request, &app.tokens)).flatten();
+    let mut session = None;
+    if bearer(request.headers()).is_none() {
+        session = app.sessions.caller(&request, &app.tokens);
+        // It may have begun at another node.
+        if session.is_none() && request.headers().contains_key(header::COOKIE) && app.renewal.renew().await {
+            session = app.sessions.caller(&request, &app.tokens);
+        }
+    }
     let identified = match session {
         Some(caller) => Ok(caller),
-        None => app.access.identify(request.headers(), request.extensions(), &app.tokens).await,
+        None => app.access.identify(request.headers(), request.extensions(), &app.tokens, &app.renewal).await,
     };
     match identified {
         Ok(caller) => {

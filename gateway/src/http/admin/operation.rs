@@ -189,11 +189,15 @@ async fn read<T: DeserializeOwned, const MOST: usize>(
     let key = idempotency_key(request.headers())?;
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let bytes = body(request, MOST).await?;
-    let in_use = key.as_deref().map(|key| {
-        let busy = || ApiError::Conflict("a request with this Idempotency-Key is being done: wait for it".to_owned());
-        app.keys_in_use.take(&caller.name, key).ok_or_else(busy)
-    });
-    let in_use = in_use.transpose()?;
+    let in_use = match &key {
+        Some(key) => {
+            let busy =
+                || ApiError::Conflict("a request with this Idempotency-Key is being done: wait for it".to_owned());
+            let taken = app.keys_in_use.take(&caller.name, key).await.map_err(ApiError::from)?;
+            Some(taken.ok_or_else(busy)?)
+        }
+        None => None,
+    };
     let key = key.map(|key| (key, digest(method.as_str(), &path, &bytes)));
     if let Some((key, request)) = &key
         && let Some(before) = app.records.tokens.answer(&caller.name, key).await.map_err(ApiError::from)?

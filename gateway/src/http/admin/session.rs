@@ -48,15 +48,15 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
     let has_token = bearer(&parts.headers).is_some();
     let mut used = None;
     let caller = if has_token {
-        app.access.identify(&parts.headers, &parts.extensions, &app.tokens).await?
+        app.access.identify(&parts.headers, &parts.extensions, &app.tokens, &app.renewal).await?
     } else {
         let peer = Peer::of(&parts.extensions);
         let unreadable = || ApiError::BadRequest("the body must be JSON with the `code` of a link".to_owned());
         let body = axum::body::to_bytes(body, MAX_BODY).await.map_err(|_| unreadable())?;
         let Opening { code } = serde_json::from_slice(&body).map_err(|_| unreadable())?;
         let code = code.unwrap_or_default();
-        used = app.sessions.digest(&code).map(SignInChange::EndLink);
-        app.access.open_link(peer, || app.sessions.open(&code, &app.tokens)).await?
+        used = app.sessions.digest(&code).map(SignInChange::UseLink);
+        app.access.open_link(peer, || app.sessions.open(&code, &app.tokens), &app.renewal).await?
     };
     if caller.role < Role::Viewer {
         return Err(ApiError::Forbidden("this token only talks to agents, at /v1".to_owned()));
@@ -65,7 +65,10 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
     let begun = app.sessions.begin(&caller, browser).map_err(|_| ApiError::Internal)?;
     let (secret, session, mut changes) = begun.ok_or(ApiError::Unauthorized)?;
     changes.extend(used);
-    app.engine.administration().change_sign_ins(changes.clone(), None).await?;
+    if !app.engine.administration().change_sign_ins(changes.clone(), None).await? {
+        // Another node has opened the link at the same moment.
+        return Err(ApiError::Unauthorized);
+    }
     app.sessions.note(changes);
     let end = SessionEnd { id: session.id, at: session.expires_at };
     let caller = Caller { session: Some(end), ..caller };
@@ -131,6 +134,7 @@ pub(crate) struct OpenSession {
 #[utoipa::path(get, path = "/sessions", operation_id = "list_sessions",
     responses((status = 200, description = "The sessions", body = SessionList)))]
 pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<SessionList> {
+    app.renewal.renew().await;
     let item = |session: SignInRecord| {
         let Caller { name, role, .. } = app.sessions.caller_of(&session, &app.tokens)?;
         Some(OpenSession {
@@ -153,6 +157,7 @@ pub(super) async fn list(State(app): Shared, caller: Caller) -> Json<SessionList
 pub(super) async fn end(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Empty {
     const UNKNOWN: &str = "there is no session with this id";
     let wanted: String = parsed(id, UNKNOWN)?;
+    app.renewal.renew().await;
     let open = app.sessions.records();
     let session = open.iter().find(|session| session.id.to_string() == wanted).ok_or(ApiError::NotFound(UNKNOWN))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;

@@ -47,6 +47,7 @@ names! {
 #[utoipa::path(get, path = "/tokens", operation_id = "list_tokens",
     responses((status = 200, description = "The tokens", body = TokenList)))]
 pub(super) async fn list(State(app): Shared) -> Json<TokenList> {
+    app.renewal.renew().await;
     Json(app.tokens.list().iter().map(TokenItem::of).collect())
 }
 
@@ -80,6 +81,7 @@ pub(crate) struct MadeToken {
     responses((status = 201, description = "The token, which is shown only now", body = MadeToken)))]
 pub(super) async fn create(State(app): Shared, operation: Operation<NewToken>) -> Answered<MadeToken> {
     let NewToken { name, role, channels, expires_at, reason } = &operation.body;
+    app.renewal.renew().await;
     let name = match name {
         Some(name) => checked_name(name)?.to_owned(),
         None => app.tokens.free_name((*role).into()),
@@ -128,6 +130,7 @@ pub(super) async fn create(State(app): Shared, operation: Operation<NewToken>) -
 pub(super) async fn revoke(State(app): Shared, id: Segment, operation: Operation<Reason>) -> Empty {
     const UNKNOWN: &str = "there is no token with this id or name";
     let wanted: String = parsed(id, UNKNOWN)?;
+    app.renewal.renew().await;
     let tokens = app.tokens.list();
     let token = tokens
         .iter()
