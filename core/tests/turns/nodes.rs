@@ -3,14 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    AgentTurn, Clock as _, ConversationId, EventId, Expectation, Handler, InboundEvent, Missed, NewSchedule,
-    Obligation, OperationError, Policy, Resend, ScheduleId, ScheduledAction, SessionId, TurnId, When,
+    Accepted, AgentTurn, Clock as _, ConversationId, Directed, EventId, Expectation, Handler, InboundEvent, Missed,
+    NewSchedule, Obligation, PersonLimits, Policy, Resend, ScheduleId, ScheduledAction, SessionId, TurnId, When,
     conformance::scripted::{Fault, Script},
-    store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange, SessionUse, Transition},
+    store::{
+        DeliveryState, LeaseName, NewEvent, NewTurn, NodeReport, NodeStore as _, RunStart, Schedule, ScheduleChange,
+        SessionUse, Transition,
+    },
 };
 use rejoinder_guard::Event;
 
-use crate::gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, other_node, policy, said, secs};
+use crate::gateway::{
+    GatewaySetup, TestGateway, chat, comes_in, main_channel, operator, other_node, policy, said, secs,
+};
 
 const MINUTE: Duration = secs(60);
 
@@ -278,5 +283,36 @@ async fn the_next_process_has_the_leases_of_the_one_before() {
     gateway.settle().await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// This node has read before what she has used of the day.
+#[tokio::test]
+async fn what_other_nodes_accept_counts_for_the_day() {
+    const DAY: i64 = 24 * 3600 * 1000;
+    let mut setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    setup.limits = PersonLimits { turns_per_day: Some(3), ..PersonLimits::default() };
+    let gateway = setup.always(Script::replies("done")).start().await;
+    let (name, version, now) = ("other".to_owned(), "1.0.0".to_owned(), gateway.clock.now());
+    let report = NodeReport { node: other_node(), name, version, revision: None, draining: false, now };
+    gateway.leases().heartbeat(&report, &[]).await.expect("the other node lives");
+    gateway.advance(secs(5)).await;
+    let asks = async |text| {
+        let received_at = gateway.clock.now();
+        comes_in(&gateway, InboundEvent { received_at, directed: Directed::Asked, ..said(&chat("ada"), text) }).await
+    };
+    assert!(matches!(asks("one").await, Accepted::Turn(_)));
+
+    for text in ["two", "three"] {
+        let mut elsewhere =
+            runs_elsewhere(InboundEvent { received_at: gateway.clock.now(), ..said(&chat(text), text) });
+        let turn = elsewhere.turn.as_mut().expect("it opens a turn");
+        turn.day = Some(gateway.clock.now().as_millis().div_euclid(DAY));
+        gateway.store.accept(vec![elsewhere], None).await.expect("it is accepted");
+    }
+
+    assert!(matches!(asks("four").await, Accepted::Limited { .. }));
+    gateway.advance(MINUTE).await;
+    assert_eq!([chat("two"), chat("three")].map(|chat| gateway.visible(&chat)), [["done"], ["done"]]);
     gateway.at_rest().await;
 }
