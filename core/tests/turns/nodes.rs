@@ -6,10 +6,7 @@ use rejoinder_core::{
     Accepted, AgentTurn, Clock as _, ConversationId, Directed, EventId, Expectation, Handler, InboundEvent, Missed,
     NewSchedule, Obligation, PersonLimits, Policy, Resend, ScheduleId, ScheduledAction, SessionId, TurnId, When,
     conformance::scripted::{Fault, Script},
-    store::{
-        DeliveryState, LeaseName, NewEvent, NewTurn, NodeReport, NodeStore as _, RunStart, Schedule, ScheduleChange,
-        SessionUse, Transition,
-    },
+    store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange, SessionUse, Transition},
 };
 use rejoinder_guard::Event;
 
@@ -293,9 +290,7 @@ async fn what_other_nodes_accept_counts_for_the_day() {
     let mut setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
     setup.limits = PersonLimits { turns_per_day: Some(3), ..PersonLimits::default() };
     let gateway = setup.always(Script::replies("done")).start().await;
-    let (name, version, now) = ("other".to_owned(), "1.0.0".to_owned(), gateway.clock.now());
-    let report = NodeReport { node: other_node(), name, version, revision: None, draining: false, now };
-    gateway.leases().heartbeat(&report, &[]).await.expect("the other node lives");
+    gateway.other_lives().await;
     gateway.advance(secs(5)).await;
     let asks = async |text| {
         let received_at = gateway.clock.now();
