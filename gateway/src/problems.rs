@@ -37,7 +37,7 @@ const NEWS: i64 = 24 * 60 * 60 * 1000;
 const MOST_ERRORS: u32 = 20;
 
 /// What people are told of.
-const ALERTS: [(&str, AlertKind); 15] = [
+const ALERTS: [(&str, AlertKind); 17] = [
     ("store", AlertKind::Store),
     ("disk", AlertKind::Disk),
     ("channel", AlertKind::Channel),
@@ -60,9 +60,9 @@ const ALERTS: [(&str, AlertKind); 15] = [
 /// Something that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// `store`, `disk`, `channel`, `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
+    /// `store`, `disk`, `channel`, `holder` (no node has a channel), `node` (one was lost with channels), `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
     /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `pairing`, `schedule`,
-    /// `configuration`, `approval` or `error`.
+    /// `configuration` (a node has an earlier one than another), `approval` or `error`.
     pub(crate) kind: &'static str,
     /// What is wrong, since when and why, in one sentence. The time is in the zone of `[alerts]`.
     pub(crate) text: String,
@@ -167,7 +167,7 @@ impl Problem {
         match self.kind {
             "channel" | "paused" => format!("/admin/channels?channel={}", encoded()),
             "agent" => "/admin/channels#agents".to_owned(),
-            "holder" | "node" => "/admin/channels#nodes".to_owned(),
+            "holder" | "node" | "configuration" => "/admin/channels#nodes".to_owned(),
             "overdue" | "absent" => format!("/admin/turns?state={}", self.kind),
             "parked" | "parked_alerts" => format!("/admin/deliveries?state=parked&channel={}", encoded()),
             "undeliverable" | "undelivered" | "undelivered_alerts" | "callbacks" => "/admin/dead-letters".to_owned(),
@@ -252,7 +252,6 @@ impl Problems {
             paused: paused.collect(),
             turning_away: self.engine.people().turning_away(),
             schedules: self.engine.calendar().seen_by(None),
-            behind_since: self.engine.behind_since(),
             waits: waits.cloned().unwrap_or_default(),
         };
         let database = self.database.display().to_string();
@@ -343,8 +342,6 @@ pub(crate) struct Facts {
     /// The channels on which strangers are turned away.
     pub(crate) turning_away: Vec<ChannelId>,
     pub(crate) schedules: Vec<Schedule>,
-    /// Since when another node has a later configuration.
-    pub(crate) behind_since: Option<Timestamp>,
     pub(crate) waits: Waits,
 }
 
@@ -374,6 +371,7 @@ impl Facts {
             problems.push(waiting.of_channel(cause, &channel));
         }
         problems.extend(lost.iter().map(of_lost));
+        problems.extend(behind(&nodes));
         let mut down: Vec<_> = self.down.into_iter().collect();
         down.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut agents = Vec::new();
@@ -420,7 +418,6 @@ impl Facts {
         problems.extend(counted("absent", backlog.absent, words));
         problems.extend(self.turning_away.iter().map(of_crowd));
         problems.extend(self.schedules.iter().filter(|it| it.has_paused_itself()).map(of_schedule));
-        problems.extend(self.behind_since.map(of_configuration));
         // The others are told by what they are about.
         problems.extend(errors.iter().filter(|error| !error.fields.contains_key("alert")).map(of_error));
         problems
@@ -583,11 +580,34 @@ fn of_crowd(channel: &ChannelId) -> Problem {
     Problem { subject: Some(channel.to_string()), why: Some(why), audience, ..Problem::new("pairing", what) }
 }
 
-/// The configuration of this node, which is not the latest.
-fn of_configuration(since: Timestamp) -> Problem {
-    let why = "start it again with that one, or have it read its own once more (`rejoinder config reload`)".to_owned();
-    let what = "This node has an earlier configuration than another node".to_owned();
-    Problem { since: Some(since), why: Some(why), ..Problem::of_all("configuration", what) }
+/// The nodes whose configuration is not the latest.
+fn behind(nodes: &[NodeSummary]) -> impl Iterator<Item = Problem> {
+    let latest = nodes.iter().map(|node| node.revision).max().flatten();
+    nodes.iter().filter(move |node| node.revision.is_some() && node.revision < latest).map(|node| {
+        let what = format!("The node {} has an earlier configuration than another one", node.name);
+        let why = "start it again with the latest, or have it read its own once more (`rejoinder config reload`)";
+        let subject = Some(node.node.to_string());
+        Problem { subject, why: Some(why.to_owned()), ..Problem::of_all("configuration", what) }
+    })
+}
+
+/// The channels that no node has. When the nodes are not known, all have one.
+fn unheld(mut channels: Vec<ChannelId>, nodes: &[NodeSummary]) -> Vec<ChannelId> {
+    let held: BTreeSet<_> = nodes.iter().flat_map(|node| &node.leases).map(|(name, _)| name).collect();
+    channels.retain(|channel| !nodes.is_empty() && !held.contains(&LeaseName::Channel(channel.clone())));
+    channels
+}
+
+/// A node that was lost while it had channels. Others have them by now, or it is said that none has.
+fn of_lost(lost: &LostNode) -> Problem {
+    let what = format!("The node {} was lost", lost.name);
+    let channels = lost.leases.iter().filter_map(|name| match name {
+        LeaseName::Channel(channel) => Some(channel.as_str()),
+        LeaseName::Housekeeper => None,
+    });
+    let channels = channels.collect::<Vec<_>>().join(", ");
+    let why = (!channels.is_empty()).then(|| format!("it had {channels}"));
+    Problem { why, since: Some(lost.at), subject: Some(lost.node.to_string()), ..Problem::new("node", what) }
 }
 
 /// A schedule that has paused itself.

@@ -256,6 +256,7 @@ macro_rules! store_conformance {
             a_node_that_takes_its_own_lease_holds_it_anew
             nodes_are_listed_with_their_leases
             nodes_say_how_they_are
+            a_node_that_leaves_is_over
             a_node_is_asked_to_drain
         }
     };

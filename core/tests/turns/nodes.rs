@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     Accepted, AgentTurn, Clock as _, ConversationId, Directed, EventId, Expectation, Handler, InboundEvent, Missed,
-    NewSchedule, Obligation, PersonLimits, Policy, Resend, ScheduleId, ScheduledAction, SessionId, TurnId, When,
+    NewSchedule, Obligation, OperationError, PersonLimits, Policy, Resend, ScheduleId, ScheduledAction, SessionId,
+    TurnId, When,
     conformance::scripted::{Fault, Script},
     store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange, SessionUse, Transition},
 };

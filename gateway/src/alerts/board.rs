@@ -319,7 +319,7 @@ fn over((problem, lasted): &(Problem, Duration)) -> String {
         "undeliverable" => "No unanswered dead letter is left".to_owned(),
         "error" => format!("Acknowledged, or not repeated for a day: {}", problem.what),
         "undelivered" => "No undelivered message is left".to_owned(),
-        "configuration" => "This node has the latest configuration again".to_owned(),
+        "configuration" => format!("The node {subject} has the latest configuration, or has ended"),
         "schedule" => format!("The schedule {subject} was resumed or removed"),
         _ => "No callback that was given up is left".to_owned(),
     };

@@ -215,7 +215,7 @@ async fn readiness(app: &App) -> Readiness {
     let nodes = nodes.map(|node| NodeReadiness::of(node, app.engine.node())).collect();
     let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);
     let behind_since = app.engine.behind_since().map(rfc3339);
-    let details = ReadinessDetails { store, channels, agents, parked_deliveries, behind_since };
+    let details = ReadinessDetails { store, channels, agents, nodes, parked_deliveries, behind_since };
     Readiness { status, details: Some(details) }
 }
 

@@ -160,6 +160,10 @@ fn node(draining: bool, channels: &[&ChannelId]) -> NodeSummary {
     }
 }
 
+fn with_revision(revision: i64) -> NodeSummary {
+    NodeSummary { name: format!("machine {revision}"), revision: Some(revision), ..node(false, &[]) }
+}
+
 fn lost() -> LostNode {
     let leases = vec![LeaseName::Channel(main()), LeaseName::Housekeeper];
     LostNode { node: NodeId::new(at(2)), name: "two".to_owned(), at: at(658), leases }
@@ -196,6 +200,21 @@ fn a_node_that_was_lost_is_told_with_its_channels() {
     assert_eq!(sentences(facts), ["The node two was lost at 10:58 UTC (2 min ago): it had telegram.main."]);
 }
 
+/// One without a configuration to compare has none that is earlier.
+#[test]
+fn a_node_with_an_earlier_configuration_is_told() {
+    let sentences = |nodes| sentences(Facts { waits: Waits { nodes, ..Waits::default() }, ..Facts::default() });
+
+    assert_eq!(sentences(vec![with_revision(2), node(false, &[]), with_revision(2)]), Vec::<String>::new());
+    assert_eq!(
+        sentences(vec![with_revision(2), with_revision(1)]),
+        [
+            "The node machine 1 has an earlier configuration than another one: start it again with the latest, or have it read its \
+          own once more (`rejoinder config reload`)."
+        ]
+    );
+}
+
 /// What is wrong on two channels, of every kind.
 fn everything() -> Facts {
     let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
@@ -224,7 +243,7 @@ fn everything() -> Facts {
                 dead: vec![dead(1, "ada", true), dead(2, "ada", false), dead(3, Sender::ALERTER, false)],
             },
             errors: vec![error(1, Some(main())), error(2, Some(siri)), error(3, None)],
-            nodes: vec![node(false, &[])],
+            nodes: vec![with_revision(1), with_revision(2)],
             lost: vec![lost()],
         },
         ..Facts::default()
