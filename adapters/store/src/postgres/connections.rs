@@ -7,40 +7,45 @@ use std::{
 };
 
 use rejoinder_core::StoreError;
-use sqlx::{
-    ConnectOptions, Execute as _, PgConnection,
-    postgres::{PgConnectOptions, PgRow},
-};
+use sqlx::{Connection as _, Execute as _, PgConnection, postgres::PgRow};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
-    error::{is_of_statement, late, store_error},
+    error::{is_of_statement, is_read_only, late, store_error},
+    hosts::Connector,
     values::Statement,
 };
 
-/// Connections with the same purpose. Not shown by `Debug`: the options have the password.
+/// A connection that was not used for so long is tried before it is used: its server may have frozen, which no error tells.
+const TRIAL_AFTER: Duration = Duration::from_secs(5);
+
+/// How long its server has for an answer.
+const TRIAL: Duration = Duration::from_secs(1);
+
+/// Connections with the same purpose.
 pub(super) struct Connections {
-    options: PgConnectOptions,
+    connector: Connector,
     /// How long a caller may use one, with the time that it waits for it.
     deadline: Duration,
     /// The error of a statement that did not end in time.
     late: StoreError,
     permits: Semaphore,
-    idle: Mutex<Vec<PgConnection>>,
+    /// With the times since when they are.
+    idle: Mutex<Vec<(PgConnection, Instant)>>,
 }
 
 impl Connections {
     /// At most `number` connections, for statements that are all quick: one that is late tells that the database is slow.
-    pub(super) fn new(options: PgConnectOptions, number: usize, deadline: Duration) -> Self {
-        Self { options, deadline, late: late(), permits: Semaphore::new(number), idle: Mutex::default() }
+    pub(super) fn new(connector: Connector, number: usize, deadline: Duration) -> Self {
+        Self { connector, deadline, late: late(), permits: Semaphore::new(number), idle: Mutex::default() }
     }
 
     /// Connections for statements of which some may be too slow.
-    pub(super) fn for_slow(options: PgConnectOptions, number: usize, deadline: Duration) -> Self {
-        Self { late: StoreError::TooSlow, ..Self::new(options, number, deadline) }
+    pub(super) fn for_slow(connector: Connector, number: usize, deadline: Duration) -> Self {
+        Self { late: StoreError::TooSlow, ..Self::new(connector, number, deadline) }
     }
 
     /// Takes a connection, for several statements of which each may see what was committed before it.
@@ -49,7 +54,7 @@ impl Connections {
         let late = |_| StoreError::Unavailable("no connection to the database was free in time".to_owned());
         let permit = timeout_at(until, self.permits.acquire()).await.map_err(late)?;
         let permit = permit.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
-        let idle = self.idle().pop();
+        let idle = self.try_idle().await;
         let is_reused = idle.is_some();
         let connection = match idle {
             Some(connection) => connection,
@@ -58,11 +63,22 @@ impl Connections {
         Ok(Taken { of: self, connection: Some(connection), is_reused, is_usable: true, until, _permit: permit })
     }
 
-    async fn connect(&self, until: Instant) -> Result<PgConnection, StoreError> {
-        timeout_at(until, self.options.connect()).await.map_err(|_| late())?.map_err(store_error)
+    /// The connection that was used last, if its server still answers.
+    async fn try_idle(&self) -> Option<PgConnection> {
+        let (mut connection, since) = self.idle().pop()?;
+        if since.elapsed() < TRIAL_AFTER || matches!(timeout(TRIAL, connection.ping()).await, Ok(Ok(()))) {
+            return Some(connection);
+        }
+        // The others are to the same server, most of all.
+        self.idle().clear();
+        None
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
+    async fn connect(&self, until: Instant) -> Result<PgConnection, StoreError> {
+        timeout_at(until, self.connector.connect()).await.map_err(|_| late())?.map_err(store_error)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(PgConnection, Instant)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,9 +86,9 @@ impl Connections {
     pub(super) async fn close(&self) {
         self.permits.close();
         let idle = std::mem::take(&mut *self.idle());
-        for connection in idle {
+        for (connection, _) in idle {
             // The database sees the end of the connection in any case.
-            let _ = sqlx::Connection::close(connection).await;
+            let _ = connection.close().await;
         }
     }
 
@@ -136,7 +152,7 @@ impl Taken<'_> {
         self.is_usable = false;
         let found = timeout_at(self.until, statement.fetch_all(connection)).await;
         let found = found.map_err(|_| self.of.late.clone())?;
-        self.is_usable = found.as_ref().err().is_none_or(is_of_statement);
+        self.is_usable = found.as_ref().err().is_none_or(|error| is_of_statement(error) && !is_read_only(error));
         Ok(found)
     }
 
@@ -163,7 +179,7 @@ impl Drop for Taken<'_> {
             let mut idle = self.of.idle();
             // While the lock is held: what closes them takes all that are idle then.
             if !self.of.permits.is_closed() {
-                idle.push(connection);
+                idle.push((connection, Instant::now()));
             }
         }
     }

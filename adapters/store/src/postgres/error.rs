@@ -1,6 +1,6 @@
 //! Maps PostgreSQL's errors to those of the store port, and to the reasons why a database is not opened.
 
-use std::error::Error;
+use std::{borrow::Cow, error::Error};
 
 use rejoinder_core::StoreError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
@@ -9,17 +9,39 @@ pub(super) fn late() -> StoreError {
     StoreError::Unavailable("the database did not answer in time".to_owned())
 }
 
-/// The error of a server in recovery: it may show less than what was committed.
+const STANDBY: &str = "the server of the database is a standby, still recovers, or can only be read";
+
+/// The error of a server on which nothing can be written. One in recovery may show less than what was committed.
 pub(super) fn standby() -> StoreError {
-    StoreError::Unavailable("the server of the database is a standby, or still recovers".to_owned())
+    StoreError::Unavailable(STANDBY.to_owned())
 }
+
+pub(super) fn is_standby(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(reason) if reason == STANDBY)
+}
+
+fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code)
+}
+
+/// Whether a server lets this user in nowhere, or not to this database. Others of the database do not either.
+pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| ["28", "3D"].iter().any(|class| code.starts_with(class)))
+}
+
+/// Whether the connection is to a server on which nothing can be written any more.
+pub(super) fn is_read_only(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code == READ_ONLY)
+}
+
+/// The code of a change on a standby, or where `default_transaction_read_only` is on.
+const READ_ONLY: &str = "25006";
 
 /// The store error for an error of SQLx. Its kind tells the caller what to do next. The codes:
 /// <https://www.postgresql.org/docs/15/errcodes-appendix.html>.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
 pub(super) fn store_error(error: sqlx::Error) -> StoreError {
-    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    let Some(code) = code.as_deref() else {
+    let Some(code) = code(&error) else {
         return match error {
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Corrupt(error.to_string()),
             sqlx::Error::ColumnNotFound(_) | sqlx::Error::Encode(_) => StoreError::Failed(error.to_string()),
@@ -27,14 +49,12 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
             _ => StoreError::Unavailable(error.to_string()),
         };
     };
-    match code {
+    match &*code {
+        READ_ONLY => standby(),
         // A statement that took too long.
         "57014" => StoreError::TooSlow,
-        // Other transactions were in the way, or the database can only be read now: a standby, or one that starts or ends. Or the
-        // operator changes the password, or puts a backup in the database's place.
-        "40001" | "40P01" | "55P03" | "25006" | "25P03" | "28P01" | "3D000" => {
-            StoreError::Unavailable(error.to_string())
-        }
+        // Other transactions were in the way. Or the operator changes the password, or puts a backup in the database's place.
+        "40001" | "40P01" | "55P03" | "25P03" | "28P01" | "3D000" => StoreError::Unavailable(error.to_string()),
         "XX001" | "XX002" => StoreError::Corrupt(error.to_string()),
         // Connections, resources, the operator, the system.
         _ if ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => {
@@ -67,6 +87,15 @@ pub enum PostgresOpenError {
     TooOld { database: String, found: String },
     #[error("the server of the database {database} is a standby, or still recovers: nothing can be written there")]
     Standby { database: String },
+    #[error(
+        "the database {database} can only be read: `default_transaction_read_only` is on for it, its user or its server"
+    )]
+    ReadOnly { database: String },
+    #[error(
+        "the server of the database {database} is a pooler that gives each transaction another connection: use its session mode \
+         (`pool_mode = session` of pgbouncer), or the address of PostgreSQL"
+    )]
+    Pooler { database: String },
     #[error("the database {database} has the encoding {found}: create it with the encoding UTF8")]
     Encoding { database: String, found: String },
     #[error("the database {database} has schema version {found}, and this program knows {known}: use a newer version")]

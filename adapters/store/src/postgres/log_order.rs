@@ -16,7 +16,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use rejoinder_core::{StoreError, store::LogSeq};
-use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
+use sqlx::PgConnection;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, sleep, sleep_until, timeout},
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     error::{late, standby, store_error},
+    hosts::Connector,
     values::{Statement, statement},
 };
 use crate::records::columns::Columns;
@@ -67,10 +68,10 @@ pub(super) struct LogOrder {
 }
 
 impl LogOrder {
-    /// Reads the first horizon, and starts the task on a connection with these options. The task ends when this is closed or dropped.
-    pub(super) async fn start(options: PgConnectOptions) -> Result<Self, StoreError> {
+    /// Reads the first horizon, and starts the task on a connection of its own. The task ends when this is closed or dropped.
+    pub(super) async fn start(connector: Connector) -> Result<Self, StoreError> {
         let (horizon, renewed) = watch::channel(0);
-        let mut follower = Follower { options, connection: None, end: End::default(), horizon };
+        let mut follower = Follower { connector, connection: None, end: End::default(), horizon };
         if !follower.renew(FIRST_PATIENCE).await? {
             return Err(StoreError::Unavailable("a transaction of another node does not end".to_owned()));
         }
@@ -109,7 +110,7 @@ impl LogOrder {
 
 /// The task that renews the horizon.
 struct Follower {
-    options: PgConnectOptions,
+    connector: Connector,
     /// `None` before the first renewal, and after one that failed.
     connection: Option<PgConnection>,
     end: End,
@@ -167,7 +168,7 @@ impl Follower {
         let (mut connection, known) = if let Some(connection) = self.connection.take() {
             (connection, self.end)
         } else {
-            let mut connection = self.options.connect().await.map_err(store_error)?;
+            let mut connection = self.connector.connect().await.map_err(store_error)?;
             let is_standby: bool =
                 sqlx::query_scalar(IS_STANDBY).fetch_one(&mut connection).await.map_err(store_error)?;
             if is_standby {

@@ -3,16 +3,20 @@
 mod agreements;
 mod connections;
 mod error;
+mod hosts;
 mod log_order;
 mod nodes;
 mod open;
 mod read;
+mod relay;
 mod schema;
 mod search;
 mod sql;
 mod store;
 #[cfg(feature = "testing")]
 mod testing;
+mod tls;
+mod url;
 mod values;
 mod versions;
 mod write;

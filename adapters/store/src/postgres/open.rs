@@ -3,12 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use rejoinder_core::{NodeId, SharedClock};
-use sqlx::{ConnectOptions, Connection as _, PgConnection, postgres::PgConnectOptions};
+use sqlx::{Connection as _, Executor as _, PgConnection, Row as _};
 use tokio::time::timeout;
 
 use super::{
     connections::Connections,
     error::PostgresOpenError,
+    hosts::Connector,
     log_order::LogOrder,
     schema::migrate,
     store::PostgresStore,
@@ -37,12 +38,13 @@ const NODES: (usize, Duration) = (2, Duration::from_secs(4));
 /// How much later than this program the server ends a statement that takes too long.
 const LATER: Duration = Duration::from_secs(1);
 
-/// How many statements of a connection stay prepared: more than there are.
-const STATEMENTS: usize = 500;
-
-/// Which database to open.
+/// Which database to open, by a URL `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
 ///
-/// Connections over TCP are not encrypted yet: a URL that asks for TLS (`sslmode=require`) is refused.
+/// There can be several hosts (`HOST:PORT,HOST:PORT`), of which the first is used on which can be written; with the parameter
+/// `target_session_attrs=any` the first that answers. `sslmode` is `disable`, `prefer` (the default: nothing is verified), `require`,
+/// `verify-ca` or, as it should be over a network, `verify-full`. `sslrootcert` names a file with the authorities to trust instead of
+/// those of the system, `sslcert` and `sslkey` the certificate of this client. `host` (a folder, for a Unix socket), `port`, `user`, `password`,
+/// `dbname` and `options` are as for other programs. A URL with any other parameter is refused.
 #[derive(Clone)]
 pub struct PostgresOptions {
     url: String,
@@ -57,7 +59,7 @@ impl fmt::Debug for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The database at `url`: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. `clock` is for queries that pass no time.
+    /// The database at `url`. `clock` is for queries that pass no time.
     pub fn new(url: impl Into<String>, clock: SharedClock) -> Self {
         Self { url: url.into(), clock }
     }
@@ -68,23 +70,23 @@ impl PostgresOptions {
     /// When it cannot be reached or used, or was written by a newer version.
     pub async fn open(self) -> Result<PostgresStore, PostgresOpenError> {
         let Self { url, clock } = self;
-        let options = parse(&url)?;
-        let (node, database) = (NodeId::new(clock.now()), name(&options));
-        let application = format!("rejoinder/{node}");
-        let options =
-            options.application_name(&application).statement_cache_capacity(STATEMENTS).disable_statement_logging();
-        prepare(&options, &database).await?;
-        let for_slow = |(number, deadline)| Connections::for_slow(limited(options.clone(), deadline), number, deadline);
-        let log_order = LogOrder::start(limited(options.clone(), READERS.1)).await;
-        let log_order = log_order.map_err(|source| PostgresOpenError::Log { database, source })?;
+        let connector = Connector::parse(&url).map_err(|reason| PostgresOpenError::Url { reason })?;
+        let node = NodeId::new(clock.now());
+        let connector = connector.named(format!("rejoinder/{node}"));
+        prepare(&connector).await?;
+        let for_slow =
+            |(number, deadline)| Connections::for_slow(limited(connector.clone(), deadline), number, deadline);
+        let log_order = LogOrder::start(limited(connector.clone(), READERS.1)).await;
+        let log_order =
+            log_order.map_err(|source| PostgresOpenError::Log { database: connector.database().to_owned(), source })?;
         let log_order = Arc::new(log_order);
         Ok(PostgresStore {
-            readers: Connections::new(planned(limited(options.clone(), READERS.1)), READERS.0, READERS.1),
+            readers: Connections::new(planned(limited(connector.clone(), READERS.1)), READERS.0, READERS.1),
             operator: for_slow(OPERATOR),
             counter: for_slow(COUNTER),
-            nodes: Connections::new(limited(options.clone(), NODES.1), NODES.0, NODES.1),
+            nodes: Connections::new(limited(connector.clone(), NODES.1), NODES.0, NODES.1),
             writer: Writer::start(
-                planned(limited(options.clone(), writer::DEADLINE)),
+                planned(limited(connector.clone(), writer::DEADLINE)),
                 node,
                 Arc::clone(&clock),
                 Arc::clone(&log_order),
@@ -96,27 +98,10 @@ impl PostgresOptions {
     }
 }
 
-fn parse(url: &str) -> Result<PgConnectOptions, PostgresOpenError> {
-    if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(PostgresOpenError::Url { reason: "it does not begin with postgres://".to_owned() });
-    }
-    url.parse().map_err(|error: sqlx::Error| PostgresOpenError::Url { reason: error.to_string() })
-}
-
-/// The database as errors name it: without user and password.
-fn name(options: &PgConnectOptions) -> String {
-    let host = match options.get_socket() {
-        Some(folder) => folder.display().to_string(),
-        None => options.get_host().to_owned(),
-    };
-    let database = options.get_database().unwrap_or_else(|| options.get_username());
-    format!("{database} at {host}:{}", options.get_port())
-}
-
-/// Options with which the server ends what this program has given up: it may not hear of that.
-fn limited(options: PgConnectOptions, deadline: Duration) -> PgConnectOptions {
+/// With settings by which the server ends what this program has given up: it may not hear of that.
+fn limited(connector: Connector, deadline: Duration) -> Connector {
     let limit = (deadline + LATER).as_millis().to_string();
-    options.options([
+    connector.set(&[
         ("statement_timeout", limit.as_str()),
         ("lock_timeout", "5s"),
         ("idle_in_transaction_session_timeout", "5s"),
@@ -128,10 +113,10 @@ fn limited(options: PgConnectOptions, deadline: Duration) -> PgConnectOptions {
     ])
 }
 
-/// Options of connections whose statements each have an index: they are planned once, and never to read a whole table because it is small
+/// For connections whose statements each have an index: they are planned once, and never to read a whole table because it is small
 /// now, or is thought to be.
-fn planned(options: PgConnectOptions) -> PgConnectOptions {
-    options.options([
+fn planned(connector: Connector) -> Connector {
+    connector.set(&[
         ("enable_seqscan", "off"),
         ("enable_bitmapscan", "off"),
         ("plan_cache_mode", "force_generic_plan"),
@@ -140,11 +125,15 @@ fn planned(options: PgConnectOptions) -> PgConnectOptions {
 }
 
 /// Checks the server, and makes or updates the schema.
-async fn prepare(options: &PgConnectOptions, database: &str) -> Result<(), PostgresOpenError> {
+async fn prepare(connector: &Connector) -> Result<(), PostgresOpenError> {
+    let database = connector.database();
     let failed = |source| PostgresOpenError::connection(database, source);
-    let connected = timeout(CONNECT, options.connect()).await;
-    let connected = connected.map_err(|_| PostgresOpenError::Late { database: database.to_owned() })?;
-    let mut connection = connected.map_err(failed)?;
+    let mut connection = connect(connector).await?;
+    let mut another = connect(connector).await?;
+    if is_pooler(&mut connection, &mut another).await.map_err(failed)? {
+        return Err(PostgresOpenError::Pooler { database: database.to_owned() });
+    }
+    another.close().await.map_err(failed)?;
     check(&mut connection, database).await?;
     migrate(&mut connection, database).await?;
     if let Err(error) = sqlx::query(FORGET_WRITERS).execute(&mut connection).await {
@@ -153,9 +142,27 @@ async fn prepare(options: &PgConnectOptions, database: &str) -> Result<(), Postg
     connection.close().await.map_err(failed)
 }
 
+async fn connect(connector: &Connector) -> Result<PgConnection, PostgresOpenError> {
+    let connected = timeout(CONNECT.max(connector.patience()), connector.connect()).await;
+    let connected = connected.map_err(|_| PostgresOpenError::Late { database: connector.database().to_owned() })?;
+    connected.map_err(|source| PostgresOpenError::connection(connector.database(), source))
+}
+
+/// Whether connections share the processes of the server: then what is set, prepared or locked on one of them is not there in its next
+/// transaction. Connections stay open as long as the store, so that a pooler would save nothing.
+async fn is_pooler(one: &mut PgConnection, other: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let (first, second) = (process(one).await?, process(other).await?);
+    Ok(first == second || first != process(one).await? || second != process(other).await?)
+}
+
+/// The server's process. A prepared statement could not be executed if there is a pooler.
+async fn process(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
+    connection.fetch_one("select pg_backend_pid()").await?.try_get(0)
+}
+
 async fn check(connection: &mut PgConnection, database: &str) -> Result<(), PostgresOpenError> {
     let server = sqlx::query_as(SELECT_SERVER).fetch_one(connection).await;
-    let (major, version, encoding, is_standby): (i64, String, String, bool) =
+    let (major, version, encoding, is_standby, is_read_only): (i64, String, String, bool, bool) =
         server.map_err(|source| PostgresOpenError::connection(database, source))?;
     let database = database.to_owned();
     if major < OLDEST {
@@ -163,6 +170,9 @@ async fn check(connection: &mut PgConnection, database: &str) -> Result<(), Post
     }
     if is_standby {
         return Err(PostgresOpenError::Standby { database });
+    }
+    if is_read_only {
+        return Err(PostgresOpenError::ReadOnly { database });
     }
     if encoding != "UTF8" {
         return Err(PostgresOpenError::Encoding { database, found: encoding });
@@ -172,7 +182,7 @@ async fn check(connection: &mut PgConnection, database: &str) -> Result<(), Post
 
 const SELECT_SERVER: &str = "
     select current_setting('server_version_num')::bigint / 10000, current_setting('server_version'),
-        current_setting('server_encoding'), pg_is_in_recovery()";
+        current_setting('server_encoding'), pg_is_in_recovery(), current_setting('transaction_read_only')::boolean";
 
 /// A process that goes on writes its row anew with each transaction.
 const FORGET_WRITERS: &str = "
@@ -181,7 +191,12 @@ const FORGET_WRITERS: &str = "
 
 #[cfg(test)]
 mod tests {
-    use std::{error::Error, net::TcpListener};
+    use std::{
+        error::Error,
+        io::{Read, Write},
+        net::{SocketAddr, TcpListener},
+        thread,
+    };
 
     use rejoinder_core::SystemClock;
 
@@ -219,20 +234,63 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_url_that_asks_for_tls_is_refused() {
+    /// A server that answers each request for TLS with this byte, and then ends the connection.
+    fn server(answer: u8) -> SocketAddr {
         let server = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = server.local_addr().expect("it has an address");
-        let refused = error(&format!("postgres://ann@{address}/chats?sslmode=require")).await;
-        assert!(refused.contains("without TLS support"), "{refused}");
+        thread::spawn(move || {
+            for mut client in server.incoming().flatten() {
+                let mut request = [0; 8];
+                // The client may be gone.
+                let _ = client.read_exact(&mut request).and_then(|()| client.write_all(&[answer]));
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_server_without_tls_is_not_used_if_the_url_asks_for_it() {
+        let without = server(b'N');
+        let refused = error(&format!("postgres://ann@{without}/chats?sslmode=require")).await;
+        assert!(refused.ends_with("the server has no TLS, which `sslmode` asks for"), "{refused}");
+        let foreign = server(b'H');
+        let refused = error(&format!("postgres://ann@{foreign}/chats")).await;
+        assert!(refused.ends_with("this is no server of PostgreSQL, or a very old one"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn settings_of_tls_that_would_verify_nothing_are_refused() {
+        for (parameters, reason) in [
+            ("sslmode=verify-ca", "`sslmode` is `verify-full`"),
+            ("sslmode=require&sslrootcert=system", "`sslmode` is `verify-full`"),
+            ("sslmode=allow", "use `prefer`"),
+            ("sslcert=here.pem", "are given together"),
+            ("sslrootcert=/nowhere/ca.pem", "`sslrootcert` cannot be read: "),
+        ] {
+            let refused = error(&format!("postgres://ann@127.0.0.1:1/chats?{parameters}")).await;
+            assert!(refused.starts_with("the URL of the database cannot be used: "), "{refused}");
+            assert!(refused.contains(reason), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn if_no_host_can_be_used_the_error_names_each_with_its_reason() {
+        let foreign = server(b'H');
+        let refused = error(&format!("postgres://ann@127.0.0.1:1,{foreign}/chats")).await;
+        assert!(
+            refused.starts_with(&format!("cannot use the database chats at 127.0.0.1:1, {foreign}: ")),
+            "{refused}"
+        );
+        assert!(refused.contains("127.0.0.1:1: error communicating"), "{refused}");
+        assert!(refused.contains(&format!("; {foreign}: error communicating")), "{refused}");
     }
 
     #[test]
     fn the_server_gives_up_later_than_this_program() {
-        let url = "postgres://ann@127.0.0.1/chats?options=-c%20geqo%3Doff";
-        let options = limited(parse(url).expect("it is a URL"), Duration::from_secs(3));
-        let options = options.get_options().expect("there are some");
-        assert!(options.starts_with("-c geqo=off -c statement_timeout=4000 "), "{options}");
-        assert!(options.ends_with(r"-c default_transaction_isolation=read\ committed"), "{options}");
+        let connector = Connector::parse("postgres://ann@127.0.0.1/chats").expect("it is a URL");
+        let connector = limited(connector, Duration::from_secs(3));
+        let settings = connector.settings();
+        assert!(settings.starts_with("set statement_timeout = '4000'; set lock_timeout = '5s'; "), "{settings}");
+        assert!(settings.ends_with("set default_transaction_isolation = 'read committed'; "), "{settings}");
     }
 }

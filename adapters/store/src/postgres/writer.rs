@@ -10,9 +10,7 @@ use rejoinder_core::{
     NodeId, SharedClock, StoreError,
     store::{Commit, LogLine, LogSeq, STORED_LINES, Transition},
 };
-use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, postgres::PgConnectOptions,
-};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tokio::{
     sync::{Mutex, Notify, mpsc, oneshot, watch},
     time::{Instant, sleep, timeout, timeout_at},
@@ -23,7 +21,8 @@ use tokio_util::{
 };
 
 use super::{
-    error::{is_of_statement, late, standby, store_error},
+    error::{is_of_statement, is_standby, late, standby, store_error},
+    hosts::Connector,
     log_order::{LogOrder, WRITER},
     values::statement,
     write,
@@ -47,7 +46,7 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 /// How much longer its commit may take.
 const COMMIT: Duration = Duration::from_secs(1);
 
-/// How long a new connection may take, or a statement for which the server waits for nobody.
+/// How long a statement may take for which the server waits for nobody.
 const CONNECT: Duration = Duration::from_secs(2);
 
 /// How long the server waits for the end of one of its processes, in milliseconds.
@@ -113,7 +112,7 @@ pub(super) struct Writer {
 
 /// What the tasks share.
 struct Shared {
-    options: PgConnectOptions,
+    connector: Connector,
     /// The name of this store in the table `writers`.
     node: NodeId,
     clock: SharedClock,
@@ -145,11 +144,11 @@ impl Shared {
 }
 
 impl Writer {
-    pub(super) fn start(options: PgConnectOptions, node: NodeId, clock: SharedClock, log_order: Arc<LogOrder>) -> Self {
+    pub(super) fn start(connector: Connector, node: NodeId, clock: SharedClock, log_order: Arc<LogOrder>) -> Self {
         let (commands, receiver) = mpsc::channel(WAITING);
         let (queue, tasks) = (Arc::new(Mutex::new(receiver)), TaskTracker::new());
         let shared = Arc::new(Shared {
-            options,
+            connector,
             node,
             clock,
             log_order,
@@ -466,14 +465,14 @@ impl Lane {
     /// committed all the same.
     async fn connect(&mut self) -> Result<Open, StoreError> {
         let name = format!("{WRITER}/{}/{}", self.shared.node, self.number);
-        let options = self.shared.options.clone().application_name(&name);
+        let connector = self.shared.connector.clone().named(name);
         let connecting = async {
-            let mut connection = options.connect().await?;
+            let mut connection = connector.connect().await?;
             let (pid, since, is_standby): (i32, String, bool) =
                 sqlx::query_as(SELECT_PROCESS).fetch_one(&mut connection).await?;
             Ok::<_, sqlx::Error>((Open { connection, process: Process { pid, since } }, is_standby))
         };
-        let connected = timeout(CONNECT, connecting).await.map_err(|_| late())?;
+        let connected = timeout(connector.patience(), connecting).await.map_err(|_| late())?;
         // Whatever the reason is, without a connection nothing can be written.
         let (mut open, is_standby) = connected.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         if is_standby {
@@ -569,7 +568,13 @@ impl Lane {
 
     /// Ends a transaction after an error in it.
     async fn fail(&mut self, open: Open, error: StoreError) -> Failure {
-        let is_open = self.roll_back(open).await;
+        let is_open = if is_standby(&error) {
+            // Another server may be found on which can be written.
+            self.leave(open);
+            false
+        } else {
+            self.roll_back(open).await
+        };
         // On a connection that is still open, other transactions were in the way, most of all. If it is something else, a few tries do
         // no harm.
         let may_repeat = is_open && matches!(error, StoreError::Unavailable(_));

@@ -2,9 +2,11 @@
 
 mod common;
 mod connections;
+mod hosts;
 mod proxy;
 mod schema;
 mod server;
+mod tls;
 #[path = "../turns/mod.rs"]
 mod turns;
 

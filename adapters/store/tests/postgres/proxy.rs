@@ -74,11 +74,11 @@ impl Proxy {
     }
 }
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-async fn connect(server: &PgConnectOptions) -> io::Result<Box<dyn Stream>> {
+pub(crate) async fn connect(server: &PgConnectOptions) -> io::Result<Box<dyn Stream>> {
     match server.get_socket() {
         Some(folder) => {
             let path = folder.join(format!(".s.PGSQL.{}", server.get_port()));
