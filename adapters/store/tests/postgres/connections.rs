@@ -254,6 +254,36 @@ async fn a_write_that_the_server_ends_because_of_a_deadlock_is_repeated() {
     assert!(database.store.trouble().is_none());
 }
 
+/// As on a primary that has become read-only: its connections stay open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_on_which_nothing_can_be_written_any_more_is_replaced() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    connect_lanes(&database.store, &mut elsewhere).await;
+    let refuse = "
+        create table read_only as
+            select pid from pg_stat_activity
+            where datname = current_database() and starts_with(application_name, 'rejoinder-writer');
+        create function refuse() returns trigger language plpgsql as $$ begin
+            if exists (select 1 from read_only where pid = pg_backend_pid()) then
+                raise exception 'nothing can be written' using errcode = '25006';
+            end if;
+            return new;
+        end $$;
+        create trigger refuse before update on probe for each row execute function refuse();";
+    elsewhere.execute(refuse).await.expect("it is made");
+
+    let begun = Instant::now();
+    while let Err(error) = database.store.probe().await {
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{error:?}");
+    }
+
+    for _ in 0..4 {
+        database.store.probe().await.expect("it writes");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_comes_while_a_removal_deletes_it_is_stored_again() {
     let Some(database) = Database::new().await else { return };
