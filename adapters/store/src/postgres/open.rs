@@ -43,8 +43,8 @@ const LATER: Duration = Duration::from_secs(1);
 /// There can be several hosts (`HOST:PORT,HOST:PORT`), of which the first is used on which can be written; with the parameter
 /// `target_session_attrs=any` the first that answers. `sslmode` is `disable`, `prefer` (the default: nothing is verified), `require`,
 /// `verify-ca` or, as it should be over a network, `verify-full`. `sslrootcert` names a file with the authorities to trust instead of
-/// those of the system, `sslcert` and `sslkey` the certificate of this client. `host` (a folder, for a Unix socket), `port`, `user`, `password`,
-/// `dbname` and `options` are as for other programs. A URL with any other parameter is refused.
+/// those of the system, `sslcert` and `sslkey` the certificate of this client. `host` (a folder, for a Unix socket), `port`, `user`,
+/// `password`, `dbname` and `options` are as for other programs. A URL with any other parameter is refused.
 #[derive(Clone)]
 pub struct PostgresOptions {
     url: String,
