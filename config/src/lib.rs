@@ -100,7 +100,7 @@ pub use crate::{
     server::Server,
     sessions::Sessions,
     size::Size,
-    store::{Store, StoreUrl},
+    store::{PostgresUrl, Store, StoreUrl},
     system_prompt::SystemPrompt,
     telemetry::Telemetry,
     triggers::Triggers,

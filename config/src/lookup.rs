@@ -97,13 +97,7 @@ impl fmt::Display for ConfigSource {
 pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
     let Layers { tree, source, overrides, problems } = Layers::find(options, build)?;
     let config_dir = options.working_dir.join(source.folder());
-    let context = ResolveContext {
-        environment: &options.environment,
-        working_dir: &options.working_dir,
-        config_dir: &config_dir,
-        secret_files: RefCell::default(),
-        secrets: RefCell::default(),
-    };
+    let context = context(options, &config_dir);
     let mut config = without_problems(Config::read(tree, &context, build), problems)?;
     config.file = source.file().map(Path::to_owned);
     Ok(Loaded { config, source, overrides })
@@ -120,7 +114,7 @@ fn without_problems<T>(read: Result<T, Vec<Problem>>, mut problems: Vec<Problem>
 }
 
 /// Finds the configuration and reads only `[store]` of it, for commands that only read the store and may not have the
-/// configured secrets.
+/// other secrets.
 ///
 /// # Errors
 /// Problems of the file as a whole, of overrides, and of `[store]`.
@@ -146,8 +140,20 @@ pub fn load_log(options: &Options) -> Result<Log, ConfigErrors> {
 
 fn load_section<T: Section + DeserializeOwned>(options: &Options, name: &str) -> Result<T, ConfigErrors> {
     let nothing = Build { platforms: &[], agents: &[] };
-    let Layers { tree, problems, .. } = Layers::find(options, &nothing)?;
-    without_problems(read_alone(&tree, name), problems)
+    let Layers { tree, source, problems, .. } = Layers::find(options, &nothing)?;
+    let config_dir = options.working_dir.join(source.folder());
+    without_problems(read_alone(&tree, name, &context(options, &config_dir)), problems)
+}
+
+/// What resolves secrets and relative paths.
+fn context<'a>(options: &'a Options, config_dir: &'a Path) -> ResolveContext<'a> {
+    ResolveContext {
+        environment: &options.environment,
+        working_dir: &options.working_dir,
+        config_dir,
+        secret_files: RefCell::default(),
+        secrets: RefCell::default(),
+    }
 }
 
 /// Defaults, file and environment, merged.

@@ -1,9 +1,8 @@
 //! The whole configuration and its sections.
 
 use std::{
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use rejoinder_core::{Language, WordsTo};
@@ -11,8 +10,8 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Environment, Guard, Limits, Log, Metrics, Outbox,
-    Pairing, Persons, Queue, Retention, Routing, Schedules, Server, Sessions, Store, Telemetry, Triggers,
+    Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Guard, Limits, Log, Metrics, Outbox, Pairing, Persons,
+    Queue, Retention, Routing, Schedules, Server, Sessions, Store, StoreUrl, Telemetry, Triggers,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -94,7 +93,7 @@ macro_rules! unchecked {
     };
 }
 
-unchecked!(Admin, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions, Store);
+unchecked!(Admin, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions);
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -167,22 +166,21 @@ impl Config {
         if let Some(built_in) = section(&build.defaults(), "guard", &mut aside) {
             config.guard.know(&names.languages, &built_in);
         }
+        if let StoreUrl::Postgres(url) = &config.store.url {
+            config.secrets.extend(url.password().map(|password| password.get().clone()));
+        }
         Ok(config)
     }
 }
 
-/// Reads and checks one section alone. It must contain no secrets and no references to other sections.
-pub(crate) fn read_alone<T: Section + DeserializeOwned>(tree: &Node, name: &str) -> Result<T, Vec<Problem>> {
-    let (environment, nowhere) = (Environment::default(), Path::new(""));
-    let context = ResolveContext {
-        environment: &environment,
-        working_dir: nowhere,
-        config_dir: nowhere,
-        secret_files: RefCell::default(),
-        secrets: RefCell::default(),
-    };
+/// Reads and checks one section alone. It must contain no references to other sections.
+pub(crate) fn read_alone<T: Section + DeserializeOwned>(
+    tree: &Node,
+    name: &str,
+    context: &ResolveContext<'_>,
+) -> Result<T, Vec<Problem>> {
     let names = Names::default();
-    let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };
+    let mut reader = Reader { context, names: &names, problems: Vec::new() };
     section(tree, name, &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)
 }
 

@@ -37,8 +37,24 @@ use crate::Machine;
     "`server.drain` is defined twice: rename or remove one of them (rejoinder.toml:3)"
 )]
 #[case::another_database(
-    "[store]\nurl = \"postgres://me:pw@host/db\"",
-    "`store.url` names a PostgreSQL database, but this build supports only SQLite: write \"sqlite:rejoinder.db\" (rejoinder.toml:2)"
+    "[store]\nurl = \"mysql://me:pw@host/db\"",
+    "`store.url` must be \"sqlite:\" and the path of a file, such as \"sqlite:rejoinder.db\", or the URL of a PostgreSQL database, such as \"postgres://USER@HOST:5432/DATABASE\" (rejoinder.toml:2)"
+)]
+#[case::a_database_without_its_name(
+    "[store]\nurl = \"postgres://me:pw@host\"",
+    "`store.url` must name one database after the host: \"postgres://USER@HOST:5432/DATABASE\" (rejoinder.toml:2)"
+)]
+#[case::a_password_for_a_file(
+    "[store]\npassword = \"pw\"",
+    "`store.password` is for a PostgreSQL database, and `store.url` names an SQLite file (rejoinder.toml:2)"
+)]
+#[case::two_passwords(
+    "[store]\nurl = \"postgres://me:pw@host/db\"\npassword = \"pw\"",
+    "`store.password` is in `store.url` as well: remove one of them (rejoinder.toml:3)"
+)]
+#[case::a_password_for_nobody(
+    "[store]\nurl = \"postgres://host/db\"\npassword = \"pw\"",
+    "`store.password` needs a user in `store.url`: \"postgres://USER@HOST/DATABASE\" (rejoinder.toml:3)"
 )]
 #[case::a_database_that_forgets(
     "[store]\nurl = \"sqlite::memory:\"",
@@ -46,7 +62,7 @@ use crate::Machine;
 )]
 #[case::a_database_without_its_kind(
     "[store]\nurl = \"rejoinder.db\"",
-    "`store.url` must be \"sqlite:\" and the path of a file, such as \"sqlite:rejoinder.db\" (rejoinder.toml:2)"
+    "`store.url` must be \"sqlite:\" and the path of a file, such as \"sqlite:rejoinder.db\", or the URL of a PostgreSQL database, such as \"postgres://USER@HOST:5432/DATABASE\" (rejoinder.toml:2)"
 )]
 #[case::a_secret_of_another_type(
     "[admin]\ntoken = 5",

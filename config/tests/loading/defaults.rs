@@ -372,9 +372,10 @@ fn deferrals_of_the_gateways_own_can_be_switched_off() {
 #[test]
 fn the_database_is_in_the_data_directory_unless_its_path_is_absolute() {
     let path =
-        |url: &str| Machine::with_toml(&format!("[store]\nurl = \"{url}\"")).config().store.url.path("/data".as_ref());
+        |url: &str| Machine::with_toml(&format!("[store]\nurl = \"{url}\"")).config().store.url.file("/data".as_ref());
 
-    assert_eq!(path("sqlite:rejoinder.db"), std::path::Path::new("/data/rejoinder.db"));
-    assert_eq!(path("sqlite://rejoinder.db"), std::path::Path::new("/data/rejoinder.db"));
-    assert_eq!(path("sqlite:///var/lib/r.db"), std::path::Path::new("/var/lib/r.db"));
+    assert_eq!(path("sqlite:rejoinder.db"), Some("/data/rejoinder.db".into()));
+    assert_eq!(path("sqlite://rejoinder.db"), Some("/data/rejoinder.db".into()));
+    assert_eq!(path("sqlite:///var/lib/r.db"), Some("/var/lib/r.db".into()));
+    assert_eq!(path("postgres://me@host/db"), None);
 }

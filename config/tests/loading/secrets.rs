@@ -93,7 +93,8 @@ fn a_token_may_have_a_former_one() {
 #[case::in_a_url(
     "[agents.main]\nkind = \"robot\"\nmodel = \"x\"\nbase_url = \"http://me:sesame-4f1c-sesame-4f1c@host/\""
 )]
-#[case::in_the_store("[store]\nurl = \"postgres://me:sesame-4f1c-sesame-4f1c@host/db\"")]
+#[case::in_the_store("[store]\nurl = \"postgres://me:sesame-4f1c-sesame-4f1c@host\"")]
+#[case::in_the_port("[store]\nurl = \"postgres://me:sesame-4f1c/sesame-4f1c@host/db\"")]
 #[case::never_closed("[admin]\ntoken = \"sesame-4f1c-sesame-4f1c")]
 #[case::without_quotes("[admin]\ntoken = sesame-4f1c-sesame-4f1c")]
 #[case::twice("[admin]\ntoken = \"sesame-4f1c-sesame-4f1c\"\ntoken = \"sesame-4f1c-sesame-4f1c\"")]
@@ -114,7 +115,31 @@ fn whoever_only_looks_at_rows_needs_no_secrets() {
     assert!(machine.load().is_err());
     let store = rejoinder_config::load_store(&machine.options).expect("the section is valid");
 
-    assert_eq!(store.url.path("/data".as_ref()), std::path::Path::new("/data/elsewhere.db"));
+    assert_eq!(store.url.file("/data".as_ref()), Some("/data/elsewhere.db".into()));
+}
+
+#[test]
+fn the_password_of_the_database_is_read_and_not_shown() {
+    let machine = Machine::with_toml(
+        "[store]\nurl = \"postgres://me@host/db\"\npassword = { env = \"DB_PASSWORD\" }\n\
+         [channels.hook.siri]\ntoken = { env = \"SIRI_TOKEN\" }",
+    )
+    .with_environment(&[("DB_PASSWORD", "sesame-4f1c")]);
+
+    let store = rejoinder_config::load_store(&machine.options).expect("the section is valid");
+
+    assert_eq!(store.postgres().expect("a URL").expose_secret(), "postgres://me:sesame-4f1c@host/db");
+    assert!(!format!("{store:?}").contains("sesame"), "{store:?}");
+}
+
+#[test]
+fn a_password_in_the_url_of_the_database_is_a_secret_too() {
+    let config = Machine::with_toml("[store]\nurl = \"postgres://me:sesame-4f1c@host/db\"").config();
+
+    assert!(config.secrets.iter().any(|secret| secret.expose_secret() == "sesame-4f1c"));
+    let shown = config.to_toml_redacted();
+    assert!(shown.contains("url = \"postgres://me:***@host/db\"") && !shown.contains("sesame"), "{shown}");
+    assert!(!format!("{config:?}").contains("sesame"));
 }
 
 #[test]

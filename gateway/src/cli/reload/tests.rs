@@ -265,7 +265,8 @@ fn read(variables: &[(&str, &str)]) -> Option<Config> {
 }
 
 /// Values of keys that are printed alike, or not at all.
-const PRINTED_ALIKE: [(&str, &str, &str); 13] = [
+const PRINTED_ALIKE: [(&str, &str, &str); 14] = [
+    ("store.url", "\"postgres://me:first-password@db/chats\"", "\"postgres://me:other-password@db/chats\""),
     ("alerts.to", "[\"https://alerts.example.org/one\"]", "[\"https://alerts.example.org/two\"]"),
     ("alerts.otherwise", "[\"https://alerts.example.org/?one\"]", "[\"https://alerts.example.org/?two\"]"),
     ("alerts.secret", "\"the-first-secret-of-these-tests\"", "\"the-other-secret-of-these-tests\""),
