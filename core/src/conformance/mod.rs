@@ -29,7 +29,7 @@ use crate::{
         approvers::ApprovalSettings,
         conversation::ConversationRef,
         delivery::{Action, Class, Content},
-        ids::{ConversationId, DeliveryId, TurnId},
+        ids::{ConversationId, DeliveryId, NodeId, TurnId},
         masker::Masker,
         queue::Queues,
         schedule::ScheduleSettings,
@@ -39,7 +39,7 @@ use crate::{
     },
     ports::{
         channel::ChannelAdapter,
-        clock::SystemClock,
+        clock::{Clock as _, SystemClock},
         store::{Store, transition::NewDelivery},
     },
 };
@@ -88,6 +88,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         channels,
         agents: Arc::default(),
         settings,
+        node: NodeId::new(SystemClock.now()),
         node_name: String::new(),
         version: String::new(),
         configuration: None,

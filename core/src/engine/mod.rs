@@ -41,6 +41,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The clock for all timestamps and pauses.
     pub clock: SharedClock,
+    /// This process: a new id.
+    pub node: NodeId,
     /// One adapter for each configured channel.
     pub channels: Vec<Arc<dyn ChannelAdapter>>,
     /// The agents by name; must hold every agent that the settings name.

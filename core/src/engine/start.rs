@@ -341,9 +341,17 @@ where
 
 impl Engine {
     pub(super) async fn start_all(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, clock, channels: adapters, agents, settings, node_name: name, version, configuration } =
-            parts;
-        let id = NodeId::new(clock.now());
+        let Parts {
+            store,
+            clock,
+            node: id,
+            channels: adapters,
+            agents,
+            settings,
+            node_name: name,
+            version,
+            configuration,
+        } = parts;
         // Before anything is planted: what is planted is that of the latest one.
         let revision = revision_of(&*store, configuration, id).await?;
         let this = ThisNode { id, name, version, revision };

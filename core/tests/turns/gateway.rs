@@ -266,6 +266,7 @@ impl TestGateway {
         let parts = Parts {
             store: Arc::new(Layered { layer: LifeStore(Arc::clone(life)), store: Arc::clone(&self.gateway_store) }),
             clock: Arc::clone(&self.clock) as SharedClock,
+            node: NodeId::new(self.clock.now()),
             channels: channels.collect(),
             agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
             settings: self.settings.clone(),

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, Intake, Parts, Policy, Settings,
+    AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, Intake, NodeId, Parts, Policy, Settings,
     SharedClock, Store, SystemClock, TurnId,
     conformance::{
         rejecting::{RejectingLayer, Rejection},
@@ -262,6 +262,7 @@ async fn engine(
     let parts = Parts {
         store: RejectingLayer::wrap_if_set(Arc::clone(store), rejection),
         clock: Arc::clone(&setup.clock),
+        node: NodeId::new(setup.clock.now()),
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
         settings,
