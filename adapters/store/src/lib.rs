@@ -18,10 +18,10 @@ mod shared;
 mod sqlite;
 
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresOpenError, PostgresOptions, PostgresStore};
+pub use postgres::{PostgresOpenError, PostgresOptions, PostgresStore, postgres_schema_version};
 #[cfg(all(feature = "postgres", feature = "testing"))]
 pub use postgres::{TestDatabase, TestServer};
 pub use sqlite::{
-    ForeignError, ForeignRow, OpenError, OpenOptions, SqliteStore, beside, copy, end_sign_ins, faults, is_in_use,
+    ForeignError, ForeignRow, Lock, OpenError, OpenOptions, SqliteStore, beside, copy, end_sign_ins, faults, is_in_use,
     read_foreign, schema_version, schema_version_of, vacuum,
 };

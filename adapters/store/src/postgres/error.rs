@@ -1,6 +1,6 @@
 //! Maps PostgreSQL's errors to those of the store port, and to the reasons why a database is not opened.
 
-use std::{borrow::Cow, error::Error};
+use std::{borrow::Cow, error::Error, io::ErrorKind};
 
 use rejoinder_core::StoreError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
@@ -83,12 +83,17 @@ pub enum PostgresOpenError {
     },
     #[error("the server of the database {database} does not answer")]
     Late { database: String },
+    #[error("the server of the database {database} refuses this user: {reason}")]
+    User { database: String, reason: String },
+    #[error("there is no database {database}: create it, or name another one")]
+    NoDatabase { database: String },
     #[error("the database {database} is of PostgreSQL {found}, and 15 or newer is needed: update the server")]
     TooOld { database: String, found: String },
     #[error("the server of the database {database} is a standby, or still recovers: nothing can be written there")]
     Standby { database: String },
     #[error(
-        "the database {database} can only be read: `default_transaction_read_only` is on for it, its user or its server"
+        "nothing can be written to the database {database}: it is read-only (default_transaction_read_only), as that of a server \
+         which another one has replaced"
     )]
     ReadOnly { database: String },
     #[error(
@@ -100,6 +105,14 @@ pub enum PostgresOpenError {
     Encoding { database: String, found: String },
     #[error("the database {database} has schema version {found}, and this program knows {known}: use a newer version")]
     Newer { database: String, found: i64, known: i64 },
+    /// Only when opened for reading.
+    #[error("the database {database} has no tables of the gateway yet: it makes them when it first runs")]
+    Empty { database: String },
+    /// Only when opened for reading.
+    #[error(
+        "the database {database} has schema version {found}, this program reads {known}: run the gateway to update it"
+    )]
+    Older { database: String, found: i64, known: i64 },
     #[error("the schema of the database {database} cannot be updated: {reason}")]
     Migration { database: String, reason: String },
     #[error("the log in the database {database} cannot be read")]
@@ -112,6 +125,46 @@ pub enum PostgresOpenError {
 
 impl PostgresOpenError {
     pub(super) fn connection(database: &str, source: sqlx::Error) -> Self {
-        Self::Connection { database: database.to_owned(), source: Box::new(source) }
+        let database = database.to_owned();
+        let refusal = source.as_database_error();
+        let refusal = refusal.map(|error| (error.code().unwrap_or_default().into_owned(), error.message().to_owned()));
+        match refusal {
+            Some((code, reason)) if matches!(&*code, "28000" | "28P01") => Self::User { database, reason },
+            Some((code, _)) if code == "3D000" => Self::NoDatabase { database },
+            _ => Self::Connection { database, source: Box::new(source) },
+        }
     }
+
+    /// Whether the server is away or starts, or a standby takes over: it may be there a moment later.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        match self {
+            Self::Late { .. } | Self::Standby { .. } => true,
+            Self::Connection { source, .. } => source.downcast_ref().is_some_and(is_away),
+            Self::Log { source, .. } => matches!(source, StoreError::Unavailable(_)),
+            _ => false,
+        }
+    }
+}
+
+/// Not if the name of a host is unknown, which no wait changes.
+fn is_away(error: &sqlx::Error) -> bool {
+    if let sqlx::Error::Io(error) = error {
+        return matches!(
+            error.kind(),
+            // There is no Unix socket.
+            ErrorKind::NotFound
+                | ErrorKind::BrokenPipe
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::ConnectionRefused
+                | ErrorKind::ConnectionReset
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::TimedOut
+                | ErrorKind::UnexpectedEof
+        );
+    }
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    // It starts or ends, or has no connection left.
+    code.is_some_and(|code| matches!(&*code, "57P01" | "57P02" | "57P03" | "53300"))
 }

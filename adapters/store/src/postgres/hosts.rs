@@ -29,6 +29,7 @@ pub(super) struct Connector {
     application: String,
     /// Statements that each new connection executes. They are no options at its begin, which poolers refuse or forget.
     settings: String,
+    must_be_writable: bool,
 }
 
 struct Hosts {
@@ -36,7 +37,6 @@ struct Hosts {
     database: String,
     all: Vec<Host>,
     tls: Option<Tls>,
-    must_be_writable: bool,
 }
 
 struct Host {
@@ -50,8 +50,8 @@ impl Connector {
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let DatabaseUrl { name, hosts, must_be_writable, ssl_mode, files } = DatabaseUrl::parse(url)?;
         let all = hosts.into_iter().map(|address| Host { address, failed: Mutex::default() }).collect();
-        let hosts = Hosts { database: name, all, tls: Tls::new(ssl_mode, &files)?, must_be_writable };
-        Ok(Self { hosts: Arc::new(hosts), application: String::new(), settings: String::new() })
+        let hosts = Hosts { database: name, all, tls: Tls::new(ssl_mode, &files)? };
+        Ok(Self { hosts: Arc::new(hosts), application: String::new(), settings: String::new(), must_be_writable })
     }
 
     /// The database, as errors name it.
@@ -70,6 +70,11 @@ impl Connector {
             self.settings.extend(["set ", name, " = '", value, "'; "]);
         }
         self
+    }
+
+    /// For connections that write nothing: a standby will do.
+    pub(super) fn for_reading(self) -> Self {
+        Self { must_be_writable: false, ..self }.set(&[("default_transaction_read_only", "on")])
     }
 
     #[cfg(test)]
@@ -92,7 +97,7 @@ impl Connector {
             connection.execute(AssertSqlSafe(self.settings.clone())).await?;
         }
         // With one server, the callers that write find out, and say more.
-        if self.hosts.must_be_writable && self.hosts.all.len() > 1 {
+        if self.must_be_writable && self.hosts.all.len() > 1 {
             let is_read_only: bool = sqlx::query_scalar(IS_READ_ONLY).fetch_one(&mut connection).await?;
             if is_read_only {
                 return Err(other("it is a standby, or can only be read".to_owned()));
@@ -126,7 +131,8 @@ impl Connector {
             host.set_failed(Some(Instant::now()));
             failures.push(format!("{}: {failure}", host.address.name()));
         }
-        Err(other(failures.join("; ")))
+        // Another one may take over in a moment.
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::HostUnreachable, failures.join("; "))))
     }
 
     async fn open_at<T, F>(&self, host: &Host, make: impl FnOnce(PgConnectOptions) -> F) -> Result<T, sqlx::Error>

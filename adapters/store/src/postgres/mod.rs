@@ -24,4 +24,6 @@ mod writer;
 
 #[cfg(feature = "testing")]
 pub use self::testing::{TestDatabase, TestServer};
-pub use self::{error::PostgresOpenError, open::PostgresOptions, store::PostgresStore};
+pub use self::{
+    error::PostgresOpenError, open::PostgresOptions, schema::latest as postgres_schema_version, store::PostgresStore,
+};

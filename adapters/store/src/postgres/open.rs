@@ -11,7 +11,7 @@ use super::{
     error::PostgresOpenError,
     hosts::Connector,
     log_order::LogOrder,
-    schema::migrate,
+    schema::{self, migrate},
     store::PostgresStore,
     writer::{self, Writer},
 };
@@ -49,6 +49,8 @@ const LATER: Duration = Duration::from_secs(1);
 pub struct PostgresOptions {
     url: String,
     clock: SharedClock,
+    /// A new one if there is none.
+    node: Option<NodeId>,
 }
 
 // Without the URL, which can have a password.
@@ -61,7 +63,14 @@ impl fmt::Debug for PostgresOptions {
 impl PostgresOptions {
     /// The database at `url`. `clock` is for queries that pass no time.
     pub fn new(url: impl Into<String>, clock: SharedClock) -> Self {
-        Self { url: url.into(), clock }
+        Self { url: url.into(), clock, node: None }
+    }
+
+    /// Under the id of this process. No other store may have it.
+    #[must_use]
+    pub fn of_node(mut self, node: NodeId) -> Self {
+        self.node = Some(node);
+        self
     }
 
     /// Opens the database, and makes or updates its schema.
@@ -69,11 +78,24 @@ impl PostgresOptions {
     /// # Errors
     /// When it cannot be reached or used, or was written by a newer version.
     pub async fn open(self) -> Result<PostgresStore, PostgresOpenError> {
-        let Self { url, clock } = self;
+        self.open_to(Use::Write).await
+    }
+
+    /// Opens the database for reading, whatever else has it open. Each write fails.
+    ///
+    /// # Errors
+    /// When it cannot be reached or read, or has another schema version than this program's.
+    pub async fn open_read_only(self) -> Result<PostgresStore, PostgresOpenError> {
+        self.open_to(Use::Read).await
+    }
+
+    async fn open_to(self, purpose: Use) -> Result<PostgresStore, PostgresOpenError> {
+        let Self { url, clock, node } = self;
         let connector = Connector::parse(&url).map_err(|reason| PostgresOpenError::Url { reason })?;
-        let node = NodeId::new(clock.now());
+        let node = node.unwrap_or_else(|| NodeId::new(clock.now()));
         let connector = connector.named(format!("rejoinder/{node}"));
-        prepare(&connector).await?;
+        let connector = if purpose == Use::Read { connector.for_reading() } else { connector };
+        prepare(&connector, purpose).await?;
         let for_slow =
             |(number, deadline)| Connections::for_slow(limited(connector.clone(), deadline), number, deadline);
         let log_order = LogOrder::start(limited(connector.clone(), READERS.1)).await;
@@ -96,6 +118,13 @@ impl PostgresOptions {
             transcripts: Transcripts::default(),
         })
     }
+}
+
+/// What a database is opened for.
+#[derive(Clone, Copy, PartialEq)]
+enum Use {
+    Read,
+    Write,
 }
 
 /// With settings by which the server ends what this program has given up: it may not hear of that.
@@ -124,8 +153,8 @@ fn planned(connector: Connector) -> Connector {
     ])
 }
 
-/// Checks the server, and makes or updates the schema.
-async fn prepare(connector: &Connector) -> Result<(), PostgresOpenError> {
+/// Checks the server, and makes or updates the schema, or checks it.
+async fn prepare(connector: &Connector, purpose: Use) -> Result<(), PostgresOpenError> {
     let database = connector.database();
     let failed = |source| PostgresOpenError::connection(database, source);
     let mut connection = connect(connector).await?;
@@ -134,7 +163,11 @@ async fn prepare(connector: &Connector) -> Result<(), PostgresOpenError> {
         return Err(PostgresOpenError::Pooler { database: database.to_owned() });
     }
     another.close().await.map_err(failed)?;
-    check(&mut connection, database).await?;
+    check(&mut connection, database, purpose).await?;
+    if purpose == Use::Read {
+        schema::check(&mut connection, database).await?;
+        return connection.close().await.map_err(failed);
+    }
     migrate(&mut connection, database).await?;
     if let Err(error) = sqlx::query(FORGET_WRITERS).execute(&mut connection).await {
         tracing::debug!(%error, "rows of earlier processes cannot be removed");
@@ -160,7 +193,7 @@ async fn process(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
     connection.fetch_one("select pg_backend_pid()").await?.try_get(0)
 }
 
-async fn check(connection: &mut PgConnection, database: &str) -> Result<(), PostgresOpenError> {
+async fn check(connection: &mut PgConnection, database: &str, purpose: Use) -> Result<(), PostgresOpenError> {
     let server = sqlx::query_as(SELECT_SERVER).fetch_one(connection).await;
     let (major, version, encoding, is_standby, is_read_only): (i64, String, String, bool, bool) =
         server.map_err(|source| PostgresOpenError::connection(database, source))?;
@@ -171,7 +204,7 @@ async fn check(connection: &mut PgConnection, database: &str) -> Result<(), Post
     if is_standby {
         return Err(PostgresOpenError::Standby { database });
     }
-    if is_read_only {
+    if is_read_only && purpose == Use::Write {
         return Err(PostgresOpenError::ReadOnly { database });
     }
     if encoding != "UTF8" {

@@ -1,6 +1,6 @@
 //! The schema and its versions.
 
-use std::sync::LazyLock;
+use std::{cmp::Ordering, sync::LazyLock};
 
 use sqlx::{
     Connection as _, PgConnection, SqlSafeStr,
@@ -22,7 +22,8 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 });
 
 /// The latest schema version that this program knows, and the only one that it uses.
-fn latest() -> i64 {
+#[must_use]
+pub fn latest() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
 }
 
@@ -34,6 +35,18 @@ async fn version(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
         return Ok(0);
     }
     sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
+}
+
+/// Checks that a database that is only read has the schema of this program.
+pub(super) async fn check(connection: &mut PgConnection, database: &str) -> Result<(), PostgresOpenError> {
+    let found = version(connection).await.map_err(|source| PostgresOpenError::connection(database, source))?;
+    let (database, known) = (database.to_owned(), latest());
+    match found.cmp(&known) {
+        Ordering::Equal => Ok(()),
+        Ordering::Less if found == 0 => Err(PostgresOpenError::Empty { database }),
+        Ordering::Less => Err(PostgresOpenError::Older { database, found, known }),
+        Ordering::Greater => Err(PostgresOpenError::Newer { database, found, known }),
+    }
 }
 
 /// Makes or updates the schema, in one transaction. `database` is its name in errors.

@@ -101,7 +101,7 @@ pub enum OpenError {
     },
     #[error("the database {path} is in use by another process")]
     InUse { path: PathBuf },
-    #[error("cannot open and lock the database {path}")]
+    #[error("cannot open and lock {path}")]
     Lock {
         path: PathBuf,
         #[source]

@@ -1,4 +1,5 @@
-//! The lock that admits one writing process to a database, whatever name each uses for it.
+//! The lock that admits one writing process to a database, whatever name each uses for it. Without an SQLite database, a file of the data
+//! directory is locked in the same way.
 
 use std::{
     collections::BTreeSet,
@@ -7,6 +8,7 @@ use std::{
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tracing::{info, warn};
@@ -15,6 +17,9 @@ use super::error::OpenError;
 
 /// The mode of the files. SQLite gives the log the mode of the database.
 const PRIVATE: u32 = 0o600;
+
+/// How long to wait before the second try: [`is_in_use`] in another process holds the lock for a moment.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether the database file itself is locked. Elsewhere than on Linux this lock (`flock`) and SQLite's own (`fcntl`)
 /// exclude each other, even in one process: there a file beside the database is locked.
@@ -43,14 +48,28 @@ impl FileId {
 
 /// The lock on a database. It is taken before SQLite opens the file, and released after SQLite has closed it.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub struct Lock {
     path: PathBuf,
     id: FileId,
     _file: File,
 }
 
 impl Lock {
-    /// Locks the database at `path`, and creates an empty one if there is none.
+    /// Locks the file at `path`, and creates an empty one if there is none.
+    ///
+    /// # Errors
+    /// When another process has locked it, or it cannot be opened.
+    pub async fn acquire(path: &Path) -> Result<Self, OpenError> {
+        match Self::take(path) {
+            Err(OpenError::InUse { .. }) => {
+                tokio::time::sleep(RETRY_PAUSE).await;
+                Self::take(path)
+            }
+            result => result,
+        }
+    }
+
+    /// The same at once. [`is_in_use`] in another process may be in the way.
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
         let in_use = || OpenError::InUse { path: path.to_owned() };
         let cannot_lock = |source| OpenError::Lock { path: path.to_owned(), source };

@@ -19,7 +19,7 @@ mod writer;
 pub use self::{
     error::OpenError,
     foreign::{ForeignError, ForeignRow, read_foreign},
-    lock::{beside, is_in_use},
+    lock::{Lock, beside, is_in_use},
     open::{OpenOptions, copy, end_sign_ins, faults, schema_version_of, vacuum},
     schema::schema_version,
     store::SqliteStore,

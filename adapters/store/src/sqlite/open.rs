@@ -21,9 +21,6 @@ use super::{
 };
 use crate::shared::transcripts::Transcripts;
 
-/// How long to wait before the second try at the lock: `is_in_use` in another process holds it for a moment.
-const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(50);
-
 /// Which database to open, and how.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
@@ -62,13 +59,7 @@ impl SqliteStore {
             Err(OpenError::Missing { .. }) => {}
             checked => checked?,
         }
-        let lock = match Lock::take(&path) {
-            Err(OpenError::InUse { .. }) => {
-                tokio::time::sleep(LOCK_RETRY_PAUSE).await;
-                Lock::take(&path)?
-            }
-            result => result?,
-        };
+        let lock = Lock::acquire(&path).await?;
         Self::open_locked(Arc::new(lock), clock, busy_timeout).await
     }
 

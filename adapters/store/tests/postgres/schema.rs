@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     SystemClock,
-    store::{InboxStore, StoreState},
+    store::{InboxStore, OperatorStore, StoreState},
 };
 use rejoinder_store::{PostgresOpenError, PostgresOptions, TestServer};
 use sqlx::{Connection, Executor, PgConnection};
@@ -105,4 +105,54 @@ async fn a_standby_is_not_used() {
     let error = error(&url).await;
 
     assert!(matches!(error, PostgresOpenError::Standby { .. }), "{error:?}");
+}
+
+/// The URL with another user, whose password is asked for and wrong, or who does not exist.
+fn of_another_user(url: &str) -> String {
+    let (_, host) = url.split_once("://").expect("it is a URL");
+    let (_, host) = host.split_once('@').expect("it has a user");
+    format!("postgres://{}:wrong@{host}", server::WITH_PASSWORD)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_not_let_in_and_what_is_not_there_are_told_apart_from_a_server_that_is_away() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let url = database.url();
+    let (before, parameters) = url.split_once('?').expect("it ends with parameters");
+
+    let user = error(&of_another_user(&url)).await;
+    let missing = error(&format!("{before}_gone?{parameters}")).await;
+    let read_only = error(&format!("{url}&options=-c%20default_transaction_read_only%3Don")).await;
+    let unknown = error("postgres://ann@no-such-host.invalid/chats").await;
+    let away = error("postgres://ann@127.0.0.1:1/chats").await;
+
+    assert!(
+        matches!(&user, PostgresOpenError::User { reason, .. } if reason.contains(server::WITH_PASSWORD)),
+        "{user:?}"
+    );
+    assert!(matches!(missing, PostgresOpenError::NoDatabase { .. }), "{missing:?}");
+    assert!(matches!(read_only, PostgresOpenError::ReadOnly { .. }), "{read_only:?}");
+    for error in [user, missing, read_only, unknown] {
+        assert!(!error.is_away(), "{error:?}");
+    }
+    assert!(away.is_away(), "{away:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_read_is_not_changed() {
+    let Some(server) = server::get() else { return };
+    let (empty, database) = (server.create(TestServer::EMPTY).await, server.database().await);
+    let read = async |url: String| PostgresOptions::new(url, Arc::new(SystemClock)).open_read_only().await;
+
+    let error = read(empty.url()).await.expect_err("it has no tables");
+    let store = read(database.url()).await.expect("it opens");
+
+    assert!(matches!(error, PostgresOpenError::Empty { .. }), "{error:?}");
+    store.backlog().await.expect("it is read");
+    let refused = store.probe().await.expect_err("it is only read");
+    assert!(refused.to_string().contains("read-only"), "{refused}");
+    store.close().await;
+    let error = read(empty.url()).await.expect_err("it has no tables yet");
+    assert!(matches!(error, PostgresOpenError::Empty { .. }), "{error:?}");
 }

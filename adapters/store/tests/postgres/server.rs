@@ -19,6 +19,9 @@ use rejoinder_store::TestServer;
 /// The oldest version that the store uses.
 const OLDEST: u32 = 15;
 
+/// A user who does not exist, and whose password is asked for by a server that a test has started.
+pub(crate) const WITH_PASSWORD: &str = "rejoinder_with_password";
+
 /// A server, and the lock of one that a test has started, which this process holds until it ends.
 type Running = (TestServer, Option<File>);
 
@@ -74,6 +77,8 @@ fn start_in(folder: &Path, programs: &Path, in_use: &Path) {
     run(as_server(programs.join("initdb"))
         .args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"])
         .arg(&data));
+    let first = format!("1i local all {WITH_PASSWORD} scram-sha-256");
+    run(as_server("sed").args(["-i", &first]).arg(data.join("pg_hba.conf")));
     let settings = format!(
         "-c listen_addresses= -c unix_socket_directories={} -c port=5432 -c max_connections=400 -c fsync=off \
          -c synchronous_commit=off -c full_page_writes=off",
