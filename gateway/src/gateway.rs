@@ -13,9 +13,11 @@ use arc_swap::ArcSwap;
 use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
-use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock, store::StoreState};
+use rejoinder_core::{
+    AgentName, AgentRuntime, Engine, NodeId, SharedClock, Store, StoreError, SystemClock, store::StoreState,
+};
 use rejoinder_kit::{Tokens, problem_pages};
-use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
+use rejoinder_store::OpenError;
 use rustix::system::uname;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -30,9 +32,12 @@ use crate::{
     feed::Feed,
     figures::Figures,
     http::{self, AdminSessions, App, Bounds, Commons, ConnectionPermits, KeysInUse, Proxies, Records, Renewal},
+    location::StoreLocation,
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
-    metrics, open_files,
+    metrics,
+    node_file::NodeFile,
+    open_files,
     own_tools::OwnTools,
     platforms::{ChannelNotice, RouteMaterials},
     problems::Problems,
@@ -56,12 +61,27 @@ pub struct Setup {
     clock: SharedClock,
     agents: HashMap<AgentName, BuiltAgent>,
     reload: Option<Reload>,
+    shutdown: CancellationToken,
 }
 
 impl Setup {
     /// A gateway with this configuration, data directory and the system clock.
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
-        Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new(), reload: None }
+        Self {
+            config,
+            data_dir: data_dir.into(),
+            clock: Arc::new(SystemClock),
+            agents: HashMap::new(),
+            reload: None,
+            shutdown: CancellationToken::new(),
+        }
+    }
+
+    /// Once it is cancelled, a start does not wait for a database that is away.
+    #[must_use]
+    pub(crate) fn with_shutdown(mut self, shutdown: CancellationToken) -> Self {
+        self.shutdown = shutdown;
+        self
     }
 
     /// Lets operators have the configuration read again.
@@ -115,6 +135,11 @@ pub enum RunError {
     ExposedAbove(PathBuf),
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// A PostgreSQL database.
+    #[error("{0:#}")]
+    Server(anyhow::Error),
+    #[error("the data directory {} is in use by another gateway: give this one another folder with --data", _0.display())]
+    InUse(PathBuf),
     #[error("cannot complete the restore that was interrupted: {0:#}")]
     Restore(anyhow::Error),
     /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
@@ -158,7 +183,7 @@ impl From<WiringError> for RunError {
 /// When it does not start, or its store ends by an internal error.
 pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
     let address = listener.local_addr().map_err(RunError::Listener)?;
-    Gateway::start(setup, address).await?.serve(listener, shutdown).await
+    Gateway::start(setup.with_shutdown(shutdown.clone()), address).await?.serve(listener, shutdown).await
 }
 
 /// A started gateway: it works on open turns of earlier runs, and does not serve HTTP yet.
@@ -166,6 +191,8 @@ pub struct Gateway {
     engine: Engine,
     loops: AgentLoops,
     store: Arc<dyn StoreState>,
+    /// Held until it has ended.
+    _node_file: Option<NodeFile>,
     router: Router,
     /// The operator's routes, if they are served at an address of their own.
     operator: Option<(TcpListener, Router)>,
@@ -234,7 +261,7 @@ impl Gateway {
     /// When one of these steps fails; nothing keeps running then.
     #[expect(clippy::too_many_lines, reason = "a flat list of constructors reads best in one piece")]
     pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
-        let Setup { config, data_dir, clock, agents, reload } = setup;
+        let Setup { config, data_dir, clock, agents, reload, shutdown } = setup;
         let created = secrets::make_private_dir(&data_dir);
         created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let means = Means::of(&config.alerts).map_err(|error| RunError::Wiring(error.to_string(), None))?;
@@ -248,15 +275,28 @@ impl Gateway {
             None => None,
         };
         let recorder = metrics::recorder();
-        backup::recover(&data_dir, &database).map_err(RunError::Restore)?;
-        let mut options = OpenOptions::new(database.clone());
-        options.clock = Arc::clone(&clock);
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
+        let node_file = match database.file() {
+            Some(file) => {
+                backup::recover(&data_dir, file).map_err(RunError::Restore)?;
+                None
+            }
+            None => Some(NodeFile::lock(database.locked_file()).await.map_err(|error| match error {
+                OpenError::InUse { .. } => RunError::InUse(data_dir.clone()),
+                error => error.into(),
+            })?),
+        };
+        let node = NodeId::new(clock.now());
+        let store = database.open(node, &clock, &shutdown).await;
+        let store =
+            store.map_err(|error| error.downcast::<OpenError>().map_or_else(RunError::Server, RunError::Open))?;
+        if let Some(file) = &node_file {
+            file.take_over(node, &*store).await;
+        }
         let own_tools = OwnTools::served(url_of(address), &config);
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
             Ok(mut materials) => {
                 materials.own_tools = own_tools.clone();
-                start(&materials, &store).await.map(|started| (started, materials.started_at))
+                start(&materials, &store, node).await.map(|started| (started, materials.started_at))
             }
             Err(error) => Err(error.into()),
         };
@@ -340,6 +380,7 @@ impl Gateway {
             engine,
             loops,
             store,
+            _node_file: node_file,
             router: with_pages(router),
             operator,
             stop_waiting,
@@ -487,7 +528,11 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), RunErr
     listening.map_err(|source| RunError::Operator { address, source })
 }
 
-async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine, AgentLoops), RunError> {
+async fn start(
+    materials: &Materials<'_>,
+    store: &Arc<dyn Store>,
+    node: NodeId,
+) -> Result<(Parts, Engine, AgentLoops), RunError> {
     let mut parts = wiring::parts(materials)?;
     if materials.share_generated(&**store).await? {
         parts = wiring::parts(materials)?;
@@ -495,6 +540,7 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
     let core = rejoinder_core::Parts {
         store: Arc::clone(store),
         clock: Arc::clone(materials.clock),
+        node,
         channels: parts.channels.clone(),
         agents: Arc::clone(&materials.runtimes),
         settings: parts.settings.clone(),
@@ -509,9 +555,9 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
 }
 
 /// Remarks on folders of the gateway that other users can read.
-fn check_exposure(data_dir: &Path, database: &Path) -> Result<Vec<String>, RunError> {
+fn check_exposure(data_dir: &Path, database: &StoreLocation) -> Result<Vec<String>, RunError> {
     let mut remarks = Vec::new();
-    let beside = database.parent().filter(|folder| *folder != data_dir);
+    let beside = database.file().and_then(Path::parent).filter(|folder| *folder != data_dir);
     for folder in std::iter::once(data_dir).chain(beside) {
         if let Some(above) = writable_above(folder) {
             return Err(RunError::ExposedAbove(above));

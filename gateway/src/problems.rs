@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    path::PathBuf,
     sync::Arc,
 };
 
@@ -21,6 +20,7 @@ use utoipa::ToSchema;
 
 use crate::{
     disk::Room,
+    location::StoreLocation,
     time::{rfc3339, since},
 };
 
@@ -199,8 +199,7 @@ pub(crate) struct Problems {
     pub(crate) store: Arc<dyn StoreState>,
     pub(crate) lists: Arc<dyn OperatorStore>,
     pub(crate) lines: Arc<dyn LineStore>,
-    /// The file of the database.
-    pub(crate) database: PathBuf,
+    pub(crate) database: StoreLocation,
     /// The operator's time zone, which may change.
     pub(crate) zone: Arc<ArcSwap<TimeZone>>,
     /// The public address of the operator's page, if it is configured.
@@ -247,14 +246,14 @@ impl Problems {
         let facts = Facts {
             channels: channels.collect(),
             store: store.map(|error| (error, self.store.unwritable_since())),
-            room: Room::of(&self.database).ok(),
+            room: self.database.room(),
             down: self.engine.down(),
             paused: paused.collect(),
             turning_away: self.engine.people().turning_away(),
             schedules: self.engine.calendar().seen_by(None),
             waits: waits.cloned().unwrap_or_default(),
         };
-        let database = self.database.display().to_string();
+        let database = self.database.to_string();
         facts.problems(&database).into_iter().map(|problem| self.complete(problem, now)).collect()
     }
 

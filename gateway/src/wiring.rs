@@ -1,14 +1,7 @@
 //! Builds the parts from the configuration, with a loop over the platforms and the kinds of agents. The sections that
 //! belong to neither are read mainly here.
 
-use std::{
-    collections::HashMap,
-    io,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use axum::Router;
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
@@ -27,6 +20,7 @@ use crate::{
     built_agent::{AgentLoop, BuiltAgent},
     client::is_readable_on_the_way,
     exposure::readable_secrets,
+    location::StoreLocation,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     platforms::{self, ChannelNotice, Routes},
     secrets,
@@ -105,8 +99,8 @@ pub(crate) fn listen_for_operator(config: &Config) -> SocketAddr {
     config.admin.listen.unwrap_or(config.server.listen)
 }
 
-pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
-    config.store.url.path(data_dir)
+pub(crate) fn database(config: &Config, data_dir: &Path) -> StoreLocation {
+    StoreLocation::of(&config.store, data_dir)
 }
 
 /// A digest of what all nodes must have in common.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     backup::{self, DataPaths},
-    console::{failure::Failure, output},
+    console::{command::shell_quoted, failure::Failure, output},
     time::rfc3339,
 };
 
@@ -36,7 +36,7 @@ pub(super) struct Restore {
 }
 
 pub(super) const BACKUP_HELP: &str = "\
-The gateway may run. The backup is the database as it is at one moment, the tokens in the data directory, the keys of Matrix
+For an SQLite database; of one of PostgreSQL it names pg_dump. The gateway may run. The backup is the database as it is at one moment, the tokens in the data directory, the keys of Matrix
 accounts and the files of words (words_to), in one compressed tar archive that only you can read; it is as secret as they are. The
 configuration file is not part of it. It is read once after it was written, to check it. While it is made, the folder needs room for
 a copy of the database as well.
@@ -51,14 +51,27 @@ first file is put into place; if it is interrupted, nothing is changed, or the n
 they had been answered after the backup. It says how many tokens and people it lets in, also those that were revoked after the backup;
 nobody is signed in to the operator's page.";
 
-fn paths(global: &Global) -> Result<DataPaths, Failure> {
+/// `instead` says what to do with a PostgreSQL database of this URL.
+fn paths(global: &Global, instead: impl FnOnce(&str) -> String) -> Result<DataPaths, Failure> {
     let (store, data_dir) = (rejoinder_config::load_store(&global.options()?)?, global.data_dir()?);
-    Ok(DataPaths { database: store.url.path(&data_dir), data_dir })
+    match store.url.file(&data_dir) {
+        Some(database) => Ok(DataPaths { database, data_dir }),
+        None => {
+            let url = shell_quoted(Path::new(&store.url.to_string()));
+            Err(anyhow!("this is for SQLite, and the database is of PostgreSQL: {}", instead(&url)).into())
+        }
+    }
 }
 
 impl Backup {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let paths = paths(global)?;
+        let file = shell_quoted(&self.file);
+        let paths = paths(global, |url| {
+            format!(
+                "save it with pg_dump --format=custom --file={file} --dbname={url}, and save the data directory as well, which \
+                 has tokens and the keys of Matrix accounts"
+            )
+        })?;
         if self.file.symlink_metadata().is_ok() {
             return Err(anyhow!("{} exists: name a new file", self.file.display()).into());
         }
@@ -73,7 +86,10 @@ impl Backup {
 
 impl Restore {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let paths = paths(global)?;
+        let file = shell_quoted(&self.file);
+        let paths = paths(global, |url| {
+            format!("stop its gateways, and restore it with pg_restore --clean --if-exists --dbname={url} {file}")
+        })?;
         let manifest = backup::restore(&self.file, &paths).await?;
         let restored = format!(
             "Restored {} files of {}, made by version {}, into {}.",

@@ -27,6 +27,7 @@ use crate::{
         output,
     },
     gateway::read_address,
+    location::StoreLocation,
     platforms::{self, CheckContext},
     wiring,
 };
@@ -166,6 +167,6 @@ async fn run_checks_without_config(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let Ok(store) = rejoinder_config::load_store(&global.options()?) else { return Ok(()) };
-    let database = Database::of(store.url.path(data_dir));
+    let database = Database::of(StoreLocation::of(&store, data_dir));
     report.add(data::check(data_dir, &database, fixer).await)
 }

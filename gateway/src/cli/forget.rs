@@ -46,9 +46,9 @@ The gateway must run. What is still owed to the person is given up. Their turns 
 runs, deliveries, attempts. In chats with others, what models were shown and what messages quote goes as well; what others wrote,
 and what was answered to them, stays. `rejoinder turns list --person NAME --json` shows the id of a person (sender_id).
 
-Then the database is written anew, so that no deleted byte is left in its files: writes wait for that, about a second for each
-100 MB, and it needs as much free space as the database has. Backups that were made before still have the person's words, and
-so do copies of the database from before an update, which are named.
+Then an SQLite database is written anew, so that no deleted byte is left in its files: writes wait for that, about a second for each
+100 MB, and it needs as much free space as the database has. PostgreSQL keeps deleted bytes until it uses their room again. Backups
+that were made before still have the person's words, and so do copies of an SQLite database from before an update, which are named.
 
 Examples:
   rejoinder forget telegram.main/7
@@ -76,7 +76,10 @@ impl Forget {
         if let Some(again) = again {
             output::print(again)?;
         }
-        name_copies(&wiring::database(&global.load()?.config, &global.data_dir()?))
+        match wiring::database(&global.load()?.config, &global.data_dir()?).file() {
+            Some(database) => name_copies(database),
+            None => Ok(()),
+        }
     }
 
     /// Everything by which channels know the person.

@@ -1,15 +1,17 @@
 //! Options that several commands take.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use rejoinder_core::Store;
-use rejoinder_store::SqliteStore;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{global::Global, running::RunningGateway};
-use crate::console::{failure::Failure, output};
+use crate::{
+    console::{failure::Failure, output},
+    location::StoreLocation,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Printing {
@@ -64,18 +66,18 @@ impl Database {
         self.database.is_some()
     }
 
-    pub(super) fn path(&self, global: &Global) -> Result<PathBuf, Failure> {
+    pub(super) fn location(&self, global: &Global) -> Result<StoreLocation, Failure> {
         if let Some(path) = &self.database {
-            return Ok(path.clone());
+            return Ok(StoreLocation::File(path.clone()));
         }
-        // Reads only the store's section: the caller may not have the gateway's secrets.
+        // Reads only the store's section: the caller may not have the gateway's other secrets.
         let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
             output::remark("hint: --database FILE uses a database without the configuration");
         })?;
-        Ok(store.url.path(&global.data_dir()?))
+        Ok(StoreLocation::of(&store, &global.data_dir()?))
     }
 
-    pub(super) async fn open(&self, global: &Global) -> Result<Box<dyn Store>, Failure> {
-        Ok(Box::new(SqliteStore::open_read_only(self.path(global)?).await.map_err(anyhow::Error::new)?))
+    pub(super) async fn open(&self, global: &Global) -> Result<Arc<dyn Store>, Failure> {
+        Ok(self.location(global)?.open_read_only().await?)
     }
 }

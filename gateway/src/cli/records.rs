@@ -77,7 +77,7 @@ impl Records<'_> {
             // Says what cannot be read.
             let lines = tracing_subscriber::fmt().with_max_level(Level::ERROR).with_writer(io::stderr);
             let _ = lines.without_time().with_ansi(false).with_target(false).try_init();
-            Ok::<_, Failure>(records_router(StoredRecords::new(&store.into(), Arc::new(SystemClock))))
+            Ok::<_, Failure>(records_router(StoredRecords::new(&store, Arc::new(SystemClock))))
         };
         self.file.get_or_try_init(open).await
     }

@@ -33,7 +33,7 @@ pub(super) fn find_url(global: &Global, config: &Config, data_dir: &Path) -> Res
 /// # Errors
 /// When no gateway runs. Otherwise a token would go to whatever else listens at the address of one that was killed.
 pub(super) fn check_runs(global: &Global, config: &Config, data_dir: &Path) -> Result<(), Failure> {
-    let is_stopped = matches!(rejoinder_store::is_in_use(&wiring::database(config, data_dir)), Ok(false));
+    let is_stopped = matches!(wiring::database(config, data_dir).is_in_use(), Ok(false));
     if is_stopped { Err(none_runs(global, data_dir)) } else { Ok(()) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use rejoinder_core::{
     Clock, Lifetimes, SystemClock,
@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     console::{failure::Failure, output},
+    location::StoreLocation,
     time::rfc3339,
     wiring,
 };
@@ -28,7 +29,7 @@ const TICK: Duration = Duration::from_secs(10);
 pub(super) enum StoreCommand {
     /// Show the size of the database, its rows, and what [retention] removes next
     Stats(Stats),
-    /// Compact the database, so that it takes no more space than its rows need; the gateway must be stopped
+    /// Compact an SQLite database, so that it takes no more space than its rows need; the gateway must be stopped
     #[command(after_help = VACUUM_HELP)]
     Vacuum(Vacuum),
 }
@@ -75,24 +76,24 @@ impl Stats {
         let (retention, log) = (rejoinder_config::load_retention(&options)?, rejoinder_config::load_log(&options)?);
         let lifetimes = wiring::lifetimes(retention, log);
         let Reading { printing, database } = &self.reading;
-        let (path, store) = (database.path(global)?, database.open(global).await?);
+        let (location, store) = (database.location(global)?, database.open(global).await?);
         let stats = store.stats(&Cutoffs::at(SystemClock.now(), &lifetimes)).await.context("cannot read the rows")?;
         if printing.json {
-            output::print_json(&item(&path, stats))
+            output::print_json(&item(&location, stats))
         } else {
-            output::print(text(&path, &stats, &lifetimes))
+            output::print(text(&location, &stats, &lifetimes))
         }
     }
 }
 
-fn item(path: &Path, stats: StoreStats) -> StatsItem {
+fn item(location: &StoreLocation, stats: StoreStats) -> StatsItem {
     let StoreStats { bytes, free_bytes, rows, oldest_turn, expired } = stats;
-    let database = path.display().to_string();
+    let database = location.to_string();
     StatsItem { database, bytes, free_bytes, rows, oldest_turn: oldest_turn.map(rfc3339), expired }
 }
 
-fn text(path: &Path, stats: &StoreStats, lifetimes: &Lifetimes) -> String {
-    let mut text = format!("{}: {}", path.display(), size(stats.bytes));
+fn text(location: &StoreLocation, stats: &StoreStats, lifetimes: &Lifetimes) -> String {
+    let mut text = format!("{location}: {}", size(stats.bytes));
     if stats.free_bytes > 0 {
         let _ = write!(text, ", of which {} are free for new rows", size(stats.free_bytes));
     }
@@ -116,10 +117,16 @@ fn text(path: &Path, stats: &StoreStats, lifetimes: &Lifetimes) -> String {
 
 impl Vacuum {
     async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let path = self.database.path(global)?;
-        let before = file_size(&path);
+        let location = self.database.location(global)?;
+        let Some(path) = location.file() else {
+            return Err(anyhow!(
+                "{location} is compacted by PostgreSQL itself (autovacuum), which keeps the room of removed rows for new ones"
+            )
+            .into());
+        };
+        let before = file_size(path);
         output::remark(format_args!("compacting {} ({})", path.display(), size(before)));
-        let vacuum = rejoinder_store::vacuum(&path);
+        let vacuum = rejoinder_store::vacuum(path);
         tokio::pin!(vacuum);
         let started = tokio::time::Instant::now();
         let mut ticks = tokio::time::interval_at(started + TICK, TICK);
@@ -131,7 +138,7 @@ impl Vacuum {
         };
         match vacuumed {
             Ok(()) => {
-                output::print(format!("{} had {}, and has {}.", path.display(), size(before), size(file_size(&path))))
+                output::print(format!("{} had {}, and has {}.", path.display(), size(before), size(file_size(path))))
             }
             Err(error @ OpenError::InUse { .. }) => Err(anyhow::Error::new(error)
                 .context("stop the gateway first: it cannot run while the database is compacted")

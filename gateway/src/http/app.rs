@@ -1,6 +1,6 @@
 //! The state that the routes share.
 
-use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
 use axum::extract::{FromRef, State};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -20,6 +20,7 @@ use crate::{
     callers::StoredTokens,
     feed::Feed,
     figures::Figures,
+    location::StoreLocation,
     problems::Problems,
     reload::Reload,
     wiring::{AgentInfo, Parts},
@@ -46,8 +47,7 @@ pub(crate) struct Commons {
     pub(crate) clock: SharedClock,
     pub(crate) recorder: PrometheusHandle,
     pub(crate) started_at: Timestamp,
-    /// The file of the database.
-    pub(crate) database: PathBuf,
+    pub(crate) database: StoreLocation,
     pub(crate) tokens: Arc<StoredTokens>,
     pub(crate) sessions: Arc<AdminSessions>,
     pub(crate) renewal: Arc<Renewal>,

@@ -21,7 +21,6 @@ use super::{
     error::ProblemDocument,
 };
 use crate::{
-    disk::Room,
     metrics::{self, ChannelState, CurrentState},
     shapes::item,
     time::rfc3339,
@@ -259,7 +258,7 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
         started_at,
         backlog,
         store_writes,
-        free_bytes: Room::of(&app.database).map(|room| room.free).ok(),
+        free_bytes: app.database.room().map(|room| room.free),
         channels: engine
             .channels()
             .into_iter()

@@ -91,9 +91,14 @@ fn channel(name: &str) -> ChannelId {
     ChannelId::new("matrix", name)
 }
 
-/// Where the device of the account `name` stores its data: beside the database, because each is useless without the other.
+/// Where the device of the account `name` stores its data: beside the database, because each is useless without the other, or in the
+/// data directory if the database is a server.
 fn folder(config: &Config, data_dir: &Path, name: &str) -> PathBuf {
-    config.store.url.path(data_dir).with_file_name(format!("matrix-{name}"))
+    let folder = format!("matrix-{name}");
+    match config.store.url.file(data_dir) {
+        Some(database) => database.with_file_name(folder),
+        None => data_dir.join(folder),
+    }
 }
 
 async fn check_account(name: &str, account: &MatrixSection, context: CheckContext<'_>) -> Vec<Finding> {

@@ -140,7 +140,7 @@ impl PostgresOpenError {
     pub fn is_away(&self) -> bool {
         match self {
             Self::Late { .. } | Self::Standby { .. } => true,
-            Self::Connection { source, .. } => source.downcast_ref().is_some_and(is_away),
+            Self::Connection { source, .. } => source.downcast_ref::<sqlx::Error>().is_some_and(is_away),
             Self::Log { source, .. } => matches!(source, StoreError::Unavailable(_)),
             _ => false,
         }

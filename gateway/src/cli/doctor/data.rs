@@ -7,8 +7,8 @@ use std::{
 };
 
 use anyhow::Error;
-use rejoinder_core::store::{Backlog, OperatorStore, StoreState};
-use rejoinder_store::{OpenError, SqliteStore, beside};
+use rejoinder_core::store::Backlog;
+use rejoinder_store::beside;
 
 use rustix::fs::{Access, access};
 
@@ -19,6 +19,7 @@ use crate::{
     disk::Room,
     exposure::{Exposure, readable_folder, writable_above},
     gateway::ADDRESS_FILE,
+    location::{StoreLocation, Unopened},
 };
 
 const ABOUT: &str = "data";
@@ -31,13 +32,14 @@ const SECRETS: [&str; 4] = ["-token", "-key", "-conversation", "-history"];
 const MIN_FREE_SPACE: u64 = 256 << 20;
 
 pub(super) struct Database {
-    path: PathBuf,
+    location: StoreLocation,
+    /// Whether a gateway with this data directory uses it.
     is_held: io::Result<bool>,
 }
 
 impl Database {
-    pub(super) fn of(path: PathBuf) -> Self {
-        Self { is_held: rejoinder_store::is_in_use(&path), path }
+    pub(super) fn of(location: StoreLocation) -> Self {
+        Self { is_held: location.is_in_use(), location }
     }
 
     /// Whether a gateway uses it; `false` when that is unknown.
@@ -48,10 +50,11 @@ impl Database {
 
 pub(super) async fn check(data_dir: &Path, database: &Database, fixer: Fixer) -> Vec<Finding> {
     let mut findings = check_directory(data_dir, fixer);
-    if let Some(folder) = database.path.parent().filter(|folder| *folder != data_dir) {
+    let file = database.location.file();
+    if let Some(folder) = file.and_then(Path::parent).filter(|folder| *folder != data_dir) {
         findings.extend(check_directory(folder, fixer));
     }
-    findings.extend(check_files(data_dir, &database.path, fixer));
+    findings.extend(check_files(data_dir, database.location.locked_file(), fixer));
     findings.extend(check_address(data_dir, database, fixer));
     findings.extend(check_database(data_dir, database).await);
     findings
@@ -157,60 +160,71 @@ fn check_address(data_dir: &Path, database: &Database, fixer: Fixer) -> Option<F
     let shown = path.display();
     let what = format!("no gateway runs, but the address of one is in {shown}");
     let finding = Finding::warning(ABOUT, what).with_advice(format!("Run rm {shown}."));
-    Some(fixer.treat(finding, Remedy::RemoveAddress { path: &path, database: &database.path }))
+    Some(fixer.treat(finding, Remedy::RemoveAddress { path: &path, database: database.location.locked_file() }))
 }
 
 async fn check_database(data_dir: &Path, database: &Database) -> Vec<Finding> {
-    let path = database.path.display();
-    let holder = match &database.is_held {
-        Ok(true) => "a gateway uses it",
-        Ok(false) => "no gateway uses it",
-        Err(error) => {
-            let what = format!("cannot tell whether a gateway uses {path}: {error}");
+    let location = &database.location;
+    let holder = match (&database.is_held, location.file()) {
+        (Ok(true), Some(_)) => "a gateway uses it",
+        (Ok(false), Some(_)) => "no gateway uses it",
+        (Ok(true), None) => "a gateway with this data directory uses it",
+        (Ok(false), None) => "no gateway with this data directory uses it",
+        (Err(error), _) => {
+            let what = format!("cannot tell whether a gateway uses {location}: {error}");
             return vec![Finding::wrong(ABOUT_DATABASE, what).with_advice("Run this as the gateway's user.")];
         }
     };
-    if backup::is_being_restored(data_dir) {
+    if location.file().is_some() && backup::is_being_restored(data_dir) {
         let what = format!("a restore into {} was interrupted", data_dir.display());
         let advice = "The next start completes it, and so does rejoinder restore with the same backup.";
         return vec![Finding::warning(ABOUT_DATABASE, what).with_advice(advice)];
     }
-    let store = match SqliteStore::open_read_only(&database.path).await {
+    let store = match location.open_read_only().await {
         Ok(store) => store,
-        Err(OpenError::Missing { .. }) => {
-            return vec![Finding::ok(ABOUT_DATABASE, format!("{path} does not exist yet: the gateway creates it"))];
-        }
-        Err(error @ OpenError::Older { .. }) if !database.is_held() => {
-            return vec![Finding::ok(ABOUT_DATABASE, error.to_string())];
-        }
-        Err(error @ OpenError::Older { .. }) => {
-            let advice = "An older gateway uses it: restart that gateway with this version.";
-            return vec![Finding::warning(ABOUT_DATABASE, error.to_string()).with_advice(advice)];
-        }
-        Err(error @ (OpenError::Newer { .. } | OpenError::LogAlone { .. })) => {
-            return vec![Finding::wrong(ABOUT_DATABASE, error.to_string())];
-        }
-        Err(error) => {
-            let what = format!("{:#}", Error::new(error));
-            let advice = "Run this as the gateway's user, and check the disk. If both are fine, restore a backup.";
-            return vec![Finding::wrong(ABOUT_DATABASE, what).with_advice(advice)];
-        }
+        Err(error) => return vec![unopened(&error, database)],
     };
     let counted = store.backlog().await;
     store.close().await;
     match counted {
         Ok(counts) => {
-            let schema = rejoinder_store::schema_version();
+            let schema = location.schema_version();
             let open = counts.open;
-            let what = format!("{path}, schema version {schema}; {holder}; {} owed an answer", turns(open));
+            let what = format!("{location}, schema version {schema}; {holder}; {} owed an answer", turns(open));
             let mut findings = vec![Finding::ok(ABOUT_DATABASE, what)];
             findings.extend(remarks(&counts, database.is_held()));
             findings
         }
         Err(error) => {
-            let what = format!("{path} cannot be read: {error}");
-            vec![Finding::wrong(ABOUT_DATABASE, what).with_advice("Check the disk. If it is fine, restore a backup.")]
+            let what = format!("{location} cannot be read: {error}");
+            let advice = match location.file() {
+                Some(_) => "Check the disk. If it is fine, restore a backup.",
+                None => "Check the database's server: its log may say more.",
+            };
+            vec![Finding::wrong(ABOUT_DATABASE, what).with_advice(advice)]
         }
+    }
+}
+
+/// What a database that cannot be opened means.
+fn unopened(error: &Error, database: &Database) -> Finding {
+    let (location, what) = (&database.location, format!("{error:#}"));
+    match (Unopened::of(error), location.file()) {
+        (Unopened::Missing, Some(_)) => {
+            Finding::ok(ABOUT_DATABASE, format!("{location} does not exist yet: the gateway creates it"))
+        }
+        (Unopened::Missing, None) => Finding::ok(ABOUT_DATABASE, what),
+        (Unopened::Older, _) if !database.is_held() => Finding::ok(ABOUT_DATABASE, what),
+        (Unopened::Older, _) => Finding::warning(ABOUT_DATABASE, what)
+            .with_advice("An older gateway uses it: restart that gateway with this version."),
+        (Unopened::AsItSays, _) => Finding::wrong(ABOUT_DATABASE, what),
+        (Unopened::User, _) => {
+            Finding::wrong(ABOUT_DATABASE, what).with_advice("Check the user in store.url, and store.password.")
+        }
+        (Unopened::Otherwise, Some(_)) => Finding::wrong(ABOUT_DATABASE, what)
+            .with_advice("Run this as the gateway's user, and check the disk. If both are fine, restore a backup."),
+        (Unopened::Otherwise, None) => Finding::wrong(ABOUT_DATABASE, what)
+            .with_advice("Check store.url, that the database's server runs, and that this machine reaches it."),
     }
 }
 

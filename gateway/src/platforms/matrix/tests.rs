@@ -231,6 +231,7 @@ fn an_account_is_for_those_whom_the_operator_lets_in() {
 #[case("", "/data/matrix-main")]
 #[case("[store]\nurl = \"sqlite:/elsewhere/other.db\"\n", "/elsewhere/matrix-main")]
 #[case("[store]\nurl = \"sqlite:stores/other.db\"\n", "/data/stores/matrix-main")]
+#[case("[store]\nurl = \"postgres://me@db.example.org/chats\"\n", "/data/matrix-main")]
 fn the_keys_are_beside_the_database(#[case] store: &str, #[case] expected: &str) {
     let config = config(&format!("{ACCOUNT}{store}"));
 

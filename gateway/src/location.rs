@@ -1,0 +1,260 @@
+//! The database of the store: where it is, and how it is opened.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Error, Result};
+use rejoinder_config::{Store as StoreSection, StoreUrl};
+use rejoinder_core::{NodeId, SharedClock, Store};
+use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+use crate::{disk::Room, node_file};
+
+/// Where the rows of the store are. `Display` shows no password.
+#[derive(Clone, Debug)]
+pub(crate) enum StoreLocation {
+    /// An SQLite file.
+    File(PathBuf),
+    /// A PostgreSQL database.
+    Server(Server),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    /// With the password.
+    url: SecretString,
+    /// Without the password.
+    shown: String,
+    /// The file that a gateway with this data directory has locked.
+    node_file: PathBuf,
+}
+
+impl StoreLocation {
+    pub(crate) fn of(store: &StoreSection, data_dir: &Path) -> Self {
+        match (&store.url, store.postgres()) {
+            (StoreUrl::Postgres(shown), Some(url)) => {
+                let node_file = data_dir.join(node_file::NAME);
+                Self::Server(Server { url, shown: shown.to_string(), node_file })
+            }
+            (url, _) => Self::File(url.file(data_dir).unwrap_or_default()),
+        }
+    }
+
+    /// The path of an SQLite file.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Server(_) => None,
+        }
+    }
+
+    /// The file that a gateway locks while it uses the database with this data directory.
+    pub(crate) fn locked_file(&self) -> &Path {
+        match self {
+            Self::File(path) => path,
+            Self::Server(server) => &server.node_file,
+        }
+    }
+
+    /// Whether a gateway with this data directory uses it.
+    ///
+    /// # Errors
+    /// When its lock cannot be checked.
+    pub(crate) fn is_in_use(&self) -> io::Result<bool> {
+        rejoinder_store::is_in_use(self.locked_file())
+    }
+
+    /// The room on its disk; `None` if that is not known, as of a server.
+    pub(crate) fn room(&self) -> Option<Room> {
+        Room::of(self.file()?).ok()
+    }
+
+    /// Opens it for a gateway, of which this is the id. A server that is away is waited for.
+    ///
+    /// # Errors
+    /// When it cannot be opened: of a file always an `OpenError`.
+    pub(crate) async fn open(
+        &self,
+        node: NodeId,
+        clock: &SharedClock,
+        shutdown: &CancellationToken,
+    ) -> Result<Arc<dyn Store>> {
+        match self {
+            Self::File(path) => {
+                let mut options = OpenOptions::new(path);
+                options.clock = Arc::clone(clock);
+                Ok(Arc::new(SqliteStore::open(options).await?))
+            }
+            Self::Server(server) => postgres::open(server, node, clock, shutdown).await,
+        }
+    }
+
+    /// Opens it for reading, also while a gateway uses it.
+    pub(crate) async fn open_read_only(&self) -> Result<Arc<dyn Store>> {
+        match self {
+            Self::File(path) => Ok(Arc::new(SqliteStore::open_read_only(path).await?)),
+            Self::Server(server) => postgres::open_read_only(server).await,
+        }
+    }
+
+    /// The version of its schema, if this program uses it.
+    pub(crate) fn schema_version(&self) -> i64 {
+        match self {
+            Self::File(_) => rejoinder_store::schema_version(),
+            Self::Server(_) => postgres::schema_version(),
+        }
+    }
+}
+
+impl fmt::Display for StoreLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Server(server) => f.write_str(&server.shown),
+        }
+    }
+}
+
+/// What kept a database from being opened for reading, by what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// A gateway makes it when it first runs.
+    Missing,
+    /// A gateway updates it.
+    Older,
+    /// The error says what to do.
+    AsItSays,
+    /// Its server does not let the user in.
+    User,
+    Otherwise,
+}
+
+impl Unopened {
+    pub(crate) fn of(error: &Error) -> Self {
+        match error.downcast_ref::<OpenError>() {
+            Some(OpenError::Missing { .. }) => Self::Missing,
+            Some(OpenError::Older { .. }) => Self::Older,
+            Some(OpenError::Newer { .. } | OpenError::LogAlone { .. }) => Self::AsItSays,
+            Some(_) => Self::Otherwise,
+            None => postgres::unopened(error),
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+mod postgres {
+    use std::{sync::Arc, time::Duration};
+
+    use anyhow::{Error, Result};
+    use rejoinder_core::{NodeId, SharedClock, Store, SystemClock};
+    use rejoinder_store::{PostgresOpenError, PostgresOptions};
+    use secrecy::ExposeSecret;
+    use tokio::time::{Instant, sleep};
+    use tokio_util::sync::CancellationToken;
+    use tracing::warn;
+
+    use super::{Server, Unopened};
+
+    /// How long a start waits for a server that is away.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// How often it tries.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    pub(super) async fn open(
+        server: &Server,
+        node: NodeId,
+        clock: &SharedClock,
+        shutdown: &CancellationToken,
+    ) -> Result<Arc<dyn Store>> {
+        let options = PostgresOptions::new(server.url.expose_secret(), Arc::clone(clock)).of_node(node);
+        let (until, mut is_told) = (Instant::now() + PATIENCE, false);
+        loop {
+            let error = match options.clone().open().await {
+                Ok(store) => return Ok(Arc::new(store)),
+                Err(error) if error.is_away() => Error::new(error),
+                Err(error) => return Err(error.into()),
+            };
+            if Instant::now() >= until {
+                return Err(error.context(format!("the database was away for {} s", PATIENCE.as_secs())));
+            }
+            if !is_told {
+                let error = format!("{error:#}");
+                warn!(error, for_s = PATIENCE.as_secs(), "the database is away, trying again");
+                is_told = true;
+            }
+            if shutdown.run_until_cancelled(sleep(PAUSE)).await.is_none() {
+                return Err(error);
+            }
+        }
+    }
+
+    pub(super) async fn open_read_only(server: &Server) -> Result<Arc<dyn Store>> {
+        let options = PostgresOptions::new(server.url.expose_secret(), Arc::new(SystemClock));
+        Ok(Arc::new(options.open_read_only().await?))
+    }
+
+    pub(super) fn schema_version() -> i64 {
+        rejoinder_store::postgres_schema_version()
+    }
+
+    pub(super) fn unopened(error: &Error) -> Unopened {
+        match error.downcast_ref::<PostgresOpenError>() {
+            Some(PostgresOpenError::Empty { .. }) => Unopened::Missing,
+            Some(PostgresOpenError::Older { .. }) => Unopened::Older,
+            Some(PostgresOpenError::User { .. }) => Unopened::User,
+            Some(
+                PostgresOpenError::NoDatabase { .. }
+                | PostgresOpenError::Newer { .. }
+                | PostgresOpenError::TooOld { .. }
+                | PostgresOpenError::Encoding { .. },
+            ) => Unopened::AsItSays,
+            _ => Unopened::Otherwise,
+        }
+    }
+}
+
+/// A build that is left without PostgreSQL.
+#[cfg(not(feature = "postgres"))]
+mod postgres {
+    use std::sync::Arc;
+
+    use anyhow::{Result, anyhow};
+    use rejoinder_core::{NodeId, SharedClock, Store};
+    use tokio_util::sync::CancellationToken;
+
+    use super::{Server, Unopened};
+
+    #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
+    pub(super) async fn open(
+        server: &Server,
+        _: NodeId,
+        _: &SharedClock,
+        _: &CancellationToken,
+    ) -> Result<Arc<dyn Store>> {
+        Err(left_out(server))
+    }
+
+    #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
+    pub(super) async fn open_read_only(server: &Server) -> Result<Arc<dyn Store>> {
+        Err(left_out(server))
+    }
+
+    pub(super) const fn schema_version() -> i64 {
+        0
+    }
+
+    pub(super) const fn unopened(_: &anyhow::Error) -> Unopened {
+        Unopened::AsItSays
+    }
+
+    fn left_out(Server { url, shown, .. }: &Server) -> anyhow::Error {
+        let _ = url;
+        anyhow!("store.url names {shown}, and PostgreSQL was left out of this build (the feature postgres)")
+    }
+}
