@@ -572,7 +572,7 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the gateway's log:\n{}", self.log());
-        } else if !self.allow_open_turns && self.data().join("rejoinder.db").exists() {
+        } else if !self.allow_open_turns && ["rejoinder.db", "node"].iter().any(|it| self.data().join(it).exists()) {
             let checked = Instant::now();
             loop {
                 let open = self.open_turns();

@@ -24,6 +24,7 @@ mod metrics;
 mod nodes;
 mod operate;
 mod pages;
+mod postgres;
 mod process;
 mod pull;
 mod queues;

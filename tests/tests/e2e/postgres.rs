@@ -1,0 +1,164 @@
+//! The store is a PostgreSQL database. Without a server the tests say so, and pass.
+
+use std::{
+    os::unix::fs::symlink,
+    path::Path,
+    process::Output,
+    time::{Duration, Instant},
+};
+
+use rejoinder_store::TestServer;
+use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, eventually};
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::{TOKEN, hook};
+
+#[path = "../../../adapters/store/tests/postgres/server.rs"]
+mod server;
+
+/// How long at least the leases of a process last that has just been killed.
+const LEASES: Duration = Duration::from_secs(10);
+
+const PASSWORD: &str = "sesame-4f1c-sesame-4f1c";
+
+/// A URL with this user and password in place of its own.
+fn with_credentials(url: &str, credentials: &str) -> String {
+    let (scheme, rest) = url.split_once("://").expect("it is a URL");
+    let host = rest.split_once('@').map_or(rest, |(_, host)| host);
+    format!("{scheme}://{credentials}@{host}")
+}
+
+/// The URL with a password, if its server asks for none.
+fn with_password(url: &str) -> String {
+    let (_, rest) = url.split_once("://").expect("it is a URL");
+    match rest.split_once('@') {
+        Some((user, _)) if !user.contains(':') => with_credentials(url, &format!("{user}:{PASSWORD}")),
+        _ => url.to_owned(),
+    }
+}
+
+fn on(url: &str) -> GatewayBuilder {
+    Gateway::builder().config(&format!("[store]\nurl = \"{url}\"")).config(&hook(""))
+}
+
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
+}
+
+/// D1: and the process after it does not wait until the leases of the killed one end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_turn_that_was_accepted_is_answered_once_after_a_crash() {
+    let Some(server) = server::get() else { return };
+    let database = server.create(TestServer::EMPTY).await;
+    let release = Gate::default();
+    let agent = ScriptedAgent::start(move |_, number| match number {
+        0 => Script::replies("the first run").waiting(&release),
+        _ => Script::replies("the second run"),
+    })
+    .await;
+    let mut gateway = on(&database.url()).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let accepted = hook.send("hello").await;
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    gateway.kill();
+    let killed = Instant::now();
+    gateway.restart().await;
+    let result = hook.until_settled(&accepted.turn()).await;
+
+    assert_eq!(result.text(), "the second run");
+    assert!(killed.elapsed() < LEASES, "it was answered after {:?}", killed.elapsed());
+    assert_eq!(agent.calls().len(), 2);
+    assert_eq!(gateway.turns("settled").len(), 1);
+    assert!(!gateway.data().join("rejoinder.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn commands_read_the_database_while_no_gateway_runs_and_show_no_password() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let agent = ScriptedAgent::replying("done").await;
+    let mut gateway = on(&with_password(&database.url())).config(&agent.section()).start().await;
+    let answered = gateway.hook("test", TOKEN).ask("hello").await;
+    let used = gateway.run(&["run"]);
+    assert!(gateway.stop().await.success());
+
+    let listed = gateway.turns("settled");
+    let doctor = gateway.run(&["doctor", "--json"]);
+    let backup = gateway.run(&["backup", "all.tar.gz"]);
+    let others = [
+        gateway.run(&["store", "stats"]),
+        gateway.run(&["store", "vacuum"]),
+        gateway.run(&["restore", "all.tar.gz"]),
+        gateway.run(&["status"]),
+        gateway.run(&["config", "show"]),
+    ];
+
+    assert_eq!(listed[0]["turn_id"].as_str(), Some(&*answered.turn()));
+    let findings: Value = serde_json::from_slice(&doctor.stdout).expect("it is JSON");
+    let findings = findings["findings"].as_array().expect("it is a list");
+    let of_database = findings.iter().find(|finding| finding["about"] == "database").expect("it is checked");
+    assert_eq!(of_database["verdict"], "ok", "{of_database}");
+    assert!(of_database["what"].to_string().contains("no gateway with this data directory uses it"), "{of_database}");
+    assert!(!backup.status.success() && said(&backup).contains("pg_dump --format=custom --file=all.tar.gz "));
+    let [stats, vacuum, restore, status, config] = others.each_ref().map(said);
+    assert!(stats.contains("turns") && vacuum.contains("autovacuum"), "{stats}{vacuum}");
+    assert!(restore.contains("pg_restore ") && status.contains("Owed: 0 turns"), "{restore}{status}");
+    assert!(config.contains("postgres://"), "{config}");
+    assert!(!used.status.success());
+    for output in [said(&used), said(&doctor), said(&backup), stats, vacuum, restore, status, config, gateway.log()] {
+        assert!(!output.contains(PASSWORD), "{output}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_data_directory_is_used_by_one_process() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let gateway = on(&database.url()).start().await;
+
+    let second = gateway.command(&["run"]).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0").output().expect("it runs");
+
+    assert!(!second.status.success());
+    assert!(said(&second).contains("is in use by another gateway"), "{}", said(&second));
+}
+
+#[rstest]
+#[case::a_wrong_password(|url: &str| with_credentials(url, &format!("{}:{PASSWORD}", server::WITH_PASSWORD)), "refuses this user")]
+#[case::an_unknown_host(|_: &str| "postgres://ann@no..such.host/chats".to_owned(), "cannot use the database chats")]
+#[case::no_such_database(|url: &str| url.replacen('?', "_gone?", 1), "there is no database rejoinder_test_")]
+#[case::read_only(|url: &str| format!("{url}&options=-c%20default_transaction_read_only%3Don"), "it is read-only")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn why_a_database_cannot_be_used_is_said_at_once(#[case] change: fn(&str) -> String, #[case] why: &str) {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let gateway = on(&change(&database.url())).allow_open_turns().prepare();
+
+    let started = Instant::now();
+    let ended = gateway.run(&["run"]);
+
+    assert!(!ended.status.success());
+    assert!(said(&ended).contains(why) && !said(&ended).contains(PASSWORD), "{}", said(&ended));
+    // A server that is away is waited for.
+    assert!(started.elapsed() < Duration::from_secs(25));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_start_waits_for_a_database_that_is_away() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let url = database.url();
+    let Some((before, folder)) = url.split_once("?host=") else {
+        eprintln!("not run: the server has no Unix socket");
+        return;
+    };
+    let away = tempfile::tempdir().expect("a folder");
+    let mut gateway = on(&format!("{before}?host={}", away.path().display())).prepare();
+
+    gateway.spawn(&[]);
+    eventually("it waits", async || gateway.log().contains("the database is away").then_some(())).await;
+    let socket = ".s.PGSQL.5432";
+    symlink(Path::new(folder).join(socket), away.path().join(socket)).expect("the socket is there");
+    gateway.until_ready().await;
+}
