@@ -139,8 +139,8 @@ impl PostgresUrl {
         let (location, after) = rest.split_at(end);
         if after.contains('#') || (after.contains('@') && !location.contains('@')) {
             return Err(
-                "has a character in its password that a URL cannot have there: write `/` as %2F, `?` as %3F and `#` as %23, \
-                        or set store.password",
+                "has a character in its password that a URL cannot have there: write `/` as %2F, `?` as %3F and \
+                        `#` as %23, or set store.password",
             );
         }
         let (credentials, hosts) = match location.rsplit_once('@') {
@@ -235,8 +235,8 @@ fn check_host(host: &str) -> Result<(), &'static str> {
         Some(port) if is_port(port) => Ok(()),
         None if port.is_empty() => Ok(()),
         _ => Err(
-            "has a port that is no number from 1 to 65535, or a `:` or `@` in its password: write these as %3A and %40, or set \
-                  store.password",
+            "has a port that is no number from 1 to 65535, or a `:` or `@` in its password: write these as %3A \
+                  and %40, or set store.password",
         ),
     }
 }

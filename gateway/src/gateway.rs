@@ -138,7 +138,7 @@ pub enum RunError {
     /// A PostgreSQL database.
     #[error("{0:#}")]
     Server(anyhow::Error),
-    #[error("the data directory {} is in use by another gateway: give this one another folder with --data", _0.display())]
+    #[error("the data directory {} is in use by another gateway: choose another folder with --data", _0.display())]
     InUse(PathBuf),
     #[error("cannot complete the restore that was interrupted: {0:#}")]
     Restore(anyhow::Error),

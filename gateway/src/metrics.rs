@@ -163,7 +163,7 @@ const METRICS: &[Metric] = &[
     histogram("rejoinder_store_batch_seconds", "Duration of the store's commits", &[]),
     histogram("rejoinder_store_batch_requests", "Requests that shared one commit", &[]),
     gauge("rejoinder_store_log_bytes", "Size of the database's log, after its last write", &[]),
-    gauge("rejoinder_store_free_bytes", "Room on the disk of the database", &[]),
+    gauge("rejoinder_store_free_bytes", "Room on the disk of an SQLite database", &[]),
     counter("rejoinder_refused_requests_total", "Requests refused because of their secret",
         &[("surface", Configured("`admin`, `metrics`, or a hook, chat page or API, such as `webhook.siri`", surfaces)),
             ("reason", Of(&["wrong", "missing", "too_many"]))]),

@@ -38,6 +38,11 @@ fn with_password(url: &str) -> String {
     }
 }
 
+/// The URL with a user whose password is asked for, and is another one.
+fn of_another_user(url: &str) -> String {
+    with_credentials(url, &format!("{}:{PASSWORD}", server::WITH_PASSWORD))
+}
+
 fn on(url: &str) -> GatewayBuilder {
     Gateway::builder().config(&format!("[store]\nurl = \"{url}\"")).config(&hook(""))
 }
@@ -125,7 +130,7 @@ async fn a_data_directory_is_used_by_one_process() {
 }
 
 #[rstest]
-#[case::a_wrong_password(|url: &str| with_credentials(url, &format!("{}:{PASSWORD}", server::WITH_PASSWORD)), "refuses this user")]
+#[case::a_wrong_password(of_another_user, "refuses this user")]
 #[case::an_unknown_host(|_: &str| "postgres://ann@no..such.host/chats".to_owned(), "cannot use the database chats")]
 #[case::no_such_database(|url: &str| url.replacen('?', "_gone?", 1), "there is no database rejoinder_test_")]
 #[case::read_only(|url: &str| format!("{url}&options=-c%20default_transaction_read_only%3Don"), "it is read-only")]

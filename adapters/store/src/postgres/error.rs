@@ -92,8 +92,8 @@ pub enum PostgresOpenError {
     #[error("the server of the database {database} is a standby, or still recovers: nothing can be written there")]
     Standby { database: String },
     #[error(
-        "nothing can be written to the database {database}: it is read-only (default_transaction_read_only), as that of a server \
-         which another one has replaced"
+        "nothing can be written to the database {database}: it is read-only (default_transaction_read_only), as that of \
+         a server which another one has replaced"
     )]
     ReadOnly { database: String },
     #[error(
