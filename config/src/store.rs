@@ -234,10 +234,8 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     match port.strip_prefix(':') {
         Some(port) if is_port(port) => Ok(()),
         None if port.is_empty() => Ok(()),
-        _ => Err(
-            "has a port that is no number from 1 to 65535, or a `:` or `@` in its password: write these as %3A \
-                  and %40, or set store.password",
-        ),
+        _ => Err("has a port that is no number from 1 to 65535, or a `:` or `@` in its password: write these as %3A \
+                  and %40, or set store.password"),
     }
 }
 

@@ -37,9 +37,9 @@ pub(super) struct Restore {
 
 pub(super) const BACKUP_HELP: &str = "\
 For an SQLite database; of one of PostgreSQL it names pg_dump. The gateway may run. The backup is the database as it is at one
-moment, the tokens in the data directory, the keys of Matrix accounts and the files of words (words_to), in one compressed tar archive that only you can read; it is as secret as they are. The
-configuration file is not part of it. It is read once after it was written, to check it. While it is made, the folder needs room for
-a copy of the database as well.
+moment, the tokens in the data directory, the keys of Matrix accounts and the files of words (words_to), in one compressed tar
+archive that only you can read; it is as secret as they are. The configuration file is not part of it. It is read once after it
+was written, to check it. While it is made, the folder needs room for a copy of the database as well.
 
 Examples:
   rejoinder backup /var/backups/rejoinder-$(date +%F).tar.gz
