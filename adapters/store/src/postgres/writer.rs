@@ -2,7 +2,8 @@
 //! transaction. A request is written even when its caller is gone.
 //!
 //! If the answer to a commit is lost, the lane finds out whether it was committed: with each commit, the row of the lane in the table
-//! `writers` gets its number. The lane connects anew, ends the server's process of the lost connection, and reads the row.
+//! `writers` gets its number. The lane connects anew, ends the server's process of the lost connection, and reads the row. If it cannot
+//! for [`UNSETTLED`], it says that it does not know, and goes on: its next transaction begins when the process has ended.
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,6 +46,9 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// How much longer its commit may take.
 const COMMIT: Duration = Duration::from_secs(1);
+
+/// How long a lane tries to find out whether its last transaction was committed.
+const UNSETTLED: Duration = Duration::from_secs(20);
 
 /// How long a statement may take for which the server waits for nobody.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -382,7 +386,8 @@ impl Lane {
         }
         let Err(error) = self.write(requests).await else { return };
         tracing::debug!(%error, requests = requests.len(), "background writes failed");
-        if requests.len() > 1 && !matches!(error, StoreError::Unavailable(_)) {
+        // What may be written is not written again.
+        if requests.len() > 1 && !error.is_outage() {
             for request in requests {
                 if let Err(error) = self.write(std::slice::from_ref(request)).await {
                     tracing::debug!(%error, "a background write failed");
@@ -514,15 +519,12 @@ impl Lane {
         match self.was_committed().await {
             Some(true) => Ok(written),
             Some(false) => Err(Failure { may_repeat: true, ..Failure::of(error) }),
-            None => {
-                let what = "the store was closed before it was known whether a change was written";
-                Err(Failure::of(StoreError::Failed(what.to_owned())))
-            }
+            None => Err(Failure::of(StoreError::Unknown(error.to_string()))),
         }
     }
 
     /// Whether the last transaction was committed, whose answer was lost. Waits until the database tells. While all lanes do, what is
-    /// queued is refused. `None` if the store is closed before.
+    /// queued is refused. `None` if the database does not tell for too long, or the store is closed before.
     async fn was_committed(&mut self) -> Option<bool> {
         let error = match self.is_committed().await {
             Ok(is_committed) => return Some(is_committed),
@@ -531,7 +533,7 @@ impl Lane {
         let (shared, queue) = (Arc::clone(&self.shared), Arc::clone(&self.queue));
         shared.asking.send_modify(|lanes| *lanes += 1);
         let is_committed = tokio::select! {
-            is_committed = self.is_committed_at_last() => is_committed,
+            is_committed = timeout(UNSETTLED, self.is_committed_at_last()) => is_committed.ok().flatten(),
             () = refuse(&queue, shared.asking.subscribe(), &error) => {
                 self.is_closed = true;
                 None
@@ -613,9 +615,9 @@ impl Lane {
     }
 }
 
-/// Whether nothing was written, because other transitions came first.
+/// Whether nothing was written, because other transitions came first, or another node has the lease.
 fn is_conflict(results: &[WriteResult]) -> bool {
-    results.iter().all(|result| matches!(result, WriteResult::Committed(Commit::Conflict)))
+    results.iter().all(|result| matches!(result, WriteResult::Committed(Commit::Conflict | Commit::NotOwner)))
 }
 
 const BEGIN: &str = "begin";

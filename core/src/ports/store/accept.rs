@@ -8,6 +8,7 @@ use rejoinder_guard::{Obligation, Timestamp};
 use super::{
     channels::ChannelStore,
     error::StoreError,
+    nodes::{Fence, LeaseName},
     state::StoreState,
     transition::{RunStart, Transition},
 };
@@ -22,7 +23,8 @@ pub trait InboxStore: ChannelStore + StoreState {
     /// the order of the events.
     ///
     /// # Errors
-    /// If so, nothing was accepted.
+    /// If so, nothing was accepted, unless it is [`StoreError::Unknown`]. It is [`StoreError::NotOwner`] if what is beside them has a
+    /// [lease](Beside::fence) that the node does not have any more.
     async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError>;
 
     /// Checks that the store can write, by writing a row.
@@ -138,8 +140,22 @@ pub struct EarlierMessage {
 pub enum Beside<T> {
     /// The new position of the cursor that covers them.
     Cursor(CursorMove),
-    /// The operation that began them, and what it changes beside turns.
+    /// The operation that began them, and what it changes beside turns. It has no [fence](Transition::fence): locks of the events come
+    /// before it.
     Operation(TransitionOf<[T]>),
+    /// Nothing. They are accepted only while the node has this lease.
+    Lease((LeaseName, Fence)),
+}
+
+impl<T> Beside<T> {
+    /// The lease under which the events are accepted, if there is one.
+    pub const fn fence(&self) -> Option<&(LeaseName, Fence)> {
+        match self {
+            Self::Cursor(CursorMove { fence, .. }) => fence.as_ref(),
+            Self::Operation(_) => None,
+            Self::Lease(fence) => Some(fence),
+        }
+    }
 }
 
 /// The transition that follows from a `T`. It changes no obligation, and neither sends nor says anything.
@@ -177,4 +193,6 @@ pub struct CursorMove {
     pub name: String,
     /// The new position, in the adapter's own format.
     pub position: String,
+    /// The lease under which the channel receives; see [`Transition::fence`].
+    pub fence: Option<(LeaseName, Fence)>,
 }

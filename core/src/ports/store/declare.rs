@@ -1,7 +1,7 @@
 //! How the trait of a noun is declared.
 
 /// Declares the trait of a noun. `read fn name(of: A) -> T` stands for `async fn name(&self, of: A) -> Result<T, StoreError>`, and
-/// so does `write fn`, which has changed nothing if it fails.
+/// so does `write fn`, which has changed nothing if it fails, or does not know.
 ///
 /// For tests it also passes the calls on through a [layer](layered::Layered), and implements the trait for the
 /// [store that holds nothing](layered::NullStore).
@@ -51,7 +51,7 @@ macro_rules! store_trait {
         }
     };
     (@errors read) => { "When the store cannot be read." };
-    (@errors write) => { "If so, nothing was changed." };
+    (@errors write) => { "If so, nothing was changed, unless it is [`StoreError::Unknown`]." };
     (@before read $layer:ident $name:ident) => { $layer.before_read(stringify!($name)).await };
     (@before write $layer:ident $name:ident) => { $layer.before_write(stringify!($name)).await? };
 }

@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Store,
-    accept::{Beside, InboxStore, NewEvent, Stored},
+    accept::{Beside, CursorMove, InboxStore, NewEvent, Stored},
     error::StoreError,
     nodes::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
     state::StoreState,
+    transition::{Commit, Noun, Transition, Transitions},
 };
-use crate::model::{LogSeq, NodeId, TurnId};
+use crate::model::{LogSeq, NodeId, TurnId, Version};
 
 /// Intercepts the calls of a store: it sees each one first and may reject writes.
 #[async_trait]
@@ -45,8 +46,19 @@ pub trait Layer: Send + Sync + 'static {
         None
     }
 
+    /// Whether this grant of a lease is held, if the layer has the [nodes](Self::nodes): the store knows nothing of it, and gets what is
+    /// written under it without it.
+    fn is_held(&self, fence: &(LeaseName, Fence)) -> Option<bool> {
+        let _ = fence;
+        None
+    }
+
     /// Awaits the call, drops `pass` and returns the result.
-    async fn finish<T: Send>(&self, pass: Self::Pass, call: impl Future<Output = T> + Send) -> T {
+    async fn finish<T: Send>(
+        &self,
+        pass: Self::Pass,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
         let result = call.await;
         drop(pass);
         result
@@ -73,6 +85,11 @@ impl<L: Layer> Store for Layered<L> {}
 impl<L: Layer> InboxStore for Layered<L> {
     async fn accept(&self, events: Vec<NewEvent>, beside: Option<Beside<Stored>>) -> Result<Vec<Stored>, StoreError> {
         let pass = self.layer.before_accept(&events).await?;
+        let beside = match beside.as_ref().and_then(Beside::fence).and_then(|fence| self.layer.is_held(fence)) {
+            Some(true) => beside.and_then(without_fence),
+            Some(false) => return self.layer.finish(pass, async { Err(StoreError::NotOwner) }).await,
+            None => beside,
+        };
         self.layer.finish(pass, self.store.accept(events, beside)).await
     }
     async fn probe(&self) -> Result<(), StoreError> {
@@ -81,6 +98,31 @@ impl<L: Layer> InboxStore for Layered<L> {
     }
     fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
         self.store.mark_fetched(turn, at);
+    }
+}
+
+fn without_fence<T>(beside: Beside<T>) -> Option<Beside<T>> {
+    match beside {
+        Beside::Cursor(cursor) => Some(Beside::Cursor(CursorMove { fence: None, ..cursor })),
+        operation @ Beside::Operation(_) => Some(operation),
+        Beside::Lease(_) => None,
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Transitions for Layered<L> {
+    async fn commit(&self, mut transition: Transition) -> Result<Commit, StoreError> {
+        let pass = self.layer.before_write("commit").await?;
+        match transition.fence.as_ref().and_then(|fence| self.layer.is_held(fence)) {
+            Some(true) => transition.fence = None,
+            Some(false) => return self.layer.finish(pass, async { Ok(Commit::NotOwner) }).await,
+            None => {}
+        }
+        self.layer.finish(pass, self.store.commit(transition)).await
+    }
+    async fn version(&self, noun: Noun) -> Result<Version, StoreError> {
+        let pass = self.layer.before_read("version").await;
+        self.layer.finish(pass, self.store.version(noun)).await
     }
 }
 
@@ -153,6 +195,16 @@ impl InboxStore for NullStore {
         Ok(())
     }
     fn mark_fetched(&self, _turn: TurnId, _at: Timestamp) {}
+}
+
+#[async_trait]
+impl Transitions for NullStore {
+    async fn commit(&self, _transition: Transition) -> Result<Commit, StoreError> {
+        Ok(Commit::Done)
+    }
+    async fn version(&self, _noun: Noun) -> Result<Version, StoreError> {
+        Ok(Version::default())
+    }
 }
 
 #[async_trait]

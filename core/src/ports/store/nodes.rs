@@ -10,7 +10,8 @@ use crate::model::{ChannelId, NodeId};
 
 /// Nodes and their leases.
 ///
-/// A node is over when it has had no heartbeat for as long as a lease lasts, by the clock of the database.
+/// A node is over when it has had no heartbeat for as long as a lease lasts, by the clock of the database. Each request can be repeated:
+/// if its answer is lost, it is an error, and may have been carried out.
 #[async_trait]
 pub trait NodeStore: Send + Sync + 'static {
     /// Says that a node lives, and how it is, and renews its leases. It waits for nothing but the store: not for a transaction of

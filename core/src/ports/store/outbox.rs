@@ -50,6 +50,9 @@ store_trait! {
         /// The number of a delivery's latest attempt; `None` if there was none.
         read fn last_attempt(delivery: DeliveryId) -> Option<u32>;
 
+        /// Whether an attempt has begun and has no result.
+        read fn is_attempting(delivery: DeliveryId, number: u32) -> bool;
+
         /// The scopes that are still blocked after `now`.
         read fn blocked(now: Timestamp) -> Vec<BlockedScope>;
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use rejoinder_guard::{Attachment, Obligation, Timestamp};
 use serde_json::Value;
 
 use super::{
     day_use::DayUse,
     error::StoreError,
+    nodes::{Fence, LeaseName},
     record::{Pause, Remark},
 };
 use crate::model::{
@@ -18,20 +20,28 @@ use crate::model::{
     Used, Version,
 };
 
-store_trait! {
-    /// What changes everything but events, limits of platforms, lines and expired rows: transitions.
-    pub trait Transitions {
-        /// Applies a transition in one transaction. A conflict is not an error.
-        write fn commit(transition: Transition) -> Commit;
+/// What changes everything but events, limits of platforms, lines and expired rows: transitions.
+#[async_trait]
+pub trait Transitions: Send + Sync + 'static {
+    /// Applies a transition in one transaction. Neither a conflict nor a lost lease is an error.
+    ///
+    /// # Errors
+    /// If so, nothing was changed, unless it is [`StoreError::Unknown`].
+    async fn commit(&self, transition: Transition) -> Result<Commit, StoreError>;
 
-        /// The version of a noun. Read before its rows, it makes a decision on them fail if they are changed meanwhile.
-        read fn version(noun: Noun) -> Version;
-    }
+    /// The version of a noun. Read before its rows, it makes a decision on them fail if they are changed meanwhile.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn version(&self, noun: Noun) -> Result<Version, StoreError>;
 }
 
 /// Changes that the store writes in one transaction, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transition {
+    /// The lease under which this is done: it is applied only while the node still has this grant of it, and no other node is granted
+    /// the lease before it is stored. `None`: any node may do it, or there is no other one.
+    pub fence: Option<(LeaseName, Fence)>,
     /// Changed obligations; the transition is applied only if every one is at its expected version.
     pub turns: Vec<TurnChange>,
     /// What else it was decided on: it is applied only if nothing of it was changed since.
@@ -167,6 +177,23 @@ pub enum Commit {
     /// A turn or a noun was not at its expected version, a channel was paused or resumed already, a link was used before, or a lane
     /// was not empty: nothing was changed. Read again and decide again.
     Conflict,
+    /// The node does not have the [lease](Transition::fence) any more: nothing was changed. A store whose leases are there for good
+    /// never says so.
+    NotOwner,
+}
+
+impl Commit {
+    /// Whether the transition was applied; `false` after a conflict.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwner`].
+    pub const fn is_done(self) -> Result<bool, StoreError> {
+        match self {
+            Self::Done => Ok(true),
+            Self::Conflict => Ok(false),
+            Self::NotOwner => Err(StoreError::NotOwner),
+        }
+    }
 }
 
 /// A delivery to insert at the end of its conversation's lane. Only the outbox makes one, from signals and drafts
@@ -271,7 +298,7 @@ pub struct AttemptStart {
     pub at: Timestamp,
 }
 
-/// The end of an attempt.
+/// The end of an attempt, which has none: otherwise the transition fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
     pub delivery: DeliveryId,

@@ -298,6 +298,11 @@ impl OutboxStore for PostgresStore {
         self.readers.one(select, |row| row.value("number")).await.map(Option::flatten)
     }
 
+    async fn is_attempting(&self, delivery: DeliveryId, number: u32) -> Result<bool, StoreError> {
+        let sql = "select 1 from attempts where delivery_id = $1 and number = $2 and ended_at is null";
+        Ok(self.readers.one(statement!(sql, delivery, number), |_| Ok(())).await?.is_some())
+    }
+
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
         let select = statement!("select channel, account, chat, until from blocked where until > $1", now);
         self.readers.all(select, delivery::blocked).await

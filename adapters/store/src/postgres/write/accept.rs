@@ -6,7 +6,7 @@ use rejoinder_core::{
 };
 
 use super::{
-    amend, commit, files, insert, pick, reactions,
+    amend, commit, files, insert, leases, pick, reactions,
     rows::{self, Transaction},
 };
 use crate::{
@@ -20,6 +20,11 @@ pub(super) async fn all(
     events: &[NewEvent],
     beside: Option<&Beside<Stored>>,
 ) -> Result<Vec<Stored>, StoreError> {
+    if let Some(fence) = beside.and_then(Beside::fence)
+        && !leases::is_held(transaction, fence).await?
+    {
+        return Err(StoreError::NotOwner);
+    }
     lock(transaction, events).await?;
     let mut all = Vec::with_capacity(events.len());
     for new in events {
@@ -28,14 +33,15 @@ pub(super) async fn all(
         all.push(stored);
     }
     match beside {
-        Some(Beside::Cursor(CursorMove { channel, name, position })) => {
+        Some(Beside::Cursor(CursorMove { channel, name, position, .. })) => {
             rows::change(transaction, statement!(MOVE_CURSOR, channel, name, position)).await?;
         }
         Some(Beside::Operation(follows)) => match commit::apply(transaction, &follows.of(&all)).await? {
             Commit::Done => {}
             Commit::Conflict => return Err(StoreError::Failed("it was changed at the same moment".to_owned())),
+            Commit::NotOwner => return Err(StoreError::NotOwner),
         },
-        None => {}
+        Some(Beside::Lease(_)) | None => {}
     }
     Ok(all)
 }

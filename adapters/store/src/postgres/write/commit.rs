@@ -11,7 +11,7 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::{
-    agent_sessions, approvals, channels, files, lines, log, log_lines, people, questions,
+    agent_sessions, approvals, channels, files, leases, lines, log, log_lines, people, questions,
     rows::{self, Transaction},
     runs, schedules, sessions, tokens, versions,
 };
@@ -26,6 +26,11 @@ use crate::{
 
 /// Applies a transition if all that it was decided on is as expected.
 pub(super) async fn apply(transaction: &mut Transaction<'_>, transition: &Transition) -> Result<Commit, StoreError> {
+    if let Some(fence) = &transition.fence
+        && !leases::is_held(transaction, fence).await?
+    {
+        return Ok(Commit::NotOwner);
+    }
     let locked = lock(transaction, transition).await?;
     // Conversations in which a turn began or ceased to wait, and the place of that turn.
     let mut touched = Vec::new();
@@ -378,8 +383,10 @@ const START_ATTEMPT: &str = "
     insert into attempts (delivery_id, number, owner, started_at)
     select id, $2, $3, $4 from deliveries where id = $1 for key share";
 
-const END_ATTEMPT: &str =
-    "update attempts set ended_at = $3, result = $4, detail = $5 where delivery_id = $1 and number = $2";
+/// Another node may have ended it.
+const END_ATTEMPT: &str = "
+    update attempts set ended_at = $3, result = $4, detail = $5
+    where delivery_id = $1 and number = $2 and ended_at is null";
 
 /// Of attempts in a row with the same result, the first and the last are kept: an outage of a day has thousands.
 const FOLD_ATTEMPT: &str = "

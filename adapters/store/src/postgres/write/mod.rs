@@ -11,6 +11,7 @@ mod daily_use;
 mod files;
 mod index;
 mod insert;
+mod leases;
 mod lines;
 mod log;
 mod log_lines;

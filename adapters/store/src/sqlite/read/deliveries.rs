@@ -273,6 +273,12 @@ impl OutboxStore for SqliteStore {
         sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(&self.readers).await.map_err(store_error)
     }
 
+    async fn is_attempting(&self, delivery: DeliveryId, number: u32) -> Result<bool, StoreError> {
+        let sql = "select exists (select 1 from attempts where delivery_id = ? and number = ? and ended_at is null)";
+        let select = sqlx::query_scalar(sql).bind(delivery.as_uuid()).bind(number);
+        select.fetch_one(&self.readers).await.map_err(store_error)
+    }
+
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
         let sql = "select channel, account, chat, until from blocked where until > ?";
         all(&self.readers, sqlx::query(sql).bind(now.as_millis()), delivery::blocked).await

@@ -34,14 +34,16 @@ pub(super) fn all(
     };
     let stored = events.iter().map(accept).collect::<Result<Vec<_>, StoreError>>()?;
     match beside {
-        Some(Beside::Cursor(CursorMove { channel, name, position })) => {
+        Some(Beside::Cursor(CursorMove { channel, name, position, .. })) => {
             rows::change(transaction, MOVE_CURSOR, params![channel.as_str(), name, position])?;
         }
         Some(Beside::Operation(follows)) => match commit::apply(transaction, &follows.of(&stored))? {
             Commit::Done => {}
             Commit::Conflict => return Err(StoreError::Failed("it was changed at the same moment".to_owned())),
+            Commit::NotOwner => return Err(StoreError::NotOwner),
         },
-        None => {}
+        // No other process has leases.
+        Some(Beside::Lease(_)) | None => {}
     }
     Ok(stored)
 }

@@ -260,8 +260,9 @@ const CHANGE_DELIVERY: &str = "
         message_ids = ?8, error = ?9, retried_at = ?10, delivered_at = ?11, copies = ?12, resend_from = ?13
     where id = ?1";
 
-const END_ATTEMPT: &str =
-    "update attempts set ended_at = ?3, result = ?4, detail = ?5 where delivery_id = ?1 and number = ?2";
+const END_ATTEMPT: &str = "
+    update attempts set ended_at = ?3, result = ?4, detail = ?5
+    where delivery_id = ?1 and number = ?2 and ended_at is null";
 
 /// Of attempts in a row with the same result, the first and the last are kept: an outage of a day has thousands.
 const FOLD_ATTEMPT: &str = "
