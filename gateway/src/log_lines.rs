@@ -341,7 +341,8 @@ impl Writing {
                 }
                 // Without the remark, which is made anew.
                 let rest = &lines[..lines.len() - usize::from(self.lost > 0)];
-                if let StoreError::Unavailable(_) = error {
+                // After an unknown end they may be there twice, which is better than not at all.
+                if error.is_outage() {
                     self.batch.extend_from_slice(rest);
                 } else {
                     self.lost += rest.len() as u64;

@@ -89,7 +89,7 @@ impl TraceCursor {
 
     async fn write(&self, position: String) -> Result<(), StoreError> {
         let channel = ChannelId::from_stored(CURSOR.0);
-        let move_to = CursorMove { channel, name: CURSOR.1.to_owned(), position };
+        let move_to = CursorMove { channel, name: CURSOR.1.to_owned(), position, fence: None };
         self.store.accept(Vec::new(), Some(Beside::Cursor(move_to))).await.map(drop)
     }
 

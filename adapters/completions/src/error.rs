@@ -164,7 +164,9 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
             // The store logs this itself, once.
-            StoreError::Unavailable(_) => tracing::debug!(%error, "API request refused"),
+            StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::NotOwner => {
+                tracing::debug!(%error, "API request refused");
+            }
             StoreError::TooSlow | StoreError::Corrupt(_) | StoreError::CorruptTurn { .. } | StoreError::Failed(_) => {
                 tracing::error!(%error, "API request refused");
             }

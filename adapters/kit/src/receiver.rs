@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Health;
 
-/// The gateway is shutting down. Events that were not stored were not acknowledged, so they come again after a restart.
+/// The gateway is shutting down, or another node has the channel. Events that were not stored were not acknowledged, so they come again after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway is shutting down")]
 pub struct ShuttingDown;
@@ -167,7 +167,8 @@ impl Receiver<'_> {
                     self.health.storing_works();
                     return Ok(accepted);
                 }
-                Err(IntakeError::ShuttingDown) => return Err(ShuttingDown),
+                // To this run of the channel it is the same if another node has the channel now.
+                Err(IntakeError::ShuttingDown | IntakeError::Store(StoreError::NotOwner)) => return Err(ShuttingDown),
                 Err(IntakeError::Store(error)) => {
                     tracing::warn!(channel = %self.channel, %error, "events cannot be stored, retrying");
                     self.health.storing_fails(format!("events cannot be stored: {error}"));

@@ -535,7 +535,9 @@ fn news_problem(error: NewsError) -> Problem {
 fn store_problem(error: &StoreError) -> Problem {
     match error {
         // The store logs this itself, once.
-        StoreError::Unavailable(_) => tracing::debug!(%error, "hook request refused"),
+        StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::NotOwner => {
+            tracing::debug!(%error, "hook request refused");
+        }
         StoreError::TooSlow | StoreError::Corrupt(_) | StoreError::CorruptTurn { .. } | StoreError::Failed(_) => {
             tracing::error!(%error, "hook request refused");
         }

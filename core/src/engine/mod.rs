@@ -343,6 +343,7 @@ impl Engine {
             files: Arc::clone(&self.files),
             hub: Arc::clone(&self.hub),
             clock: Arc::clone(&self.clock),
+            fence: None,
         }
     }
 }

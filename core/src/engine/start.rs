@@ -177,7 +177,7 @@ impl Ground {
             node: self.node, reservations: Arc::new(first_attempts));
         let executor = given!(ConsequenceExecutor:
             self [store, timer, slots, lanes, drafts, marks, hub, lifecycle], [], leftovers: leftovers, undeliverable: undeliverable);
-        given!(Ledger: self [store, clock, addresses, questions, approvals, lifecycle], [],
+        given!(Ledger: self [store, clock, leases, addresses, questions, approvals, lifecycle], [],
             context: context, executor: executor, claimed: RecentTurns::default())
     }
 
@@ -267,15 +267,15 @@ impl Ground {
             router: Arc::new(ground.event_router().await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
         let initiative = Arc::new(ground.initiative(&inlet));
-        let planner = Arc::new(given!(Schedules: ground [calendar, agents, settings], [initiative]));
-        let triggers = given!(Triggers: ground [channels, people, activity, settings, clock], [initiative],
+        let planner = Arc::new(given!(Schedules: ground [calendar, leases, agents, settings], [initiative]));
+        let triggers = given!(Triggers: ground [channels, people, activity, leases, settings, clock], [initiative],
             [store, lists, conversations]);
         let forwarder = given!(Forwarder: ground [store, settings, clock], [operations],
             turns: Mutex::new(undelivered));
-        let welcomer = given!(Welcomer: ground [people, settings, clock], [inlet]);
-        let notifier = given!(Notifier: ground [people, approvals, channels, settings, clock], [inlet],
+        let welcomer = given!(Welcomer: ground [people, leases, settings, clock], [inlet]);
+        let notifier = given!(Notifier: ground [people, approvals, channels, leases, settings, clock], [inlet],
             told: SyncMutex::default());
-        let expirer = given!(Expirer: ground [store, questions, settings, clock], [inlet]);
+        let expirer = given!(Expirer: ground [store, questions, leases, settings, clock], [inlet]);
         let sweep = Arc::new(given!(Sweep: ground [channels, leases, lanes, slots, timer, clock, lifecycle],
             [ledger, commands, attempts], [store, outbox],
             node: ground.node, skipped: SyncMutex::default()));

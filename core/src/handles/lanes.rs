@@ -9,6 +9,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     model::{ChannelId, ConversationId, DeliveryId, DeliveryRecord, TurnRecord},
+    ports::{Fence, LeaseName},
 };
 
 /// The number of open lanes of one channel at which the sweep opens no more: the other deliveries that are due wait as
@@ -57,6 +58,7 @@ struct OpenLane {
 }
 
 pub(crate) struct Opened {
+    pub(crate) channel: ChannelId,
     pub(crate) conversation: ConversationId,
     /// What is sent before the lane looks for what is to be sent.
     pub(crate) first: Option<Box<FirstAttempt>>,
@@ -81,11 +83,15 @@ pub(crate) trait Reservations: Send + Sync {
 /// What an attempt needs beside its lane, until it is dropped. What is not [used](Self::used) by then is given back.
 pub(crate) trait Reservation: Send {
     fn used(&mut self);
+
+    /// The lease of the channel, under which the attempt is stored and made.
+    fn fence(&self) -> Option<(LeaseName, Fence)>;
 }
 
 /// A lane that waits for its first attempt to be stored. Dropped before, it looks for what is to be sent.
 pub(crate) struct ReservedLane {
     lanes: Arc<Lanes>,
+    channel: ChannelId,
     conversation: ConversationId,
     reservation: Option<Box<dyn Reservation>>,
     first: Option<Box<FirstAttempt>>,
@@ -93,6 +99,11 @@ pub(crate) struct ReservedLane {
 }
 
 impl ReservedLane {
+    /// See [`Reservation::fence`].
+    pub(crate) fn fence(&self) -> Option<(LeaseName, Fence)> {
+        self.reservation.as_ref().and_then(|reservation| reservation.fence())
+    }
+
     /// Has the attempt made, which is stored now.
     pub(crate) fn begin(mut self, delivery: DeliveryRecord, turn: TurnRecord) {
         if let Some(mut reservation) = self.reservation.take() {
@@ -111,7 +122,7 @@ impl Drop for ReservedLane {
             self.first = None;
             return;
         }
-        self.lanes.start(self.conversation, self.first.take());
+        self.lanes.start(&self.channel, self.conversation, self.first.take());
     }
 }
 
@@ -131,7 +142,7 @@ impl Lanes {
             Entry::Occupied(mut open) => open.get_mut().more = true,
             Entry::Vacant(vacant) => {
                 self.insert(vacant, channel);
-                self.start(conversation, None);
+                self.start(channel, conversation, None);
             }
         }
     }
@@ -149,8 +160,9 @@ impl Lanes {
         }
         let Entry::Vacant(vacant) = self.open.entry(conversation) else { return None };
         self.insert(vacant, channel);
-        let (lanes, reservation, work) = (Arc::clone(self), Some(reservation), self.lifecycle.work.token());
-        Some(ReservedLane { lanes, conversation, reservation, first: None, _work: work })
+        let (lanes, channel) = (Arc::clone(self), channel.clone());
+        let (reservation, work) = (Some(reservation), self.lifecycle.work.token());
+        Some(ReservedLane { lanes, channel, conversation, reservation, first: None, _work: work })
     }
 
     fn insert(&self, vacant: VacantEntry<'_, ConversationId, OpenLane>, channel: &ChannelId) {
@@ -158,9 +170,10 @@ impl Lanes {
         self.counts.entry(channel.clone()).or_default().open += 1;
     }
 
-    fn start(&self, conversation: ConversationId, first: Option<Box<FirstAttempt>>) {
+    fn start(&self, channel: &ChannelId, conversation: ConversationId, first: Option<Box<FirstAttempt>>) {
+        let (channel, work) = (channel.clone(), self.lifecycle.work.token());
         // Sending fails only after the gateway has ended: the row stays then.
-        let _ = self.opened.send(Opened { conversation, first, work: self.lifecycle.work.token() });
+        let _ = self.opened.send(Opened { channel, conversation, first, work });
     }
 
     /// As [`open`](Self::open), and deliveries that wait for their next attempt are due at once.
@@ -225,6 +238,10 @@ mod tests {
 
     impl Reservation for Nothing {
         fn used(&mut self) {}
+
+        fn fence(&self) -> Option<(LeaseName, Fence)> {
+            None
+        }
     }
 
     #[tokio::test]

@@ -32,8 +32,8 @@ use crate::{
     },
     people::{People, access::Permit},
     ports::{
-        Accepted, Beside, InboxStore, Inlet, IntakeError, NewEvent, SharedClock, StoreError, Stored, Transition,
-        TransitionOf, TurnStore,
+        Accepted, Beside, Fence, InboxStore, Inlet, IntakeError, LeaseName, NewEvent, SharedClock, StoreError, Stored,
+        Transition, TransitionOf, TurnStore,
     },
 };
 
@@ -102,14 +102,15 @@ impl Initiative {
         let events = recipients.into_iter().map(|to| (event(&to.address), to.person)).collect();
         let sender = by.clone();
         let follows = TransitionOf::new(move |sent: &Reached| sent_by(&sender, sent, at));
-        self.begin(events, missed, &format!("send:{}", by.key(key)), Some(follows)).await
+        self.begin(events, missed, &format!("send:{}", by.key(key)), None, Some(follows)).await
     }
 
-    /// Begins what a schedule begins, and stores what follows from it.
+    /// Begins what a schedule begins: under a lease, or with what follows from it.
     pub(crate) async fn begin_scheduled(
         &self,
         schedule: &Schedule,
         key: &str,
+        fence: Option<(LeaseName, Fence)>,
         follows: Option<TransitionOf<Reached>>,
     ) -> Result<Reached, OperationError> {
         let mut events = Vec::new();
@@ -120,7 +121,7 @@ impl Initiative {
             }
             events.push((self.scheduled(schedule, &to).await?, to.person));
         }
-        self.begin(events, missed, key, follows).await
+        self.begin(events, missed, key, fence, follows).await
     }
 
     /// The turns that a schedule began under a key, as far as it is for the same conversations as then.
@@ -205,13 +206,14 @@ impl Initiative {
         })
     }
 
-    /// Begins events in one transaction, each with the person whom it is for, and stores what follows from what was begun. With a
-    /// key that was used before, nothing new is begun. `missed` are those of the target for whom there is no event.
+    /// Begins events in one transaction, each with the person whom it is for: under a lease, or with what follows from what was begun.
+    /// With a key that was used before, nothing new is begun. `missed` are those of the target for whom there is no event.
     async fn begin(
         &self,
         made: Vec<(InboundEvent, Option<PersonId>)>,
         missed: Vec<NotReached>,
         key: &str,
+        fence: Option<(LeaseName, Fence)>,
         follows: Option<TransitionOf<Reached>>,
     ) -> Result<Reached, OperationError> {
         let at = self.clock.now();
@@ -245,6 +247,7 @@ impl Initiative {
                 reached.map(|reached| follows.of(&reached)).unwrap_or_default()
             }))
         });
+        let beside = beside.or(fence.map(Beside::Lease));
         let accepted = self.inlet.accept(&channel, events, beside).await.map_err(failed)?;
         beginning.reached(&accepted)
     }

@@ -24,7 +24,7 @@ impl NewsDesk for Initiative {
             events.push((event, person));
         }
         let key = format!("news:{channel}:{}", news.key);
-        let reached = self.begin(events, missed, &key, None).await.map_err(news_error)?;
+        let reached = self.begin(events, missed, &key, None, None).await.map_err(news_error)?;
         // The sender may not see the people whom it is for: it gets numbers only.
         Ok(reached.counted())
     }

@@ -15,6 +15,7 @@ use crate::{
         AgentName, LiveSettings, LogEvent, NewLogEntry, NewSchedule, NotReached, Reached, Schedule, ScheduleChange,
         ScheduleId, ScheduleRun, ScheduleState, ScheduledAction, Subject, TurnId, When,
     },
+    nodes::leases::{Hold, Leases},
     operator::{
         actor::{Actor, Done, operation_done},
         error::OperationError,
@@ -34,6 +35,7 @@ const PASSED_OVER: u32 = 30;
 pub struct Schedules {
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) initiative: Arc<Initiative>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) agents: HashSet<AgentName>,
     pub(crate) settings: LiveSettings,
 }
@@ -43,7 +45,9 @@ impl Schedules {
     pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         loop {
             if let Err(error) = self.act_on_due().await {
-                warn!(%error, "a schedule's time has come, and nothing can be begun yet, retrying");
+                if !error.is_move() {
+                    warn!(%error, "a schedule's time has come, and nothing can be begun yet, retrying");
+                }
                 if !lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await {
                     return;
                 }
@@ -93,17 +97,18 @@ impl Schedules {
             let schedules = vec![ScheduleChange::Ran(run)];
             Transition { schedules, operation: Some(operation), ..Transition::default() }
         });
-        self.initiative.begin_scheduled(&schedule, &key, Some(follows)).await
+        self.initiative.begin_scheduled(&schedule, &key, None, Some(follows)).await
     }
 
     /// Acts on the times that have come.
     async fn act_on_due(&self) -> Result<(), StoreError> {
+        let hold = self.leases.housekeeping()?;
         // They may have been another node's to act on until now.
         self.calendar.refresh().await?;
         let now = self.calendar.clock.now();
         let mut failed = None;
         for id in self.calendar.due(now) {
-            if let Err(error) = self.act_on_one(id, now).await {
+            if let Err(error) = self.act_on_one(id, now, &hold).await {
                 // The others do not wait for it.
                 failed = Some(error);
             }
@@ -111,12 +116,12 @@ impl Schedules {
         failed.map_or(Ok(()), Err)
     }
 
-    async fn act_on_one(&self, id: ScheduleId, now: Timestamp) -> Result<(), StoreError> {
+    async fn act_on_one(&self, id: ScheduleId, now: Timestamp, hold: &Hold) -> Result<(), StoreError> {
         decide_anew!({
             self.calendar.refresh().await?;
             let seen = self.calendar.seen();
             match self.calendar.still_due(id, now) {
-                Some(schedule) => self.act_on(schedule, seen, now).await?.then_some(()),
+                Some(schedule) => self.act_on(schedule, seen, now, hold).await?.then_some(()),
                 // It has been removed or paused meanwhile.
                 None => Some(()),
             }
@@ -124,7 +129,13 @@ impl Schedules {
     }
 
     /// Acts on the times of a schedule that have come; `false` if a schedule was changed since `seen`.
-    async fn act_on(&self, mut schedule: Schedule, seen: Seen, now: Timestamp) -> Result<bool, StoreError> {
+    async fn act_on(
+        &self,
+        mut schedule: Schedule,
+        seen: Seen,
+        now: Timestamp,
+        hold: &Hold,
+    ) -> Result<bool, StoreError> {
         let subject = || schedule.new.to.channel().map(Subject::channel).unwrap_or_default();
         let entry = |event| NewLogEntry { at: now, subject: subject(), event };
         let name = || schedule.recorded_name();
@@ -140,7 +151,7 @@ impl Schedules {
                 break;
             }
             let ((turns, not_reached), problem) =
-                match self.initiative.begin_scheduled(&schedule, &key(&schedule, at), None).await {
+                match self.initiative.begin_scheduled(&schedule, &key(&schedule, at), hold.fence(), None).await {
                     Ok(reached) => (of_run(&reached), None),
                     Err(OperationError::Store(error)) => return Err(error),
                     Err(error) => {
@@ -178,7 +189,9 @@ impl Schedules {
         }
         schedule = Schedule { state, why, next_at, failures, ..schedule };
         changes.push(ScheduleChange::Set(Box::new(schedule)));
-        self.calendar.change(seen, Transition { schedules: changes, log, ..Transition::default() }).await
+        let fence = hold.fence();
+        let transition = Transition { schedules: changes, log, fence: fence.clone(), ..Transition::default() };
+        self.leases.checked(fence.as_ref(), self.calendar.change(seen, transition).await)
     }
 
     /// The result of the first time that is passed over, if it began already.

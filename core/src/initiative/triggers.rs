@@ -17,6 +17,7 @@ use crate::{
     base::{channels::Channels, lifecycle::Lifecycle, pauses},
     conversations::activity::{Activity, Heard, Watched},
     model::{ConversationRef, ConversationTrigger, LiveSettings, Said, SenderKind, TurnId, WordsTo},
+    nodes::leases::{Hold, Leases},
     operator::error::OperationError,
     people::People,
     ports::{
@@ -51,6 +52,7 @@ pub(crate) struct Triggers {
     pub(crate) people: Arc<People>,
     pub(crate) initiative: Arc<Initiative>,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -126,6 +128,7 @@ impl Triggers {
 
     /// Checks a conversation. Returns when to check it again if no message comes before.
     async fn act(&self, watched: &Watched) -> Result<Option<Timestamp>, StoreError> {
+        let hold = self.leases.housekeeping()?;
         let settings = self.settings.get();
         let Some(trigger) = settings.triggers.iter().find(|trigger| trigger.name == watched.0) else {
             self.activity.forget(watched);
@@ -152,7 +155,7 @@ impl Triggers {
                 self.activity.forget(watched);
                 Ok(None)
             }
-            Some(due) if due <= now => self.fire(trigger, watched, &said).await,
+            Some(due) if due <= now => self.fire(trigger, watched, &said, &hold).await,
             Some(due) => Ok(Some(due)),
             None => {
                 let until = trigger.remembered_until(&said);
@@ -186,6 +189,7 @@ impl Triggers {
         trigger: &ConversationTrigger,
         watched: &Watched,
         because: &Said,
+        hold: &Hold,
     ) -> Result<Option<Timestamp>, StoreError> {
         let now = self.clock.now();
         let (name, address) = (sender(trigger), &watched.1);
@@ -197,8 +201,8 @@ impl Triggers {
         let prompt = Prompt { text, by: &name, agent: agent.as_ref(), quiet: *quiet, asked_by: None, words };
         let begun = match self.initiative.prompt(address, prompt).await {
             Ok(prompt) => {
-                let event = self.initiative.unasked(prompt);
-                self.initiative.begin(vec![(event, None)], Vec::new(), &format!("{name}:{}", because.last), None).await
+                let (event, key) = (self.initiative.unasked(prompt), format!("{name}:{}", because.last));
+                self.initiative.begin(vec![(event, None)], Vec::new(), &key, hold.fence(), None).await
             }
             Err(error) => Err(error),
         };
@@ -303,7 +307,9 @@ impl Triggers {
 
 /// Pauses because of an error; `false`: it is stopped.
 async fn pauses_after(error: &StoreError, lifecycle: &Lifecycle) -> bool {
-    warn!(%error, "triggers cannot be acted on yet, retrying");
+    if !error.is_move() {
+        warn!(%error, "triggers cannot be acted on yet, retrying");
+    }
     lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await
 }
 

@@ -154,16 +154,18 @@ impl Acceptor {
         for (index, (id, event)) in events.into_iter().enumerate() {
             let of_one = match &beside {
                 Some(Beside::Operation(follows)) => Some(Beside::Operation(of_one(follows.clone(), index))),
-                Some(Beside::Cursor(_)) | None => None,
+                Some(beside) => beside.fence().cloned().map(Beside::Lease),
+                None => None,
             };
             accepted.push(self.accept_or_note(channel, id, event, of_one).await?);
         }
-        let of_all = beside.map(|beside| match beside {
-            Beside::Cursor(cursor) => Beside::Cursor(cursor),
+        let of_all = beside.and_then(|beside| match beside {
+            Beside::Cursor(cursor) => Some(Beside::Cursor(cursor)),
             Beside::Operation(follows) => {
                 let all = accepted.clone();
-                Beside::Operation(TransitionOf::new(move |_: &[Accepted]| follows.of(&all)))
+                Some(Beside::Operation(TransitionOf::new(move |_: &[Accepted]| follows.of(&all))))
             }
+            Beside::Lease(_) => None,
         });
         if of_all.is_some() {
             self.accept_together(Vec::new(), of_all).await?;
@@ -264,12 +266,15 @@ impl Acceptor {
         let beside = beside.map(|beside| match beside {
             Beside::Cursor(cursor) => Beside::Cursor(cursor),
             Beside::Operation(follows) => Beside::Operation(of_stored(follows, routed)),
+            Beside::Lease(fence) => Beside::Lease(fence),
         });
         routed.extend(notices);
         // A cursor alone belongs to no turn.
         crash_point!("received" if !routed.is_empty());
         let new = routed.iter().map(|routed| routed.new.clone()).collect();
-        let stored = self.store.accept(new, beside).await?;
+        let fence = beside.as_ref().and_then(Beside::fence).cloned();
+        let stored = self.store.accept(new, beside).await;
+        let stored = self.ledger.leases.checked(fence.as_ref(), stored)?;
         crash_point!("accepted" if !routed.is_empty());
         Ok(stored)
     }

@@ -18,15 +18,19 @@ use tracing::error;
 use self::{
     consequences::ConsequenceExecutor,
     store_retry::StoreRetry,
-    transaction::{DecisionContext, SentAtOnce, Transaction},
+    transaction::{DecisionContext, SentAtOnce, Transaction, TurnDecision},
     trigger::{Decided, Trigger},
 };
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns},
     conversations::addresses::{Addresses, ChangedConversations},
     events::TurnEvents,
-    model::{DeliveryState, TurnId, TurnRecord},
-    ports::{Commit, DeliveryChange, LineChange, Noun, SharedClock, StoreError, Transition, TurnChange, TurnStore},
+    model::{ApprovalChange, AskedQuestion, DeliveryId, DeliveryState, PeopleChange, TurnId, TurnRecord},
+    nodes::leases::Leases,
+    ports::{
+        DeliveryChange, Fence, LeaseName, LineChange, Noun, OutboxStore, Seen, SharedClock, StoreError, Transition,
+        TurnChange,
+    },
     questions::{approvals::Approvals, open_questions::OpenQuestions},
 };
 
@@ -34,8 +38,9 @@ const MERGED_AT_ONCE: u32 = 100;
 
 /// Lets the guard decide, stores the decision, and passes it to the executor.
 pub(crate) struct Ledger {
-    pub(crate) store: Arc<dyn TurnStore>,
+    pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) clock: SharedClock,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) context: DecisionContext,
     pub(crate) executor: ConsequenceExecutor,
     pub(crate) addresses: Arc<Addresses>,
@@ -46,6 +51,27 @@ pub(crate) struct Ledger {
     pub(crate) claimed: RecentTurns,
 }
 
+/// A decision, and what follows from it once it is stored.
+struct Decision {
+    decisions: Vec<TurnDecision>,
+    merged: Vec<(TurnEvents, TurnDecision)>,
+    changed: ChangedConversations,
+    questions: Vec<AskedQuestion>,
+    approvals: Vec<ApprovalChange>,
+    seen_people: Option<Seen>,
+    people: Vec<PeopleChange>,
+    is_sent_next: bool,
+    /// The first of its deliveries.
+    delivery: Option<DeliveryId>,
+}
+
+/// A decision of which the store does not know whether it is stored.
+struct Unsettled {
+    /// The turns that it was made on.
+    before: Vec<TurnRecord>,
+    decision: Decision,
+}
+
 impl Ledger {
     /// Lets the guard decide on an event of one turn, and stores the decision. Updates `turn` to what is stored.
     pub(crate) async fn decide(
@@ -54,17 +80,7 @@ impl Ledger {
         event: Event,
         trigger: Trigger,
     ) -> Result<Decided, StoreError> {
-        self.decide_on(turn, vec![event], trigger).await
-    }
-
-    /// As [`decide`](Self::decide), on several events.
-    pub(crate) async fn decide_on(
-        &self,
-        turn: &mut TurnRecord,
-        events: Vec<Event>,
-        trigger: Trigger,
-    ) -> Result<Decided, StoreError> {
-        let mut inputs = [TurnEvents { turn: turn.clone(), events }];
+        let mut inputs = [TurnEvents { turn: turn.clone(), events: vec![event] }];
         let decided = self.decide_all(&mut inputs, &trigger).await;
         let [input] = inputs;
         *turn = input.turn;
@@ -85,8 +101,9 @@ impl Ledger {
         let mut inputs = [TurnEvents { turn: turn.clone(), events: vec![event] }];
         // Only at the first try: the store may have rejected just the attempt.
         let mut may_send_at_once = true;
+        let mut unsettled = None;
         let decided = loop {
-            match self.decide_again(&mut inputs, &trigger, may_send_at_once).await {
+            match self.decide_again(&mut inputs, &trigger, may_send_at_once, &mut unsettled).await {
                 Ok(mut decided) => break Some(decided.pop().unwrap_or_default()),
                 Err(error) if retry.wait(&error).await => may_send_at_once = false,
                 Err(_) => break None,
@@ -108,21 +125,30 @@ impl Ledger {
         inputs: &mut [TurnEvents],
         trigger: &Trigger,
     ) -> Result<Vec<Decided>, StoreError> {
-        self.decide_again(inputs, trigger, true).await
+        self.decide_again(inputs, trigger, true, &mut None).await
     }
 
-    /// As [`decide_all`](Self::decide_all). `may_send_at_once`: an answer may begin its first attempt with its claim.
+    /// As [`decide_all`](Self::decide_all). `may_send_at_once`: an answer may begin its first attempt with its claim. `unsettled` is the
+    /// decision of an earlier try, or of this one if the store does not know whether it is stored.
     async fn decide_again(
         &self,
         inputs: &mut [TurnEvents],
         trigger: &Trigger,
         mut may_send_at_once: bool,
+        unsettled: &mut Option<Box<Unsettled>>,
     ) -> Result<Vec<Decided>, StoreError> {
         loop {
             // In a box: the future of a run has room for it all the time that its agent works.
-            let decide = Box::pin(self.decide_once(inputs, trigger, may_send_at_once));
-            if let Some(decided) = decide.await? {
-                return Ok(decided);
+            let decide = Box::pin(self.decide_once(inputs, trigger, may_send_at_once, unsettled));
+            match decide.await {
+                Ok(Some(decided)) => return Ok(decided),
+                Ok(None) => {}
+                Err(StoreError::NotOwner) if may_send_at_once && trigger.fence().is_none() => {
+                    // Only the attempt needs the lease. The node that has it now makes the attempt.
+                    may_send_at_once = false;
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
             // Something may be sent before it.
             may_send_at_once = false;
@@ -134,7 +160,57 @@ impl Ledger {
                     self.executor.lanes.open(channel, input.turn.conversation);
                 }
             }
+            let was_stored = match unsettled {
+                Some(unsettled) => self.was_stored(inputs, trigger, unsettled).await?,
+                None => false,
+            };
+            if let Some(Unsettled { before, decision }) = unsettled.take().map(|it| *it)
+                && was_stored
+            {
+                for (input, before) in inputs.iter_mut().zip(before) {
+                    input.turn = before;
+                }
+                return Ok(self.act_on(inputs, decision, None).await);
+            }
         }
+    }
+
+    /// Whether a decision is stored, although the store did not say so. The turns were changed meanwhile, as `inputs` have them: no
+    /// transaction of the decision is still on its way.
+    async fn was_stored(
+        &self,
+        inputs: &[TurnEvents],
+        trigger: &Trigger,
+        Unsettled { decision, .. }: &Unsettled,
+    ) -> Result<bool, StoreError> {
+        if let Some(delivery) = decision.delivery {
+            return Ok(self.store.delivery(delivery).await?.is_some());
+        }
+        if trigger.run_end().is_some() {
+            return self.has_run_ended(trigger).await;
+        }
+        for (input, TurnDecision { decided, next, .. }) in inputs.iter().zip(&decision.decisions) {
+            let (now, next) = (&input.turn, next.as_ref());
+            if next.is_some_and(|next| (now.version, &now.obligation) != (next.version, &next.obligation)) {
+                return Ok(false);
+            }
+            // Another node may have begun a run meanwhile, which makes the turn the same.
+            if let Some(run) = &decided.run {
+                let runs = self.store.runs(now.id).await?;
+                if !runs.iter().any(|it| (it.number, it.started_at) == (run.number, run.started_at)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the end of a run is stored as the trigger has it.
+    async fn has_run_ended(&self, trigger: &Trigger) -> Result<bool, StoreError> {
+        let Some(end) = trigger.run_end() else { return Ok(false) };
+        let runs = self.store.runs(end.turn).await?;
+        let run = runs.iter().find(|run| run.number == end.number);
+        Ok(run.is_some_and(|run| run.ended_at == Some(end.at) && run.end.as_ref() == Some(&end.end)))
     }
 
     /// As [`decide_all`](Self::decide_all), but tries once; `None` if one of the turns, or what the trigger was decided on, was
@@ -144,7 +220,7 @@ impl Ledger {
         inputs: &mut [TurnEvents],
         trigger: &Trigger,
     ) -> Result<Option<Vec<Decided>>, StoreError> {
-        self.decide_once(inputs, trigger, false).await
+        self.decide_once(inputs, trigger, false, &mut None).await
     }
 
     async fn decide_once(
@@ -152,6 +228,7 @@ impl Ledger {
         inputs: &mut [TurnEvents],
         trigger: &Trigger,
         may_send_at_once: bool,
+        unsettled: &mut Option<Box<Unsettled>>,
     ) -> Result<Option<Vec<Decided>>, StoreError> {
         let mut transaction = Transaction::new(&self.context, trigger, self.clock.now(), may_send_at_once);
         let mut passed = BTreeMap::new();
@@ -176,8 +253,6 @@ impl Ledger {
         let has_pending = transition.deliveries.iter().any(|one| one.record().state == DeliveryState::Pending);
         // Of an answer in parts whose first one is sent at once, the turn has changed by the time of the next.
         let is_sent_next = has_pending && sent_at_once.is_none();
-        let (questions, approvals) = (transition.questions.clone(), transition.approvals.clone());
-        let people = transition.people.clone();
         let mut changed = ChangedConversations::by(&transition);
         changed.postponed(
             inputs
@@ -185,13 +260,57 @@ impl Ledger {
                 .zip(&decisions)
                 .filter_map(|(input, decision)| decision.next.as_ref().map(|next| (&input.turn, next))),
         );
-        let seen_people = transition.seen.iter().copied().find(|seen| seen.noun == Noun::People);
-        if !transition.is_empty() && !self.commit(transition).await? {
-            if let Some(seen) = seen_people {
-                self.context.people.refresh(seen).await?;
+        let decision = Decision {
+            decisions,
+            merged,
+            changed,
+            questions: transition.questions.clone(),
+            approvals: transition.approvals.clone(),
+            seen_people: transition.seen.iter().copied().find(|seen| seen.noun == Noun::People),
+            people: transition.people.clone(),
+            is_sent_next,
+            delivery: transition.deliveries.first().map(|new| new.record().id),
+        };
+        if !transition.is_empty() {
+            match self.commit(transition).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    if let Some(seen) = decision.seen_people {
+                        self.context.people.refresh(seen).await?;
+                    }
+                    return Ok(None);
+                }
+                Err(error) => {
+                    // If an attempt has begun with it, nothing is sent: its lane finds it as after a crash.
+                    if let StoreError::Unknown(_) = error {
+                        let before = inputs.iter().map(|input| input.turn.clone()).collect();
+                        *unsettled = Some(Box::new(Unsettled { before, decision }));
+                    }
+                    return Err(error);
+                }
             }
-            return Ok(None);
         }
+        Ok(Some(self.act_on(inputs, decision, sent_at_once).await))
+    }
+
+    /// Acts on a decision that is stored. Updates the turns of `inputs`, which it was made on.
+    async fn act_on(
+        &self,
+        inputs: &mut [TurnEvents],
+        decision: Decision,
+        sent_at_once: Option<SentAtOnce>,
+    ) -> Vec<Decided> {
+        let Decision {
+            decisions,
+            merged,
+            changed,
+            questions,
+            approvals,
+            seen_people,
+            people,
+            is_sent_next,
+            delivery: _,
+        } = decision;
         self.addresses.forget_changed(&changed);
         // What is sent next may be about them: a code of `/link` is in no row.
         if let Some(seen) = seen_people {
@@ -221,7 +340,7 @@ impl Ledger {
         {
             lane.begin(delivery, input.turn.clone());
         }
-        Ok(Some(decided))
+        decided
     }
 
     /// A turn that was merged into another one, which ends. `None` if it cannot be read: the other one ends all the same.
@@ -243,30 +362,47 @@ impl Ledger {
     /// As [`record`](Self::record), and retries until it is stored or that is given up (see [`StoreRetry`]).
     pub(crate) async fn record_until_stored(&self, turn: TurnId, trigger: Trigger) {
         let mut retry = self.store_retry("something that happened to a turn", turn);
-        while let Err(error) = self.decide_all(&mut [], &trigger).await {
+        let mut is_unsettled = false;
+        loop {
+            let Err(error) = self.record_once(&trigger, is_unsettled).await else { return };
+            is_unsettled |= matches!(error, StoreError::Unknown(_));
             if !retry.wait(&error).await {
                 return;
             }
         }
     }
 
-    /// Stores a change of a delivery that needs no decision.
-    pub(crate) async fn change_delivery(&self, change: DeliveryChange) -> Result<(), StoreError> {
-        let transition = Transition { delivery_changes: vec![change], ..Transition::default() };
-        self.store.commit(transition).await.map(drop)
+    /// As [`record`](Self::record). `is_unsettled`: an earlier try may have stored it, and what a run has used is counted once.
+    async fn record_once(&self, trigger: &Trigger, is_unsettled: bool) -> Result<(), StoreError> {
+        if is_unsettled && self.has_run_ended(trigger).await? {
+            return Ok(());
+        }
+        self.decide_all(&mut [], trigger).await.map(drop)
     }
 
-    /// Stores a change of a delivery that follows from its turn; `false` if the turn was changed meanwhile.
+    /// Stores a change of a delivery that needs no decision, under the lease of its channel.
+    pub(crate) async fn change_delivery(
+        &self,
+        change: DeliveryChange,
+        fence: Option<(LeaseName, Fence)>,
+    ) -> Result<(), StoreError> {
+        let transition = Transition { delivery_changes: vec![change], fence, ..Transition::default() };
+        self.commit(transition).await.map(drop)
+    }
+
+    /// Stores a change of a delivery that follows from its turn, under the lease of its channel; `false` if the turn was changed
+    /// meanwhile.
     pub(crate) async fn change_delivery_of(
         &self,
         turn: &TurnRecord,
         change: DeliveryChange,
+        fence: Option<(LeaseName, Fence)>,
     ) -> Result<bool, StoreError> {
         let (obligation, at) = (turn.obligation.clone(), self.clock.now());
         let unchanged = TurnChange { turn: turn.id, expected: turn.version, obligation, at };
         let (turns, delivery_changes) = (vec![unchanged], vec![change]);
         let lines = vec![LineChange::Other { session: turn.session }];
-        self.commit(Transition { turns, delivery_changes, lines, ..Transition::default() }).await
+        self.commit(Transition { turns, delivery_changes, lines, fence, ..Transition::default() }).await
     }
 
     /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything. Turns that were merged into it
@@ -309,12 +445,15 @@ impl Ledger {
         self.store.turn(turn).await?.ok_or_else(|| StoreError::Corrupt(format!("turn {turn} is gone")))
     }
 
-    /// `false` if a turn was changed meanwhile.
+    /// `false` if a turn was changed meanwhile. The error is [`StoreError::NotOwner`] if it was to be stored under a lease that this node
+    /// does not have any more.
     async fn commit(&self, transition: Transition) -> Result<bool, StoreError> {
+        let fence = transition.fence.clone();
         #[cfg(feature = "crash-points")]
         let claims = transition.deliveries.iter().any(|delivery| !delivery.record().is_draft());
         crash_point!("before_commit" if claims);
-        let is_done = self.store.commit(transition).await? == Commit::Done;
+        let committed = self.store.commit(transition).await?.is_done();
+        let is_done = self.leases.checked(fence.as_ref(), committed)?;
         crash_point!("after_commit" if claims && is_done);
         Ok(is_done)
     }

@@ -37,7 +37,7 @@ impl<'a> StoreRetry<'a> {
     /// often.
     pub(crate) async fn wait(&mut self, error: &StoreError) -> bool {
         let Self { what, turn, .. } = self;
-        self.rejected += u32::from(!matches!(error, StoreError::Unavailable(_)));
+        self.rejected += u32::from(!error.is_outage());
         if self.is_limited && self.rejected > MAX_REJECTED {
             error!(%turn, what, %error, "storing failed, giving up");
             return false;

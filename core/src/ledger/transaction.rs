@@ -104,10 +104,10 @@ impl<'a> Transaction<'a> {
         now: Timestamp,
         may_send_at_once: bool,
     ) -> Self {
-        let mut transition = Transition::default();
+        let mut transition = Transition { fence: trigger.fence().cloned(), ..Transition::default() };
         let mut delivery = None;
         match trigger {
-            Trigger::Event | Trigger::NotAttempted(_) | Trigger::Asked { .. } => {}
+            Trigger::Event | Trigger::NotAttempted { .. } | Trigger::Asked { .. } => {}
             Trigger::Closes(question) => transition.closed_questions.push(ClosedQuestion { turn: *question, at: now }),
             Trigger::RunEnded { end, remark, title, .. } => {
                 transition.runs_ended.push(end.clone());
@@ -130,7 +130,7 @@ impl<'a> Transaction<'a> {
                 }
                 transition.log.extend(log.iter().cloned());
             }
-            Trigger::AttemptBegins { start, delivery: change, subject } => {
+            Trigger::AttemptBegins { start, delivery: change, subject, .. } => {
                 transition.attempts_started.push(start.clone());
                 delivery = Some(change.clone());
                 let event = LogEvent::DeliveryAttempted { delivery_id: start.delivery, attempt: start.number };
@@ -327,6 +327,7 @@ impl<'a> Transaction<'a> {
             return None;
         }
         let lane = self.context.reservations.reserve(new.record())?;
+        self.transition.fence = lane.fence();
         new.begin();
         let delivery = new.record().clone();
         let start = AttemptStart { delivery: delivery.id, number: 1, node: self.context.node, at: now };
@@ -471,7 +472,7 @@ impl<'a> Transaction<'a> {
             Trigger::AttemptEnded(ended) => {
                 Some(&ended.delivery).filter(|_| ended.change.state != DeliveryState::Delivered)
             }
-            Trigger::NotAttempted(delivery) => Some(&**delivery),
+            Trigger::NotAttempted { delivery, .. } => Some(&**delivery),
             _ => None,
         };
         delivery.filter(|delivery| delivery.turn == turn)
@@ -482,7 +483,7 @@ impl<'a> Transaction<'a> {
         match self.trigger {
             Trigger::AttemptBegins { subject, .. } => subject.turn_id == Some(turn),
             Trigger::AttemptEnded(ended) => ended.delivery.turn == turn,
-            Trigger::NotAttempted(delivery) => delivery.turn == turn,
+            Trigger::NotAttempted { delivery, .. } => delivery.turn == turn,
             _ => false,
         }
     }

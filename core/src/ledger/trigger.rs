@@ -8,7 +8,7 @@ use crate::{
         ApprovalChange, ConversationId, DeliveryRecord, NewLogEntry, PeopleChange, QueueMode, SessionChange, Subject,
         TurnId, TurnRecord,
     },
-    ports::{AttemptEnd, AttemptStart, DeliveryChange, Operation, Remark, RunEnd, Seen},
+    ports::{AttemptEnd, AttemptStart, DeliveryChange, Fence, LeaseName, Operation, Remark, RunEnd, Seen},
 };
 
 /// Where the events come from. Its rows are stored with the decision, whatever the guard decides.
@@ -50,11 +50,11 @@ pub(crate) enum Trigger {
         seen: Vec<Seen>,
     },
     /// An attempt is about to send its first byte.
-    AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject },
+    AttemptBegins { start: AttemptStart, delivery: DeliveryChange, subject: Subject, fence: Option<(LeaseName, Fence)> },
     /// An attempt ended.
     AttemptEnded(Box<AttemptEnded>),
     /// A draft's delivery cannot be attempted now and does not wait.
-    NotAttempted(Box<DeliveryRecord>),
+    NotAttempted { delivery: Box<DeliveryRecord>, fence: Option<(LeaseName, Fence)> },
     /// Somebody decides what an agent wants to do.
     Approval(Box<DecidedApproval>),
     /// The operator steps in.
@@ -62,6 +62,23 @@ pub(crate) enum Trigger {
 }
 
 impl Trigger {
+    /// The lease under which everything of it is stored; `None`: at any node.
+    pub(super) fn fence(&self) -> Option<&(LeaseName, Fence)> {
+        match self {
+            Self::AttemptBegins { fence, .. } | Self::NotAttempted { fence, .. } => fence.as_ref(),
+            Self::AttemptEnded(ended) => ended.fence.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The end of a run that it stores.
+    pub(super) const fn run_end(&self) -> Option<&RunEnd> {
+        match self {
+            Self::RunEnded { end, .. } | Self::Command { end, .. } => Some(end),
+            _ => None,
+        }
+    }
+
     /// What is done with this turn as an operator does it.
     pub(super) fn step(&self, turn: TurnId) -> Option<&OperatorStep> {
         let step = match self {
@@ -139,6 +156,8 @@ pub(crate) struct OperatorStep {
 pub(crate) struct AttemptEnded {
     pub(crate) delivery: DeliveryRecord,
     pub(crate) end: AttemptEnd,
+    /// The lease of the channel, unless it was lost since the attempt began: then its row decides.
+    pub(crate) fence: Option<(LeaseName, Fence)>,
     /// The change of the delivery, unless the guard resends it, withdraws it or makes it a dead letter.
     pub(crate) change: DeliveryChange,
     pub(crate) withdraws_later_parts: bool,

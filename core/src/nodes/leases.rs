@@ -32,7 +32,8 @@ use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     model::{ChannelId, NodeId},
     ports::{
-        Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, SharedClock, StoreError,
+        Beside, Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, SharedClock,
+        StoreError,
     },
 };
 
@@ -94,6 +95,7 @@ struct Held {
 
 /// The time from a grant of a lease to its loss.
 struct Term {
+    name: LeaseName,
     fence: Fence,
     since: Timestamp,
     /// How long it lasts after the grant or a renewal; `None`: for good.
@@ -124,6 +126,44 @@ impl Term {
         let until = self.lasts.map(|lasts| (asked_at + lasts.saturating_sub(MARGIN)).as_millis());
         let until = until.and_then(|until| u64::try_from(until).ok());
         self.until.store(until.unwrap_or(FOR_GOOD), Ordering::Relaxed);
+    }
+}
+
+/// A lease that this node held when it looked.
+#[derive(Clone)]
+pub(crate) struct Hold(Arc<Term>);
+
+impl Hold {
+    /// What the store checks in each transaction of what is done under the lease; `None` if there can be no other node.
+    pub(crate) fn fence(&self) -> Option<(LeaseName, Fence)> {
+        self.0.lasts.map(|_| (self.0.name.clone(), self.0.fence))
+    }
+
+    /// Has events accepted under the lease.
+    pub(crate) fn beside<T>(&self) -> Option<Beside<T>> {
+        self.fence().map(Beside::Lease)
+    }
+
+    /// Cancelled when the lease is lost or the gateway has ended.
+    pub(crate) fn ends(&self) -> &CancellationToken {
+        &self.0.lifecycle.ended
+    }
+
+    /// Whether something may begin under it: not while it is given back.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.0.uses.is_closed()
+    }
+
+    /// Keeps the lease from being given back until what begins now has ended. `None` if nothing may begin.
+    pub(crate) fn begin_use(&self) -> Option<TaskTrackerToken> {
+        // Closed after this, it waits for the token.
+        let token = self.keep_using();
+        self.is_open().then_some(token)
+    }
+
+    /// As [`begin_use`](Self::begin_use), for what has begun, also while the lease is to be given back.
+    pub(crate) fn keep_using(&self) -> TaskTrackerToken {
+        self.0.uses.token()
     }
 }
 
@@ -230,14 +270,47 @@ impl Leases {
         self.find(name)?.term.load().as_ref().map(|term| term.uses.token())
     }
 
-    /// As [`keep_using`](Self::keep_using).
-    pub(crate) fn keep_using_channel(&self, channel: &ChannelId) -> Option<TaskTrackerToken> {
-        self.read(channel, |term| term.uses.token())
-    }
-
     /// Since when this node holds the lease of a channel; `None` if it does not.
     pub(crate) fn since(&self, channel: &ChannelId) -> Option<Timestamp> {
         self.read(channel, |term| term.since)
+    }
+
+    /// The lease of a channel, if this node holds it now. Who decides under it takes it before anything is read.
+    pub(crate) fn hold(&self, channel: &ChannelId) -> Option<Hold> {
+        self.hold_of(self.channels.get(channel)?)
+    }
+
+    /// The same of the lease for what happens once.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwner`] if this node does not hold it.
+    pub(crate) fn housekeeping(&self) -> Result<Hold, StoreError> {
+        self.hold_of(&self.housekeeper).ok_or(StoreError::NotOwner)
+    }
+
+    fn hold_of(&self, held: &Held) -> Option<Hold> {
+        held.term.load_full().filter(|term| term.is_on(&self.clock)).map(Hold)
+    }
+
+    /// Whether a lease was not lost since.
+    pub(crate) fn still_holds(&self, Hold(term): &Hold) -> bool {
+        term.is_on(&self.clock) && !term.lifecycle.ended.is_cancelled()
+    }
+
+    /// The result of a write under a lease. If the store says that this node does not have the lease any more, its term ends.
+    pub(crate) fn checked<T>(
+        &self,
+        fence: Option<&(LeaseName, Fence)>,
+        result: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Err(StoreError::NotOwner) = &result
+            && let Some((name, fence)) = fence
+            && let Some(term) = self.find(name).and_then(|held| held.term.load_full())
+            && term.fence == *fence
+        {
+            self.end(name, &term);
+        }
+        result
     }
 
     fn read<T>(&self, channel: &ChannelId, read: impl FnOnce(&Term) -> T) -> Option<T> {
@@ -476,7 +549,8 @@ impl Leases {
     fn begin(&self, name: &LeaseName, fence: Fence, lasts: Option<Duration>, asked_at: Duration) -> bool {
         let Some(held) = self.find(name) else { return false };
         let (since, lifecycle) = (self.clock.now(), self.lifecycle.part());
-        let term = Term { fence, since, lasts, until: AtomicU64::default(), lifecycle, uses: TaskTracker::new() };
+        let (name, uses) = (name.clone(), TaskTracker::new());
+        let term = Term { name, fence, since, lasts, until: AtomicU64::default(), lifecycle, uses };
         term.renew(asked_at);
         if !term.is_on(&self.clock) {
             return false;

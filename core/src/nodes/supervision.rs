@@ -23,6 +23,8 @@ pub(crate) async fn supervise(
     let name = LeaseName::Channel(adapter.channel().clone());
     while let Some(term) = leases.held(&name).await {
         let _running = leases.keep_using(&name);
-        channels::supervise(Arc::clone(&adapter), intake.clone(), clock.clone(), term).await;
+        let fence = leases.hold(adapter.channel()).and_then(|hold| hold.fence());
+        let intake = Intake { fence, ..intake.clone() };
+        channels::supervise(Arc::clone(&adapter), intake, clock.clone(), term).await;
     }
 }

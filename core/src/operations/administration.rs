@@ -10,7 +10,7 @@ use crate::{
         actor::{Actor, operation},
         error::OperationError,
     },
-    ports::{Commit, LineStore, Noun, Seen, SharedClock, TokenStore, Transition},
+    ports::{LineStore, Noun, Seen, SharedClock, TokenStore, Transition},
 };
 
 /// Does what operators ask for with the gateway itself.
@@ -43,7 +43,7 @@ impl Administration {
             let operation = operation(&by, action, target, Subject::default(), self.clock.now());
             let transition =
                 Transition { seen, token: Some(token.clone()), operation: Some(operation), ..Transition::default() };
-            (self.store.commit(transition).await? == Commit::Done).then_some(())
+            self.store.commit(transition).await?.is_done()?.then_some(())
         })?)
     }
 

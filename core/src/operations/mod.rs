@@ -276,6 +276,9 @@ impl Operations {
         let _pausing = self.caller.gate.pausing.lock().await;
         let transition = Transition { pause: pause.clone(), operation: Some(operation), ..Transition::default() };
         if self.store.commit(transition).await? == Commit::Conflict {
+            // Also by an earlier request, of which it was not known whether it was stored.
+            let stored = self.store.paused().await?.into_iter().find(|(paused, _)| *paused == channel);
+            self.caller.gate.pause(&channel, stored.map(|(_, pause)| pause));
             let why = if pauses { "the channel is paused already" } else { "the channel is not paused" };
             return Err(OperationError::Unfit(why.to_owned()));
         }
@@ -400,7 +403,7 @@ impl Operations {
             operation: Some(operation(by, action, delivery.id.as_uuid(), subject, at)),
             ..Transition::default()
         };
-        Ok((self.store.commit(transition).await? == Commit::Done).then_some(()))
+        Ok(self.store.commit(transition).await?.is_done()?.then_some(()))
     }
 }
 

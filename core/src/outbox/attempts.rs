@@ -19,10 +19,11 @@ use crate::{
         InboundEvent, Label, Language, LiveSettings, MAX_RETRY_AFTER, NodeId, Receipt, Resend, Sender, SenderKind,
         TurnId, TurnRecord,
     },
+    nodes::leases::Hold,
     people::People,
     ports::{
-        AttemptEnd, AttemptStart, BlockedScope, DeliveryChange, InboxStore, NewEvent, OutboxStore, SharedClock,
-        StoreError,
+        AttemptEnd, AttemptStart, BlockedScope, DeliveryChange, Fence, InboxStore, LeaseName, NewEvent, OutboxStore,
+        SharedClock, StoreError,
     },
     shown::retry,
 };
@@ -61,13 +62,27 @@ pub(crate) struct StartedAttempt {
     pub(crate) link_code: Option<String>,
     /// The turn as stored when the attempt began; `None` if that is not known, or of a copy.
     turn: Option<TurnRecord>,
+    /// The lease under which it began, or under which it is recovered; `None` if its channel is not configured.
+    pub(crate) hold: Option<Hold>,
+    /// Whether it is recovered: only the node that has the channel may end it, without a result.
+    is_left: bool,
 }
 
 impl StartedAttempt {
     /// A first attempt that is stored with the claim of its delivery, and with `turn`.
-    pub(crate) fn of_claim(delivery: DeliveryRecord, turn: TurnRecord) -> Self {
+    pub(crate) fn of_claim(delivery: DeliveryRecord, turn: TurnRecord, hold: Hold) -> Self {
         let (at, language) = (delivery.created_at, turn.event.language);
-        Self { delivery, number: 1, at, is_overtaken: false, language, link_code: None, turn: Some(turn) }
+        Self {
+            delivery,
+            number: 1,
+            at,
+            is_overtaken: false,
+            language,
+            link_code: None,
+            turn: Some(turn),
+            hold: Some(hold),
+            is_left: false,
+        }
     }
 
     fn end(&self, result: &Result<Receipt, DeliveryError>, at: Timestamp) -> AttemptEnd {
@@ -88,11 +103,12 @@ struct AttemptResult {
 
 impl Attempts {
     /// Stores that an attempt begins, before the first byte is sent. `None` if the guard no longer wants the signal
-    /// sent; it is withdrawn then. `is_hopeless`: an edit becomes a new message.
+    /// sent; it is withdrawn then. `is_hopeless`: an edit becomes a new message. The lease was held before `waiting` was read.
     pub(crate) async fn begin(
         &self,
         waiting: DeliveryRecord,
         is_hopeless: bool,
+        hold: &Hold,
     ) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
         let is_late = waiting.parked || waiting.retried_at.is_some();
@@ -111,7 +127,7 @@ impl Attempts {
                 None => self.ledger.turn(delivery.turn).await?,
             };
             if let Some(change) = unwanted(&waiting, &turn) {
-                if self.ledger.change_delivery_of(&turn, change).await? {
+                if self.ledger.change_delivery_of(&turn, change, hold.fence()).await? {
                     return Ok(None);
                 }
                 continue;
@@ -141,13 +157,25 @@ impl Attempts {
             let language = turn.event.language;
             let link_code = if delivery.is_copy { None } else { self.link_code(&turn).await? };
             let mut inputs = Vec::from_iter((!delivery.is_copy).then_some(TurnEvents { turn, events }));
-            let trigger = Trigger::AttemptBegins { start, delivery: change, subject: subject_of_delivery(&delivery) };
+            let (subject, fence) = (subject_of_delivery(&delivery), hold.fence());
+            let trigger = Trigger::AttemptBegins { start, delivery: change, subject, fence };
             if self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_some() {
                 // An edit stays where it belongs, and what waited for the end of quiet hours belongs there.
                 let is_overtaken =
                     is_overtaken && !waiting.is_quiet() && matches!(delivery.action, Action::Send { .. });
                 let turn = inputs.pop().map(|input| input.turn);
-                return Ok(Some(StartedAttempt { delivery, number, at, is_overtaken, language, link_code, turn }));
+                let (hold, is_left) = (Some(hold.clone()), false);
+                return Ok(Some(StartedAttempt {
+                    delivery,
+                    number,
+                    at,
+                    is_overtaken,
+                    language,
+                    link_code,
+                    turn,
+                    hold,
+                    is_left,
+                }));
             }
         }
     }
@@ -242,55 +270,112 @@ impl Attempts {
     }
 
     /// Withdraws a delivery that the guard no longer wants sent, and keeps one whose turn is held; `false` if it may be sent.
-    pub(crate) async fn drop_unwanted(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
+    pub(crate) async fn drop_unwanted(
+        &self,
+        delivery: &DeliveryRecord,
+        hold: Option<&Hold>,
+    ) -> Result<bool, StoreError> {
         loop {
             let turn = self.ledger.turn(delivery.turn).await?;
             let Some(change) = unwanted(delivery, &turn) else { return Ok(false) };
-            if self.ledger.change_delivery_of(&turn, change).await? {
+            if self.ledger.change_delivery_of(&turn, change, hold.and_then(Hold::fence)).await? {
                 return Ok(true);
             }
         }
     }
 
     /// Schedules a delivery for `until`. A first draft is dropped instead: by then there is more text to show.
-    pub(crate) async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn reschedule(
+        &self,
+        delivery: &DeliveryRecord,
+        until: Timestamp,
+        hold: Option<&Hold>,
+    ) -> Result<(), StoreError> {
+        let fence = hold.and_then(Hold::fence);
         if delivery.is_draft() && delivery.attempts == 0 {
             let mut turn = self.ledger.turn(delivery.turn).await?;
-            let trigger = Trigger::NotAttempted(Box::new(delivery.clone()));
+            let trigger = Trigger::NotAttempted { delivery: Box::new(delivery.clone()), fence };
             return self.ledger.decide(&mut turn, Event::NotSent { claim: Draft::CLAIM }, trigger).await.map(drop);
         }
         let change = DeliveryChange { next_attempt_at: until, ..DeliveryChange::of(delivery) };
-        self.ledger.change_delivery(change).await?;
+        self.ledger.change_delivery(change, fence).await?;
         self.timer.wake_at(until);
         Ok(())
     }
 
     /// Has a delivery wait until the channel answers. Later claims do not wait for it.
-    pub(crate) async fn wait_for_answer(&self, delivery: &DeliveryRecord, now: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn wait_for_answer(
+        &self,
+        delivery: &DeliveryRecord,
+        now: Timestamp,
+        hold: &Hold,
+    ) -> Result<(), StoreError> {
         let next_attempt_at = now + retry::look_again(delivery);
         let change = DeliveryChange { next_attempt_at, parked: true, ..DeliveryChange::of(delivery) };
-        self.ledger.change_delivery(change).await?;
+        self.ledger.change_delivery(change, hold.fence()).await?;
         self.timer.wake_at(next_attempt_at);
         Ok(())
     }
 
-    pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
+    /// Ends an attempt that was left without a result. Nothing happens if it gets one meanwhile: of the two results, the first one is
+    /// stored.
+    pub(crate) async fn end_as_unknown(
+        &self,
+        delivery: DeliveryRecord,
+        why: &str,
+        hold: Option<&Hold>,
+    ) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
         let (at, is_overtaken, language) = (self.clock.now(), false, None);
         // That this process was killed is no sign of an outage: it waits as after a first attempt.
         let delivery = DeliveryRecord { copies: 0, ..delivery };
-        let begun = StartedAttempt { delivery, number, at, is_overtaken, language, link_code: None, turn: None };
+        let (hold, is_left) = (hold.cloned(), true);
+        let begun =
+            StartedAttempt { delivery, number, at, is_overtaken, language, link_code: None, turn: None, hold, is_left };
         self.end(&begun, &Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 
-    /// Stores an attempt's result. Retries as long as the gateway runs, because the result is stored nowhere else.
+    /// Stores an attempt's result, unless the attempt has one. Retries as long as the gateway runs, because the result is stored nowhere
+    /// else.
+    ///
+    /// If the node has lost the channel during the call, the node that has it now may have ended the attempt, which has no result to it,
+    /// and may send it again, as after a crash. What it has decided stays. Otherwise the result is stored without the lease, and that
+    /// node has nothing to recover. Both end the attempt in its row, and only one of them finds it without an end: so whatever follows
+    /// from an end follows from one of them.
     pub(crate) async fn end_until_stored(&self, begun: &StartedAttempt, result: &Result<Receipt, DeliveryError>) {
         let mut retry = self.ledger.store_retry("the end of an attempt", begun.delivery.turn).unlimited();
-        while let Err(error) = self.end(begun, result).await {
-            if !retry.wait(&error).await {
+        let mut is_repeated = false;
+        while let Err(error) = self.end_once(begun, result, is_repeated).await {
+            // Without the lease it is stored at once.
+            if !error.is_move() && !retry.wait(&error).await {
                 return;
             }
+            is_repeated = true;
         }
+    }
+
+    /// Stores an attempt's result, unless an earlier try or another node has ended the attempt.
+    async fn end_once(
+        &self,
+        begun: &StartedAttempt,
+        result: &Result<Receipt, DeliveryError>,
+        is_repeated: bool,
+    ) -> Result<(), StoreError> {
+        let is_alone = begun.hold.as_ref().is_some_and(|hold| self.caller.leases.still_holds(hold));
+        if (is_repeated || !is_alone) && !self.is_attempting(begun).await? {
+            return Ok(());
+        }
+        self.end(begun, result).await
+    }
+
+    async fn is_attempting(&self, begun: &StartedAttempt) -> Result<bool, StoreError> {
+        self.store.is_attempting(begun.delivery.id, begun.number).await
+    }
+
+    /// The lease under which the end of an attempt is stored.
+    fn fence_of_end(&self, begun: &StartedAttempt) -> Option<(LeaseName, Fence)> {
+        let hold = begun.hold.as_ref()?;
+        if begun.is_left || self.caller.leases.still_holds(hold) { hold.fence() } else { None }
     }
 
     async fn end(&self, begun: &StartedAttempt, result: &Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
@@ -321,6 +406,7 @@ impl Attempts {
         let trigger = AttemptEnded {
             delivery: delivery.clone(),
             end,
+            fence: self.fence_of_end(begun),
             change,
             withdraws_later_parts: false,
             is_spent: true,
@@ -367,6 +453,7 @@ impl Attempts {
             is_idempotent: self.is_idempotent(&ended),
             delivery: ended,
             end,
+            fence: self.fence_of_end(begun),
             change,
             withdraws_later_parts: ended_badly,
             is_spent,
@@ -381,12 +468,20 @@ impl Attempts {
             }
             return Ok(());
         }
-        let mut turn = match &begun.turn {
+        let turn = match &begun.turn {
             // Whatever happened meanwhile, the decision on a delivered message changes the turn, so a conflict is noticed.
             Some(turn) if result.is_ok() => turn.clone(),
             _ => self.ledger.turn(delivery.turn).await?,
         };
-        self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
+        let mut inputs = [TurnEvents { turn, events }];
+        while self.ledger.try_to_decide(&mut inputs, &trigger).await?.is_none() {
+            // Another node may have changed the turn by ending the attempt.
+            if !self.is_attempting(begun).await? {
+                return Ok(());
+            }
+            inputs[0].turn = self.ledger.turn(delivery.turn).await?;
+        }
+        Ok(())
     }
 
     async fn gets_nowhere(&self, begun: &StartedAttempt, at: Timestamp) -> Result<bool, StoreError> {

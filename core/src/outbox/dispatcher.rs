@@ -25,9 +25,10 @@ use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
     handles::lanes::{FirstAttempt, Hurry, Lanes, Opened},
     model::{
-        Action, Class, ConversationId, Delivery, DeliveryError, DeliveryId, DeliveryRecord, DeliveryState,
+        Action, ChannelId, Class, ConversationId, Delivery, DeliveryError, DeliveryId, DeliveryRecord, DeliveryState,
         LiveSettings, Pairing, Receipt, Support,
     },
+    nodes::leases::Hold,
     ports::{ChannelAdapter, NextDeliveries, OutboxStore, SharedClock, StoreError},
     shown::{render, retry},
 };
@@ -92,34 +93,35 @@ impl Dispatcher {
     pub(crate) async fn run(self: Arc<Self>) {
         let mut opened = self.opened.lock().await;
         loop {
-            let Opened { conversation, first, work } = tokio::select! {
+            let Opened { channel, conversation, first, work } = tokio::select! {
                 Some(opened) = opened.recv() => opened,
                 () = self.lifecycle.ended.cancelled() => return,
             };
             let dispatcher = Arc::clone(&self);
             tokio::spawn(async move {
                 let _work = work;
-                dispatcher.run_lane(conversation, first).await;
+                dispatcher.run_lane(&channel, conversation, first).await;
             });
         }
     }
 
-    async fn run_lane(&self, conversation: ConversationId, mut first: Option<Box<FirstAttempt>>) {
+    async fn run_lane(&self, on: &ChannelId, conversation: ConversationId, mut first: Option<Box<FirstAttempt>>) {
         let mut round = Round::default();
         loop {
             let next = async {
                 match first.take() {
                     Some(first) => Ok(Box::pin(self.send_first(*first, &mut round)).await),
-                    None => self.send_next(conversation, &mut round).await,
+                    None => self.send_next(on, conversation, &mut round).await,
                 }
             };
             // A panic in an adapter's pure method must not leave the conversation without a lane.
             let result = AssertUnwindSafe(next).catch_unwind().await;
             let pause = match result {
                 Ok(Ok(Next::Wait(pause))) => pause,
-                // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one.
-                Ok(Ok(Next::End)) if self.lanes.close(conversation) => return,
-                Ok(Ok(Next::Again | Next::End)) => continue,
+                // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one. If another node has the channel,
+                // it sends what waits.
+                Ok(Ok(Next::End) | Err(StoreError::NotOwner)) if self.lanes.close(conversation) => return,
+                Ok(Ok(Next::Again | Next::End) | Err(StoreError::NotOwner)) => continue,
                 // It costs itself: its deliveries end, and the next one is sent.
                 Ok(Err(StoreError::CorruptTurn { turn, reason })) => match self.attempts.set_aside(turn, &reason).await
                 {
@@ -182,36 +184,45 @@ impl Dispatcher {
         Ok(())
     }
 
-    async fn send_next(&self, conversation: ConversationId, round: &mut Round) -> Result<Next, StoreError> {
+    async fn send_next(
+        &self,
+        on: &ChannelId,
+        conversation: ConversationId,
+        round: &mut Round,
+    ) -> Result<Next, StoreError> {
         self.begin_round(conversation, round).await?;
         let (mut position, mut permit) = (None::<LinePosition>, None);
         loop {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
             }
-            let NextDeliveries { list: mut candidates, is_last } = self.store.next_deliveries(conversation).await?;
-            if self.are_elsewhere(&candidates) {
+            // Before the rows are read: nothing is stored that was decided on them, if another node had the channel since.
+            let hold = self.caller.leases.hold(on).filter(Hold::is_open);
+            if hold.is_none() && self.channels.get(on).is_some() {
+                // Another node has it, or is given it now: it sends what waits, and an attempt may be in flight there.
                 return Ok(Next::End);
             }
+            let NextDeliveries { list: mut candidates, is_last } = self.store.next_deliveries(conversation).await?;
             if let Some(index) = candidates.iter().position(|one| one.state == DeliveryState::Sending) {
                 // An earlier attempt of this process, or of the node that had the channel before, did not finish: it is handled as after
                 // a crash.
-                self.attempts.end_as_unknown(candidates.swap_remove(index), "the attempt did not finish").await?;
+                let (left, why) = (candidates.swap_remove(index), "the attempt did not finish");
+                self.attempts.end_as_unknown(left, why, hold.as_ref()).await?;
                 return Ok(Next::Again);
             }
             let now = self.clock.now();
             let is_down = candidates.first().is_some_and(|one| self.caller.health.is_down(&one.conversation.channel));
             self.make_due(&mut candidates, is_down, now).await?;
             let Some(delivery) = round.next(&candidates, now, is_down).cloned() else {
-                return self.wait(&candidates).await;
+                return self.wait(&candidates, hold.as_ref()).await;
             };
             let address = delivery.conversation.clone();
-            let Some(channel) = self.channels.get(&address.channel) else {
+            let (Some(channel), Some(hold)) = (self.channels.get(&address.channel), &hold) else {
                 // It waits until its channel is configured again, at any age.
-                return self.reschedule(&delivery, now + retry::pause(u32::MAX)).await;
+                return self.reschedule(&delivery, now + retry::pause(u32::MAX), hold.as_ref()).await;
             };
             if let Some(until) = self.caller.blocked_until(&address) {
-                return self.reschedule(&delivery, until).await;
+                return self.reschedule(&delivery, until, Some(hold)).await;
             }
             if delivery.resend_from.is_some() && !round.is_asked(delivery.id) {
                 let may = match self.caller.health.may_resend(&address.channel) {
@@ -221,7 +232,7 @@ impl Dispatcher {
                 };
                 if !may {
                     round.pass_over(delivery.id);
-                    self.attempts.wait_for_answer(&delivery, now).await?;
+                    self.attempts.wait_for_answer(&delivery, now, hold).await?;
                     return Ok(Next::Again);
                 }
             }
@@ -236,7 +247,7 @@ impl Dispatcher {
                 };
                 if !position.is_first() {
                     if is_first_draft {
-                        return self.reschedule(&delivery, now).await;
+                        return self.reschedule(&delivery, now, Some(hold)).await;
                     }
                     // While it waits, it holds nothing of the row; another delivery may be next by then.
                     drop((delivery, candidates, address, capabilities));
@@ -258,14 +269,14 @@ impl Dispatcher {
             }
             if is_down && self.waits_for_probe(&delivery, round, now) {
                 round.pass_over(delivery.id);
-                self.attempts.wait_for_answer(&delivery, now).await?;
+                self.attempts.wait_for_answer(&delivery, now, hold).await?;
                 return Ok(Next::Again);
             }
             let patience = if is_first_draft { DRAFT_PATIENCE } else { PATIENCE };
             match self.caller.gate.take(&address, &capabilities, class) {
                 Ok(()) => {
                     drop(position);
-                    let sent = Box::pin(self.send(delivery, &**channel, now, round, permit)).await?;
+                    let sent = Box::pin(self.send(delivery, &**channel, now, round, (permit, hold))).await?;
                     return Ok(sent.next(is_last));
                 }
                 Err(Refill::Account(refill)) if refill <= patience => {
@@ -274,16 +285,10 @@ impl Dispatcher {
                 }
                 Err(Refill::Chat(refill)) if refill <= patience => return Ok(Next::Wait(refill)),
                 Err(Refill::Chat(refill) | Refill::Account(refill)) => {
-                    return self.reschedule(&delivery, now + refill).await;
+                    return self.reschedule(&delivery, now + refill, Some(hold)).await;
                 }
             }
         }
-    }
-
-    /// Whether another node has the channel of deliveries, or is given it now: it sends them, and an attempt may be in flight there.
-    fn are_elsewhere(&self, deliveries: &[DeliveryRecord]) -> bool {
-        let channel = deliveries.first().and_then(|one| self.channels.get(&one.conversation.channel));
-        channel.is_some_and(|channel| self.caller.leases.begin_use(channel.channel()).is_none())
     }
 
     /// One of the channel's calls; `None` once the gateway has ended.
@@ -318,7 +323,10 @@ impl Dispatcher {
         let call = self.caller.calls.begin_quietly(waiting.conversation_id).await;
         let (id, action) = (DeliveryId::new(self.clock.now()), Action::Typing { on: true });
         let typing = Delivery::ephemeral(id, address.clone(), waiting.turn, action);
-        let result = self.call(&**channel, &typing, TIMEOUT).await;
+        let result = match self.caller.leases.hold(channel.channel()) {
+            Some(hold) => self.call(&hold, &**channel, &typing, TIMEOUT).await,
+            None => None,
+        };
         drop(call);
         // None: the gateway ended, or the channel is this node's no more.
         let is_answer = result.is_some_and(|result| result.as_ref().err().is_none_or(DeliveryError::is_answer));
@@ -327,9 +335,9 @@ impl Dispatcher {
     }
 
     /// Ends a lane whose candidates are not due.
-    async fn wait(&self, candidates: &[DeliveryRecord]) -> Result<Next, StoreError> {
+    async fn wait(&self, candidates: &[DeliveryRecord], hold: Option<&Hold>) -> Result<Next, StoreError> {
         if let Some(last) = candidates.last()
-            && self.attempts.drop_unwanted(last).await?
+            && self.attempts.drop_unwanted(last, hold).await?
         {
             return Ok(Next::Again);
         }
@@ -346,7 +354,7 @@ impl Dispatcher {
         channel: &dyn ChannelAdapter,
         now: Timestamp,
         round: &mut Round,
-        permit: Option<SemaphorePermit<'_>>,
+        (permit, hold): (Option<SemaphorePermit<'_>>, &Hold),
     ) -> Result<Sent, StoreError> {
         let mut is_hopeless = self.attempts.is_hopeless(&delivery).await?;
         if is_hopeless && !self.caller.health.fails_although_it_answers(&delivery.conversation.channel) {
@@ -357,8 +365,10 @@ impl Dispatcher {
         // Before the attempt: it must not begin if the store cannot read them.
         let files = self.files.load(&delivery).await?;
         // Until its end is stored.
-        let Some(_in_use) = self.caller.leases.begin_use(channel.channel()) else { return Ok(Sent::Stopped) };
-        let Some(begun) = self.attempts.begin(delivery, is_hopeless).await? else { return Ok(Sent::NotDelivered) };
+        let Some(_in_use) = hold.begin_use() else { return Ok(Sent::Stopped) };
+        let Some(begun) = self.attempts.begin(delivery, is_hopeless, hold).await? else {
+            return Ok(Sent::NotDelivered);
+        };
         Ok(self.make(begun, files, (call, permit), channel, now, round).await)
     }
 
@@ -366,9 +376,14 @@ impl Dispatcher {
     async fn send_first(&self, first: FirstAttempt, round: &mut Round) -> Next {
         let FirstAttempt { delivery, turn, reservation } = first;
         let Some(channel) = self.channels.get(&delivery.conversation.channel) else { return Next::Again };
+        let hold = self.caller.leases.hold(channel.channel());
+        let Some(hold) = hold.filter(|hold| hold.fence() == reservation.fence()) else {
+            // The lease under which it was stored is lost: the node that has the channel now recovers it.
+            return Next::End;
+        };
         let (is_last, now) = (delivery.part == delivery.parts, self.clock.now());
-        let _in_use = self.caller.leases.keep_using_channel(channel.channel());
-        let begun = StartedAttempt::of_claim(delivery, turn);
+        let _in_use = hold.keep_using();
+        let begun = StartedAttempt::of_claim(delivery, turn, hold);
         self.make(begun, LoadedFiles::default(), reservation, &**channel, now, round).await.next(is_last)
     }
 
@@ -394,7 +409,11 @@ impl Dispatcher {
             attempted.reveal(Pairing::HIDDEN_CODE, code);
         }
         files.fill(&mut attempted);
-        let Some(mut result) = self.call(channel, &attempted, self.timeout(&begun)).await else {
+        let call = async {
+            let hold = begun.hold.as_ref()?;
+            self.call(hold, channel, &attempted, self.timeout(&begun)).await
+        };
+        let Some(mut result) = call.await else {
             // The next start, or the node that the channel is given to, finds an attempt without a result.
             return Sent::Stopped;
         };
@@ -432,19 +451,28 @@ impl Dispatcher {
         if result.is_ok() { Sent::Delivered } else { Sent::NotDelivered }
     }
 
-    /// Calls an adapter, if this node still has its channel: the process may have stood still since the attempt was stored.
+    /// Calls an adapter, if this node still has its channel under the same lease: the process may have stood still since the attempt
+    /// was stored.
     async fn call(
         &self,
+        hold: &Hold,
         channel: &dyn ChannelAdapter,
         delivery: &Delivery,
         timeout: Duration,
     ) -> Option<Result<Receipt, DeliveryError>> {
-        let ends = self.caller.leases.lost(channel.channel())?;
-        self.caller.call(ends, delivery.id(), channel.deliver(delivery), timeout).await
+        if !self.caller.leases.still_holds(hold) {
+            return None;
+        }
+        self.caller.call(hold.ends().clone(), delivery.id(), channel.deliver(delivery), timeout).await
     }
 
-    async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {
-        self.attempts.reschedule(delivery, until).await?;
+    async fn reschedule(
+        &self,
+        delivery: &DeliveryRecord,
+        until: Timestamp,
+        hold: Option<&Hold>,
+    ) -> Result<Next, StoreError> {
+        self.attempts.reschedule(delivery, until, hold).await?;
         // A first draft was dropped: the next delivery can be sent.
         Ok(if delivery.is_draft() && delivery.attempts == 0 { Next::Again } else { Next::End })
     }

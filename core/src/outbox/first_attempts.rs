@@ -11,6 +11,8 @@ use crate::{
     base::channels::Channels,
     handles::lanes::{Lanes, Reservation, Reservations, ReservedLane},
     model::{Action, Capabilities, Class, ConversationRef, DeliveryRecord},
+    nodes::leases::Hold,
+    ports::{Fence, LeaseName},
 };
 
 pub(crate) struct FirstAttempts {
@@ -22,6 +24,7 @@ pub(crate) struct FirstAttempts {
 /// The call of a conversation, one of its channel's calls, and a send of its budgets.
 struct ReservedCall {
     caller: Arc<Caller>,
+    hold: Hold,
     address: ConversationRef,
     capabilities: Capabilities,
     class: Class,
@@ -36,7 +39,8 @@ impl Reservations for FirstAttempts {
     fn reserve(&self, delivery: &DeliveryRecord) -> Option<ReservedLane> {
         let (caller, address) = (&self.caller, &delivery.conversation);
         let channel = self.channels.get(&address.channel)?;
-        let in_use = caller.leases.begin_use(&address.channel)?;
+        let hold = caller.leases.hold(&address.channel)?;
+        let in_use = hold.begin_use()?;
         if caller.blocked_until(address).is_some() {
             return None;
         }
@@ -55,6 +59,7 @@ impl Reservations for FirstAttempts {
         }
         let reserved = ReservedCall {
             caller: Arc::clone(caller),
+            hold,
             address: address.clone(),
             capabilities,
             class,
@@ -70,6 +75,10 @@ impl Reservations for FirstAttempts {
 impl Reservation for ReservedCall {
     fn used(&mut self) {
         self.is_used = true;
+    }
+
+    fn fence(&self) -> Option<(LeaseName, Fence)> {
+        self.hold.fence()
     }
 }
 

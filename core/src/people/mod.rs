@@ -36,7 +36,7 @@ use crate::{
         ApprovalSettings, ChannelId, DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Language,
         Pairing, PeopleChange, PersonId, PersonRecord, SeedPerson, Version, is_hidden,
     },
-    ports::{Commit, Noun, PeopleStore, Seen, SharedClock, StoreError, Transition},
+    ports::{Noun, PeopleStore, Seen, SharedClock, StoreError, Transition},
 };
 
 /// How long a change waits at most for the read after it.
@@ -221,7 +221,7 @@ impl People {
     pub(crate) async fn change(self: &Arc<Self>, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
         let changes = transition.people.clone();
         let transition = Transition { seen: vec![seen], ..transition };
-        if self.store.commit(transition).await? == Commit::Conflict {
+        if !self.store.commit(transition).await?.is_done()? {
             self.refresh(seen).await?;
             return Ok(false);
         }

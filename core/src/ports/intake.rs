@@ -13,6 +13,7 @@ use super::{
         accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
         files::FileStore,
+        nodes::{Fence, LeaseName},
         record::SentText,
         turns::ViewStore,
     },
@@ -99,12 +100,20 @@ impl Accepted {
 /// Why an event was not accepted. The adapter must not acknowledge it to the platform.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IntakeError {
-    /// The store failed: try again later.
+    /// The store failed, or does not know whether it has stored the event: try again later. If another node has the channel now
+    /// ([`StoreError::NotOwner`]), that one receives it.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The gateway is shutting down: try again later.
     #[error("the gateway is shutting down")]
     ShuttingDown,
+}
+
+impl IntakeError {
+    /// See [`StoreError::is_move`].
+    pub const fn is_move(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_move())
+    }
 }
 
 /// A report of a channel about something that happened elsewhere, for people.
@@ -193,6 +202,8 @@ pub struct Intake {
     pub(crate) files: Arc<dyn FileStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: SharedClock,
+    /// The lease under which the channel runs and moves its cursors; `None` if each node runs it, or there can be no other node.
+    pub(crate) fence: Option<(LeaseName, Fence)>,
 }
 
 impl Intake {
@@ -244,7 +255,8 @@ impl Intake {
         let now = self.clock.now();
         let events = events.into_iter().map(|event| (TurnId::new(now), event)).collect();
         let cursor = cursor.map(|(name, position)| {
-            Beside::Cursor(CursorMove { channel: self.channel.clone(), name: name.to_owned(), position })
+            let (channel, fence) = (self.channel.clone(), self.fence.clone());
+            Beside::Cursor(CursorMove { channel, name: name.to_owned(), position, fence })
         });
         self.inlet.accept(&self.channel, events, cursor).await
     }

@@ -9,6 +9,7 @@ use super::open_questions::{OpenQuestions, PAGE};
 use crate::{
     base::{lifecycle::Lifecycle, pauses},
     model::{LiveSettings, QuestionFilter, QuestionRecord, TurnId},
+    nodes::leases::Leases,
     notices::expired,
     ports::{Inlet, IntakeError, QuestionStore, SharedClock},
 };
@@ -19,6 +20,7 @@ pub(crate) struct Expirer {
     pub(crate) store: Arc<dyn QuestionStore>,
     pub(crate) questions: Arc<OpenQuestions>,
     pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -30,7 +32,9 @@ impl Expirer {
             let next = match self.close_due().await {
                 Ok(next) => next,
                 Err(error) => {
-                    warn!(%error, "cannot close the questions that have expired, retrying");
+                    if !error.is_move() {
+                        warn!(%error, "cannot close the questions that have expired, retrying");
+                    }
                     Some(self.clock.now())
                 }
             };
@@ -50,7 +54,8 @@ impl Expirer {
         for QuestionRecord { question, .. } in self.store.questions(QuestionFilter::DueAt(now), PAGE).await? {
             let told = self.questions.told_of_expiry(&question, &self.settings.get()).await?;
             let notice = (TurnId::new(now), expired(&question, told, now));
-            self.inlet.accept(&question.address.channel, vec![notice], None).await?;
+            let beside = self.leases.housekeeping()?.beside();
+            self.inlet.accept(&question.address.channel, vec![notice], beside).await?;
         }
         Ok(self.store.next_question_expiry().await?)
     }

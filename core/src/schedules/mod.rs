@@ -20,7 +20,7 @@ use crate::{
         actor::{Actor, Done, operation, operation_done},
         error::OperationError,
     },
-    ports::{Commit, Noun, Operation, ScheduleStore, Seen, SharedClock, StoreError, Transition},
+    ports::{Noun, Operation, ScheduleStore, Seen, SharedClock, StoreError, Transition},
 };
 
 /// The name under which the configuration's schedules are made.
@@ -325,7 +325,7 @@ impl Calendar {
     pub(crate) async fn change(&self, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
         let (changes, is_counted) = (transition.schedules.clone(), transition.changes_schedules());
         let transition = Transition { seen: vec![seen], ..transition };
-        if self.store.commit(transition).await? == Commit::Conflict {
+        if !self.store.commit(transition).await?.is_done()? {
             self.refresh().await?;
             return Ok(false);
         }

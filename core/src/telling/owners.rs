@@ -13,10 +13,11 @@ use tracing::warn;
 
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle, pauses},
-    model::{ChannelId, LiveSettings, Pairing, TurnId},
+    model::{ChannelId, InboundEvent, LiveSettings, Pairing, TurnId},
+    nodes::leases::Leases,
     notices::{approval_asked, asks, link_asked, turned_away},
     people::People,
-    ports::{Inlet, IntakeError, SharedClock},
+    ports::{Accepted, Inlet, IntakeError, SharedClock},
     questions::approvals::Approvals,
 };
 
@@ -30,6 +31,7 @@ pub(crate) struct Notifier {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// The codes of the requests that owners were told of lately, with their channels, and when they were told.
@@ -66,10 +68,10 @@ impl Notifier {
             for (owner, chat) in self.people.reachable_owners(&self.channels) {
                 let language = self.people.spoken_language(&chat);
                 let message = turned_away(&channel, owner, &chat.conversation, language, &settings, at);
-                if let Err(error) =
-                    self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(at), message)], None).await
-                {
-                    warn!(%channel, %error, "strangers are turned away, and owners are not told yet");
+                if let Err(error) = self.say(&chat.identity.channel, message, at).await {
+                    if !error.is_move() {
+                        warn!(%channel, %error, "strangers are turned away, and owners are not told yet");
+                    }
                     return false;
                 }
             }
@@ -83,8 +85,10 @@ impl Notifier {
             let (channel, now) = (&link.identity.channel, self.clock.now());
             let language = self.people.chosen_language(&link.identity).or(link.language);
             let message = link_asked(&link, turn, language, now);
-            if let Err(error) = self.inlet.accept(channel, vec![(TurnId::new(now), message)], None).await {
-                warn!(identity = %link.identity, %error, "somebody's code was used, and they are not asked yet");
+            if let Err(error) = self.say(channel, message, now).await {
+                if !error.is_move() {
+                    warn!(identity = %link.identity, %error, "somebody's code was used, and they are not asked yet");
+                }
                 return false;
             }
         }
@@ -96,7 +100,9 @@ impl Notifier {
         match self.try_to_ask_all().await {
             Ok(()) => true,
             Err(error) => {
-                warn!(%error, "an agent asks for approval, and its approvers are not told yet");
+                if !error.is_move() {
+                    warn!(%error, "an agent asks for approval, and its approvers are not told yet");
+                }
                 false
             }
         }
@@ -113,7 +119,7 @@ impl Notifier {
                 for (person, chat) in approvers.iter().filter(|(person, _)| !approval.told.contains(person)) {
                     let (language, now) = (self.people.spoken_language(chat), self.clock.now());
                     let message = approval_asked(approval.id, *person, &chat.conversation, language, now);
-                    self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
+                    self.say(&chat.identity.channel, message, now).await?;
                 }
             }
         }
@@ -133,7 +139,9 @@ impl Notifier {
                 // They are told when the first of them can be reached.
                 Ok(false) => continue,
                 Err(error) => {
-                    warn!(identity = %pairing.identity, %error, "somebody asks to be let in, and owners are not told yet");
+                    if !error.is_move() {
+                        warn!(identity = %pairing.identity, %error, "somebody asks to be let in, and owners are not told yet");
+                    }
                     return false;
                 }
             }
@@ -151,9 +159,20 @@ impl Notifier {
         for (owner, chat) in owners {
             let language = self.people.spoken_language(&chat);
             let message = asks(pairing, owner, &chat.conversation, language, now);
-            self.inlet.accept(&chat.identity.channel, vec![(TurnId::new(now), message)], None).await?;
+            self.say(&chat.identity.channel, message, now).await?;
         }
         Ok(is_told)
+    }
+
+    /// Begins a message, while this node has the lease for what happens once.
+    async fn say(
+        &self,
+        channel: &ChannelId,
+        message: InboundEvent,
+        at: Timestamp,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        let beside = self.leases.housekeeping()?.beside();
+        self.inlet.accept(channel, vec![(TurnId::new(at), message)], beside).await
     }
 
     /// Whether owners may be told of a request now: they were not yet, nor of too many others on its channel.

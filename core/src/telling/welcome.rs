@@ -6,7 +6,8 @@ use tracing::warn;
 
 use crate::{
     base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses},
-    model::{Identity, LiveSettings, PeopleChange},
+    model::{Identity, LiveSettings, Pairing, PeopleChange},
+    nodes::leases::Leases,
     notices::paired,
     people::People,
     ports::{Inlet, IntakeError, SharedClock, StoreError, Transition},
@@ -15,6 +16,7 @@ use crate::{
 pub(crate) struct Welcomer {
     pub(crate) people: Arc<People>,
     pub(crate) inlet: Arc<dyn Inlet>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -46,17 +48,20 @@ impl Welcomer {
         })
     }
 
+    async fn tell(&self, pairing: &Pairing) -> Result<(), IntakeError> {
+        let beside = self.leases.housekeeping()?.beside();
+        let message = paired(pairing, &self.people, &self.settings.get(), self.clock.now());
+        self.inlet.accept(&pairing.identity.channel, vec![message], beside).await?;
+        Ok(self.forget_request(&pairing.identity).await?)
+    }
+
     /// Whether everybody is told.
     async fn tell_all(&self) -> bool {
         for pairing in self.people.untold() {
-            let channel = pairing.identity.channel.clone();
-            let message = paired(&pairing, &self.people, &self.settings.get(), self.clock.now());
-            let told = match self.inlet.accept(&channel, vec![message], None).await {
-                Ok(_) => self.forget_request(&pairing.identity).await.map_err(IntakeError::from),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = told {
-                warn!(identity = %pairing.identity, %error, "somebody was let in and is not told yet");
+            if let Err(error) = self.tell(&pairing).await {
+                if !error.is_move() {
+                    warn!(identity = %pairing.identity, %error, "somebody was let in and is not told yet");
+                }
                 return false;
             }
         }

@@ -61,13 +61,15 @@ impl Sweep {
     /// Recovers what other nodes left in flight, at the start: runs without an end, and attempts without a result.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         let runs = self.recover_runs(&[]).await?;
+        let holds: HashMap<_, _> =
+            self.channels.ids().filter_map(|channel| Some((channel, self.leases.hold(channel)?))).collect();
         let mut attempts = self.outbox.attempts_left(Some(self.node)).await?;
-        attempts.retain(|delivery| self.leases.holds(&delivery.conversation.channel).is_some());
+        attempts.retain(|delivery| holds.contains_key(&delivery.conversation.channel));
         let interrupted = attempts.len();
         for delivery in attempts {
-            let turn = delivery.turn;
+            let (turn, hold) = (delivery.turn, holds.get(&delivery.conversation.channel));
             let why = "the gateway stopped before the platform answered";
-            self.or_skip(turn, self.attempts.end_as_unknown(delivery, why).await).await?;
+            self.or_skip(turn, self.attempts.end_as_unknown(delivery, why, hold).await).await?;
         }
         if runs + interrupted > 0 {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
@@ -262,11 +264,12 @@ impl Sweep {
     }
 
     /// The value of `result`; `None` for a turn that cannot be read or decided on, so that it stops no other. One that
-    /// cannot be read is set aside; of any other the operator hears once. A store that is unavailable stays an error.
+    /// cannot be read is set aside; of any other the operator hears once. A store that is away stays an error.
     async fn or_skip<T>(&self, turn: TurnId, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match result {
             Ok(value) => Ok(Some(value)),
-            Err(error @ StoreError::Unavailable(_)) => Err(error),
+            Err(error) if error.is_outage() => Err(error),
+            Err(StoreError::NotOwner) => Ok(None),
             Err(StoreError::CorruptTurn { turn, reason }) => {
                 self.ledger.set_aside(turn, &reason).await?;
                 Ok(None)

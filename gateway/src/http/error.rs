@@ -54,6 +54,8 @@ pub(crate) enum ApiError {
     Busy,
     #[error("the store cannot be read now; try again later")]
     Store,
+    #[error("the database was lost, and it is not known whether this was done: look before you try again")]
+    Unsettled,
     #[error("something went wrong; see the gateway's log")]
     Internal,
 }
@@ -106,7 +108,8 @@ impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         error!(%error, "request failed: cannot read the store");
         match error {
-            StoreError::Unavailable(_) => Self::Store,
+            StoreError::Unavailable(_) | StoreError::NotOwner => Self::Store,
+            StoreError::Unknown(_) => Self::Unsettled,
             StoreError::TooSlow => Self::TooSlow,
             StoreError::Corrupt(_) | StoreError::CorruptTurn { .. } | StoreError::Failed(_) => Self::Internal,
         }
@@ -174,6 +177,11 @@ impl IntoResponse for ApiError {
             Self::Store => {
                 (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Service unavailable: the store cannot be read")
             }
+            Self::Unsettled => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unsettled",
+                "Service unavailable: it is not known whether it was done",
+            ),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal server error"),
         };
         let problem = Problem::new(status, name, title, self.to_string());

@@ -222,7 +222,7 @@ impl StoppedGateway {
         let store: Arc<dyn Store> = Arc::new(self.setup.store().await);
         let (channel, name) = (ChannelId::new("matrix", "main"), name.to_owned());
         let position = change(store.cursor(&channel, &name).await.expect("a store that can be read"));
-        let moved = CursorMove { channel, name, position };
+        let moved = CursorMove { channel, name, position, fence: None };
         store.accept(Vec::new(), Some(Beside::Cursor(moved))).await.expect("a store that can be written");
         store.close().await;
     }

@@ -177,7 +177,7 @@ pub async fn a_cursor_moves_with_the_events_it_covers(subject: &mut impl Subject
     let channel = ChannelId::new("test", "main");
     let to = |name: &str, position: &str| {
         let (channel, name, position) = (channel.clone(), name.to_owned(), position.to_owned());
-        Some(Beside::Cursor(CursorMove { channel, name, position }))
+        Some(Beside::Cursor(CursorMove { channel, name, position, fence: None }))
     };
     let cursor = async |name| store.cursor(&channel, name).await.expect("cursors are read");
 
@@ -200,7 +200,8 @@ pub async fn what_cannot_be_accepted_whole_changes_nothing(subject: &mut impl Su
     let mut bad = new_turn(said(&chat("c"), "3"));
     bad.turn.as_mut().expect("it has a turn").id = known.id;
     let channel = ChannelId::new("test", "main");
-    let cursor = CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "9".to_owned() };
+    let cursor =
+        CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "9".to_owned(), fence: None };
 
     let good_id = turn_of(&good);
     store.accept(vec![good.clone(), bad], Some(Beside::Cursor(cursor))).await.expect_err("a turn's id is used once");

@@ -25,7 +25,8 @@ use crate::{
 pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let store = subject.store();
     let channel = ChannelId::new("test", "main");
-    let cursor = CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "5".to_owned() };
+    let cursor =
+        CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "5".to_owned(), fence: None };
     store.accept(Vec::new(), Some(Beside::Cursor(cursor))).await.expect("a cursor moves alone");
     let blocked = BlockedScope { channel: channel.clone(), chat: None, until: at(60) };
     store.block(blocked.clone()).await.expect("the scope is recorded");

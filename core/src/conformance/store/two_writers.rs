@@ -173,7 +173,8 @@ pub async fn sessions_of_others_are_no_conflict(subject: &mut impl Subject) {
 pub async fn what_one_store_writes_another_reads(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
     let channel = ChannelId::new("test", "main");
-    let cursor = CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "5".to_owned() };
+    let cursor =
+        CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "5".to_owned(), fence: None };
     let event = new_turn(said(&chat("a"), "1"));
     let id = event.turn.as_ref().expect("it has a turn").id;
 

@@ -1,7 +1,7 @@
 //! The dead letters: their list, and what an operator does with them, one by one or all that match a filter.
 
 use rejoinder_core::{
-    Actor, ChannelId, ConversationRef, OperationError, StoreError,
+    Actor, ChannelId, ConversationRef, OperationError,
     store::{DeadLetter, DeadLetterFilter},
 };
 use uuid::Uuid;
@@ -168,7 +168,7 @@ async fn change_all(app: &App, operation: &Operation<Selection>, change: Change)
         };
         match result {
             Ok(()) => changed.ids.push(letter.id.to_string()),
-            Err(OperationError::Store(error @ StoreError::Unavailable(_))) => return Err(error.into()),
+            Err(OperationError::Store(error)) if error.is_outage() => return Err(error.into()),
             Err(error) => changed.failed.push(Unchanged { id: letter.id.to_string(), detail: error.to_string() }),
         }
     }

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use rejoinder_core::{
-    Actor, ChannelId,
+    Actor, ChannelId, OperationError, StoreError,
     store::{Role, TokenChange, TokenRecord},
 };
 use rejoinder_kit::token_digest;
@@ -138,8 +138,12 @@ pub(super) async fn revoke(State(app): Shared, id: Segment, operation: Operation
         .ok_or(ApiError::NotFound(UNKNOWN))?;
     let actor = operation.actor(operation.body.reason.as_deref(), StatusCode::NO_CONTENT, &())?;
     let at = app.clock.now();
-    app.engine.administration().change_token(TokenChange::Revoke { id: token.id, at }, actor).await?;
-    app.tokens.revoke(token.id, at);
-    app.sessions.forget(token.id);
+    let revoked = app.engine.administration().change_token(TokenChange::Revoke { id: token.id, at }, actor).await;
+    // What may be stored holds already.
+    if matches!(revoked, Ok(()) | Err(OperationError::Store(StoreError::Unknown(_)))) {
+        app.tokens.revoke(token.id, at);
+        app.sessions.forget(token.id);
+    }
+    revoked?;
     Ok(StatusCode::NO_CONTENT)
 }
