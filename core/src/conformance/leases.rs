@@ -87,6 +87,12 @@ impl LeaseTable {
         self.state().leases.get(name).filter(|lease| lease.until > now).map(|lease| lease.node)
     }
 
+    /// Whether a lease is held as it was granted with a fence.
+    pub fn is_held(&self, (name, fence): &(LeaseName, Fence)) -> bool {
+        let now = self.clock.now();
+        self.state().leases.get(name).is_some_and(|lease| lease.fence == *fence && lease.until > now)
+    }
+
     /// Gives a lease to a node for a time, also if another one holds it.
     pub fn give(&self, name: &LeaseName, node: NodeId, lasts: Duration) {
         let now = self.clock.now();

@@ -147,6 +147,7 @@ macro_rules! store_conformance {
             what_is_parked_holds_up_no_other_claim
             a_failing_delivery_knows_since_when
             an_attempt_without_a_result_is_found
+            an_attempt_ends_once
             of_many_attempts_that_fail_alike_the_first_and_the_last_are_kept
             parts_come_in_order
             fetching_is_remarked_once
@@ -258,6 +259,7 @@ macro_rules! store_conformance {
             nodes_say_how_they_are
             a_node_that_leaves_is_over
             a_node_is_asked_to_drain
+            what_is_written_under_a_lease_needs_it
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -239,6 +239,11 @@ impl Acceptor {
             Ok(stored) => stored,
             Err(error) => {
                 routed.into_iter().filter_map(|routed| routed.slot).for_each(Slot::release);
+                if let StoreError::Unknown(_) = error {
+                    // Turns may be stored that wait, and of which nobody knows.
+                    self.scheduler.slots.fall_behind();
+                    self.timer.wake_now();
+                }
                 return Err(error.into());
             }
         };

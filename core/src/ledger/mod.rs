@@ -281,8 +281,11 @@ impl Ledger {
                     return Ok(None);
                 }
                 Err(error) => {
-                    // If an attempt has begun with it, nothing is sent: its lane finds it as after a crash.
+                    // If an attempt has begun with it, nothing is sent: its lane finds it as after a crash. What else may be stored is
+                    // found among the rows, in case this is not tried again.
                     if let StoreError::Unknown(_) = error {
+                        self.executor.slots.fall_behind();
+                        self.executor.timer.wake_now();
                         let before = inputs.iter().map(|input| input.turn.clone()).collect();
                         *unsettled = Some(Box::new(Unsettled { before, decision }));
                     }

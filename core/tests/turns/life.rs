@@ -19,7 +19,7 @@ use rejoinder_core::{
         leases::LeaseTable,
         scripted::Gate,
     },
-    store::NodeStore,
+    store::{Fence, LeaseName, NodeStore},
 };
 use tokio::sync::{
     oneshot::{self, error::TryRecvError},
@@ -89,6 +89,9 @@ pub(crate) struct Life {
     writes: AtomicU64,
     indexings: AtomicU64,
     crash_at: Mutex<Option<(u64, Crash)>>,
+    /// The number of events and decisions that were written so far.
+    decisions: AtomicU64,
+    lost_at: Mutex<Option<(u64, Crash)>>,
     store_is_down: AtomicBool,
     reads_are_held: AtomicBool,
     held_read: Mutex<Option<&'static str>>,
@@ -143,6 +146,13 @@ impl Life {
     pub(crate) fn crash_at(&self, number: u64, crash: Crash) {
         let at = self.writes.load(Ordering::SeqCst) + number;
         *self.crash_at.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, crash));
+    }
+
+    /// Loses the store when it writes the `number`-th events or decision from now, counted from 1: before it has written them, or after
+    /// that. The gateway hears that this is not known.
+    pub(crate) fn lose_at(&self, number: u64, crash: Crash) {
+        let at = self.decisions.load(Ordering::SeqCst) + number;
+        *self.lost_at.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, crash));
     }
 
     /// Makes all writes fail, or succeed again.
@@ -221,6 +231,12 @@ pub(crate) struct Pass {
     _in_flight: InFlight,
     /// Whether the life ends when the call has returned.
     is_last: bool,
+    /// Whether its result is lost.
+    is_lost: bool,
+}
+
+fn lost() -> StoreError {
+    StoreError::Unknown("the database did not answer".to_owned())
 }
 
 #[async_trait]
@@ -232,7 +248,7 @@ impl Layer for LifeStore {
             tokio::task::yield_now().await;
         }
         self.0.wait_if_over().await;
-        Pass { _in_flight: self.0.begin(), is_last: false }
+        Pass { _in_flight: self.0.begin(), is_last: false, is_lost: false }
     }
 
     async fn before_write(&self, method: &'static str) -> Result<Pass, StoreError> {
@@ -255,7 +271,18 @@ impl Layer for LifeStore {
         if method == "index" {
             self.0.indexings.fetch_add(1, Ordering::SeqCst);
         }
-        Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
+        let mut loss = None;
+        if matches!(method, "accept" | "commit") {
+            let number = self.0.decisions.fetch_add(1, Ordering::SeqCst) + 1;
+            let lost_at = *self.0.lost_at.lock().unwrap_or_else(PoisonError::into_inner);
+            loss = lost_at.filter(|(at, _)| *at == number).map(|(_, loss)| loss);
+        }
+        if loss == Some(Crash::Before) {
+            let _begun = self.0.begin();
+            return Err(lost());
+        }
+        let (is_last, is_lost) = (crash == Some(Crash::After), loss == Some(Crash::After));
+        Ok(Pass { _in_flight: self.0.begin(), is_last, is_lost })
     }
 
     /// Leases are granted for good, unless the test has a table of them: those of PostgreSQL end by its own clock, which knows nothing of
@@ -264,10 +291,22 @@ impl Layer for LifeStore {
         Some(self.0.leases.get().map_or(&NullStore as &dyn NodeStore, |leases| &**leases))
     }
 
-    async fn finish<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {
-        let result = call.await;
+    /// The leases of a table are not those of the store.
+    fn is_held(&self, fence: &(LeaseName, Fence)) -> Option<bool> {
+        self.0.leases.get().map(|leases| leases.is_held(fence))
+    }
+
+    async fn finish<T: Send>(
+        &self,
+        pass: Pass,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let mut result = call.await;
         if pass.is_last {
             self.0.kill();
+        }
+        if pass.is_lost {
+            result = result.and(Err(lost()));
         }
         drop(pass);
         self.0.wait_if_over().await;

@@ -77,4 +77,5 @@ mod texts;
 mod triggers;
 mod typing;
 mod unreadable;
+mod unsettled;
 mod words;

@@ -6,8 +6,11 @@ use rejoinder_core::{
     Accepted, AgentTurn, Clock as _, ConversationId, Directed, EventId, Expectation, Handler, InboundEvent, Missed,
     NewSchedule, Obligation, OperationError, PersonLimits, Policy, Resend, ScheduleId, ScheduledAction, SessionId,
     TurnId, When,
-    conformance::scripted::{Fault, Script},
-    store::{DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange, SessionUse, Transition},
+    conformance::scripted::{Fault, Script, ScriptedChannel},
+    store::{
+        AttemptEnd, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange,
+        SessionUse, Transition,
+    },
 };
 use rejoinder_guard::Event;
 
@@ -116,21 +119,104 @@ async fn an_answer_is_sent_where_the_lease_of_its_channel_is() {
 #[tokio::test]
 async fn a_call_ends_with_the_lease_of_its_channel_and_is_made_again() {
     let gateway = beside(&[]).await;
-    let results = async |turn| {
-        let attempts = gateway.dossier(turn).await.attempts;
-        attempts.into_iter().map(|it| (it.number, it.result)).collect::<Vec<_>>()
-    };
     gateway.platform.queue_fault(Fault::Hang);
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
 
     gateway.leases().set_away(true);
     gateway.advance(secs(12)).await;
-    assert_eq!(results(turn).await, [(1, None)]);
+    assert_eq!(results(&gateway, turn).await, [(1, None)]);
     gateway.leases().set_away(false);
     gateway.advance(MINUTE).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["hello"], "before the call would have timed out");
-    assert_eq!(results(turn).await, [(1, Some("unknown".to_owned())), (2, Some("delivered".to_owned()))]);
+    let expected = [(1, Some("unknown".to_owned())), (2, Some("delivered".to_owned()))];
+    assert_eq!(results(&gateway, turn).await, expected);
+    gateway.at_rest().await;
+}
+
+/// The number and the result of each attempt for a turn.
+async fn results(gateway: &TestGateway, turn: TurnId) -> Vec<(u32, Option<String>)> {
+    gateway.dossier(turn).await.attempts.into_iter().map(|it| (it.number, it.result)).collect()
+}
+
+/// The node has lost the channel, and does not know it yet.
+#[tokio::test]
+async fn an_attempt_does_not_begin_when_another_node_has_the_channel() {
+    let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let gateway = setup.always(Script::replies("done").taking(secs(1))).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.other_has(&of_channel());
+    gateway.advance(secs(1)).await;
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(dossier.deliveries.iter().map(|it| it.state).collect::<Vec<_>>(), [DeliveryState::Pending]);
+    assert!(dossier.attempts.is_empty() && gateway.visible(&chat("ada")).is_empty());
+
+    gateway.other_frees(&of_channel()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// The node that has the channel by then finds an attempt with a result, and sends the rest.
+#[tokio::test]
+async fn a_receipt_is_stored_although_another_node_has_the_channel() {
+    let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
+    let gateway = beside(&[]).await;
+    gateway.platform.hold(true);
+    let turn = gateway.receives(said(&chat("ada"), &text)).await;
+
+    gateway.other_has(&of_channel());
+    gateway.platform.hold(false);
+    gateway.settle().await;
+    assert_eq!(results(&gateway, turn).await, [(1, Some("delivered".to_owned()))]);
+    assert_eq!(gateway.visible(&chat("ada")), ["one"], "the others are sent by that node");
+
+    gateway.other_frees(&of_channel()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three"]);
+    gateway.at_rest().await;
+}
+
+/// It has recovered the attempt, which had no result.
+#[tokio::test]
+async fn a_receipt_changes_nothing_that_another_node_has_decided() {
+    let gateway = beside(&[]).await;
+    gateway.platform.hold(true);
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let delivery = gateway.dossier(turn).await.deliveries.remove(0);
+
+    gateway.other_has(&of_channel());
+    let (delivery, change) =
+        (delivery.id, DeliveryChange { state: DeliveryState::Pending, ..DeliveryChange::of(&delivery) });
+    let (at, result) = (gateway.clock.now(), "unknown".to_owned());
+    let attempts_ended = vec![AttemptEnd { delivery, number: 1, at, result, detail: None }];
+    let recovered = Transition { attempts_ended, delivery_changes: vec![change], ..Transition::default() };
+    gateway.store.commit(recovered).await.expect("it is stored");
+    gateway.platform.hold(false);
+    gateway.settle().await;
+    assert_eq!(results(&gateway, turn).await, [(1, Some("unknown".to_owned()))]);
+
+    gateway.other_frees(&of_channel()).await;
+    let expected = [(1, Some("unknown".to_owned())), (2, Some("delivered".to_owned()))];
+    assert_eq!(results(&gateway, turn).await, expected);
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// The node has lost that lease, and does not know it yet.
+#[tokio::test]
+async fn a_schedule_is_not_acted_on_when_another_node_does_it() {
+    let gateway = beside(&[]).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(2)).await;
+    adds(&gateway, "Good morning.").await;
+    gateway.advance(QUARTER.saturating_sub(secs(1))).await;
+
+    gateway.other_has(&LeaseName::Housekeeper);
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+
+    gateway.other_frees(&LeaseName::Housekeeper).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello", "Good morning."]);
     gateway.at_rest().await;
 }
 

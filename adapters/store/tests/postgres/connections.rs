@@ -8,7 +8,7 @@ use std::{
 use rejoinder_core::{
     Clock, NodeId, StoreError, StoredFile, SystemClock, TurnId,
     store::{
-        FileStore, Granted, HousekeepingStore, InboxStore, LeaseName, LogFilter, LogStore, NewEvent, NewFile,
+        Beside, FileStore, Granted, HousekeepingStore, InboxStore, LeaseName, LogFilter, LogStore, NewEvent, NewFile,
         NodeReport, NodeStore, StoreState, Stored, TurnStore,
     },
 };
@@ -138,6 +138,72 @@ async fn writes_are_refused_while_no_lane_knows_whether_its_last_one_was_committ
         assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
     }
     store.close().await;
+}
+
+/// The store goes on when the database is back, and what it was asked to write is written once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_is_of_unknown_fate_if_the_database_does_not_come_back() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let proxy = Proxy::start(&database.url);
+    let store = open(&proxy.url).await;
+    connect_lanes(&store, &mut elsewhere).await;
+    let event = new_turn("1");
+
+    proxy.cut(true);
+    let unknown = store.accept(vec![event.clone()], None).await;
+    assert!(matches!(unknown, Err(StoreError::Unknown(_))), "{unknown:?}");
+    proxy.cut(false);
+
+    let begun = Instant::now();
+    let again = loop {
+        match store.accept(vec![event.clone()], None).await {
+            Ok(mut stored) => break stored.remove(0),
+            Err(error) => assert!(begun.elapsed() < Duration::from_mins(1), "{error}"),
+        }
+    };
+    assert!(matches!(again, Stored::Duplicate { turn, .. } if turn == Some(id(&event))), "{again:?}");
+    store.close().await;
+}
+
+/// The lease has ended by then: what the holder writes is stored before another node has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_not_taken_before_what_is_written_under_it_is_stored() {
+    let Some(database) = Database::new().await else { return };
+    let (mut lock, mut elsewhere) = (database.elsewhere().await, database.elsewhere().await);
+    let [one, other] = [(); 2].map(|()| NodeId::new(SystemClock.now()));
+    let wanted = [LeaseName::Housekeeper];
+    let Granted::These(leases) = database.store.take_leases(one, &wanted).await.expect("leases are taken") else {
+        panic!("leases end")
+    };
+    let fence = (LeaseName::Housekeeper, leases[0].fence);
+    let accept = |key| database.store.accept(vec![new_turn(key)], Some(Beside::Lease(fence.clone())));
+    lock.execute("begin; lock table events in access exclusive mode").await.expect("it is locked");
+    let end_of_lease = async {
+        wait_for(&mut elsewhere, connections!("count(*)", "wait_event_type = 'Lock'"), false).await;
+        let end = "update leases set until = clock_timestamp() - interval '1 second'";
+        elsewhere.execute(end).await.expect("the holder's lock does not stop it");
+        let two = connections!("(count(*) = 2)::int::bigint", "wait_event_type = 'Lock'");
+        wait_for(&mut elsewhere, two, false).await;
+        lock.execute("rollback").await.expect("it is unlocked");
+    };
+    let take = async {
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < Duration::from_mins(1), "it is not taken");
+            match database.store.take_leases(other, &wanted).await {
+                Ok(Granted::These(leases)) if leases.is_empty() => tokio::time::sleep(Duration::from_millis(5)).await,
+                taken => break taken.expect("leases are taken"),
+            }
+        }
+    };
+
+    let (stored, (), taken) = tokio::join!(accept("1"), end_of_lease, take);
+
+    assert!(matches!(stored.as_deref(), Ok([Stored::Turn { .. }])), "{stored:?}");
+    assert!(matches!(&taken, Granted::These(leases) if leases[0].fence > fence.1), "{taken:?}");
+    let late = accept("2").await;
+    assert!(matches!(late, Err(StoreError::NotOwner)), "{late:?}");
 }
 
 /// The server still works for the lost connection: without an end of that, the second try would wait.

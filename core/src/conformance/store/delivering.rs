@@ -339,6 +339,38 @@ pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
     assert_eq!(results, expected);
 }
 
+/// Of two nodes that end an attempt, the first one does.
+pub async fn an_attempt_ends_once(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let delivery = turn.delivery(1, "a");
+    let id = delivery.id;
+    let is_attempting = async |number| store.is_attempting(id, number).await.expect("attempts are read");
+    done(&*store, deliveries([delivery.clone()])).await;
+    assert!(!is_attempting(1).await);
+    start(&*store, id, 1).await;
+    assert!(is_attempting(1).await && !is_attempting(2).await);
+
+    end(&*store, id, 1, "unknown").await;
+    assert!(!is_attempting(1).await);
+    let late = Transition {
+        attempts_ended: vec![AttemptEnd {
+            delivery: id,
+            number: 1,
+            at: at(5),
+            result: "delivered".to_owned(),
+            detail: None,
+        }],
+        delivery_changes: vec![DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&delivery) }],
+        ..Transition::default()
+    };
+    store.commit(late).await.expect_err("it has ended");
+
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    assert_eq!(dossier.attempts[0].result.as_deref(), Some("unknown"));
+    assert_eq!(dossier.deliveries[0].state, DeliveryState::Pending);
+}
+
 /// An outage of a day has thousands: of those in a row with the same result, the first and the last are kept.
 pub async fn of_many_attempts_that_fail_alike_the_first_and_the_last_are_kept(subject: &mut impl Subject) {
     let store = subject.store();

@@ -7,13 +7,23 @@ use std::time::Duration;
 
 use super::{
     subject::Subject,
-    turn::{gone, me},
+    turn::{at, chat, commit, gone, me, new_turn, said},
 };
 use crate::{
-    model::{conversation::ChannelId, ids::NodeId},
+    model::{
+        conversation::ChannelId,
+        ids::NodeId,
+        log::{LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
+    },
     ports::{
         clock::{Clock, SystemClock},
-        store::nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+        store::{
+            Store,
+            accept::{Beside, CursorMove},
+            error::StoreError,
+            nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+            transition::{Commit, Transition},
+        },
     },
 };
 
@@ -241,6 +251,64 @@ async fn drained(one: &dyn NodeStore, other: &dyn NodeStore) {
         let nodes = other.nodes().await.expect("nodes are read");
         assert_eq!(nodes.iter().map(|node| (node.node, node.draining)).collect::<Vec<_>>(), [(me(), drains)]);
     }
+}
+
+/// Writes under a lease: a transition, an event with a cursor, and an event alone. Returns whether that was done: all or nothing.
+async fn writes(store: &dyn Store, fence: &(LeaseName, Fence), key: &str) -> bool {
+    let (main, fence) = (ChannelId::new("test", "main"), Some(fence.clone()));
+    let log = vec![NewLogEntry { at: at(1), subject: LogSubject::default(), event: LogEvent::ChannelUp }];
+    let cursor = CursorMove { channel: main.clone(), name: "updates".to_owned(), position: key.to_owned(), fence };
+    let fence = cursor.fence.clone();
+    let entries = async || {
+        let filter = LogFilter { limit: 100, ..LogFilter::default() };
+        store.log(&filter).await.expect("the log is read").iter().filter(|entry| &*entry.topic == "channel.up").count()
+    };
+    let (logged, moved_from) = (entries().await, store.cursor(&main, "updates").await.expect("cursors are read"));
+
+    let committed = commit(store, Transition { log, fence: fence.clone(), ..Transition::default() }).await;
+    let is_done = committed == Commit::Done;
+    assert_eq!(committed, if is_done { Commit::Done } else { Commit::NotOwner });
+    assert_eq!(entries().await, logged + usize::from(is_done));
+    for (number, beside) in [Some(Beside::Cursor(cursor)), fence.map(Beside::Lease)].into_iter().enumerate() {
+        let event = new_turn(said(&chat("a"), &format!("{key}.{number}")));
+        let turn = event.turn.as_ref().expect("it has a turn").id;
+        match store.accept(vec![event], beside).await {
+            Ok(stored) => assert!(is_done, "{stored:?}"),
+            Err(StoreError::NotOwner) => assert!(!is_done),
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(store.turn(turn).await.expect("turns are read").is_some(), is_done);
+    }
+    let expected = if is_done { Some(key.to_owned()) } else { moved_from };
+    assert_eq!(store.cursor(&main, "updates").await.expect("cursors are read"), expected);
+    is_done
+}
+
+/// Only the latest grant that was not given back counts. A store that grants leases for good asks for none.
+pub async fn what_is_written_under_a_lease_needs_it(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let name = channel("probe");
+    one.heartbeat(&report(me()), &[]).await.expect("the node lives");
+    match one.take_leases(me(), std::slice::from_ref(&name)).await.expect("leases are taken") {
+        Granted::ForGood => {
+            assert!(writes(&*one, &(name.clone(), Fence::default()), "1").await);
+            assert!(writes(&*other, &(name, Fence(7)), "2").await);
+        }
+        Granted::These(leases) => {
+            let held = grants(&leases).remove(0);
+            assert!(writes(&*one, &held, "1").await);
+            assert!(!writes(&*one, &(name.clone(), Fence(held.1.0 + 1)), "2").await);
+            assert!(!writes(&*one, &(channel("another"), held.1), "3").await);
+            one.give_back(me(), std::slice::from_ref(&held)).await.expect("it is given back");
+            assert!(!writes(&*one, &held, "4").await);
+
+            let taken = grants(&takes(&*other, gone(), std::slice::from_ref(&name)).await).remove(0);
+            assert!(!writes(&*one, &held, "5").await);
+            assert!(writes(&*other, &taken, "6").await);
+            other.give_back(gone(), &[taken]).await.expect("it is given back");
+        }
+    }
+    other.close().await;
 }
 
 #[cfg(test)]

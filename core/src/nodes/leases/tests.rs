@@ -470,6 +470,28 @@ async fn a_node_knows_that_another_one_has_a_later_configuration() {
 }
 
 /// A store that admits one process costs an idle gateway nothing.
+/// Not so if it has taken the lease anew since.
+#[tokio::test]
+async fn a_lease_ends_when_the_store_refuses_a_write_under_it() {
+    let node = Node::alone().await;
+    let (hold, term) = (node.leases.hold(&channel()).expect("it has the lease"), node.term(&of_channel()).await);
+    let fence = hold.fence().expect("it ends");
+    let refused = |fence: &(LeaseName, Fence)| node.leases.checked::<()>(Some(fence), Err(StoreError::NotOwner));
+    assert!(node.leases.checked(Some(&fence), Ok(())).is_ok());
+    assert!(refused(&(of_channel(), Fence(fence.1.0 + 1))).is_err());
+    assert!(node.leases.still_holds(&hold));
+
+    assert!(refused(&fence).is_err());
+    assert!(!node.leases.still_holds(&hold) && node.leases.hold(&channel()).is_none());
+    assert!(hold.ends().is_cancelled() && term.stopping.is_cancelled());
+
+    node.passes(EVERY).await;
+    let anew = node.leases.hold(&channel()).expect("nobody else has it");
+    assert!(anew.fence().expect("it ends").1 > fence.1);
+    assert!(refused(&fence).is_err());
+    assert!(node.leases.still_holds(&anew));
+}
+
 #[tokio::test]
 async fn with_leases_for_good_nothing_is_renewed() {
     let clock = TestClock::new();
