@@ -129,6 +129,12 @@ impl Obligation {
         matches!(self.work, Work::Running { .. } | Work::Late { .. } | Work::Suspended { .. } | Work::Resuming { .. })
     }
 
+    /// Whether the next turn of the conversation waits for the run in flight: not for one that goes on past its deadline, or waits for an
+    /// approval. A run that goes on after one has given the slot away: it does not get it back.
+    pub const fn holds_slot(&self) -> bool {
+        matches!(self.work, Work::Running { .. })
+    }
+
     /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
     pub fn handoff(&self) -> Option<&str> {
         self.runs.handoff.as_deref()

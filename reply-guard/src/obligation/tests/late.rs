@@ -137,6 +137,15 @@ fn a_late_run_shows_no_drafts() {
 }
 
 #[test]
+fn the_next_turn_does_not_wait_for_a_late_run() {
+    assert!(Turn::running().obligation.holds_slot());
+    let late = goes_on(LateAnswer::Deliver);
+    assert!(late.obligation.is_running() && !late.obligation.holds_slot());
+    assert!(!Turn::owed().obligation.holds_slot(), "it waits");
+    assert!(!Turn::running().after([reply("done")]).obligation.holds_slot(), "it has ended");
+}
+
+#[test]
 fn a_late_run_ends_when_another_agent_is_handed_the_turn() {
     let rungs = [Rung::Handoff("orchestrator".to_owned())];
     let policy = Policy { late_window: secs(60), ..ladder_for(Cause::Timeout, &rungs) };

@@ -52,6 +52,17 @@ fn its_deadline_stands_still() {
     assert_eq!(turn.on(reply("paid")), ["send 2 for d1: paid"]);
 }
 
+#[test]
+fn the_next_turn_does_not_wait_for_a_run_that_waits() {
+    let mut turn = Turn::running();
+    assert!(turn.obligation.holds_slot());
+
+    turn.on(suspend("pay"));
+    assert!(turn.obligation.is_running() && !turn.obligation.holds_slot());
+    turn.on(Event::Decided);
+    assert!(turn.obligation.is_resuming() && !turn.obligation.holds_slot(), "it waits for its permit");
+}
+
 /// A question to the person takes the place of the deferral, and stays in the chat: also as a part, and where it was a draft.
 #[test]
 fn no_answer_takes_the_place_of_a_question() {
