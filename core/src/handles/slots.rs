@@ -1,4 +1,7 @@
 //! Slots, the right to run turns: one per conversation, within the bounds of the gateway and of each agent.
+//!
+//! They are those of this node. Where other nodes run turns of the same conversations, a row of the store decides which one has the slot:
+//! a turn that does not begin because of that gives its slot here back. Of an agent's permits each node has a share.
 
 mod late;
 pub(crate) mod permit;
@@ -11,7 +14,10 @@ mod suspension;
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -21,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     late::LateRuns,
     permit::Permit,
-    permits::Permits,
+    permits::{Demand, Permits},
     promises::{PATIENCE, Promise},
     run::{HeldRun, RunKey, RunTokens},
 };
@@ -38,6 +44,10 @@ const GATHERING: Duration = Duration::from_millis(10);
 pub(crate) struct Slots {
     state: Mutex<State>,
     wake: Notify,
+    /// Told when turns wait because other nodes have a share of their agent's permits.
+    short: Notify,
+    /// Whether the slot of a conversation was found to be another node's since that was asked last.
+    elsewhere: AtomicBool,
     stopping: CancellationToken,
     clock: SharedClock,
 }
@@ -148,7 +158,8 @@ impl Slots {
     ) -> Self {
         let permits = Permits::new(total, agents);
         let state = State { held: HashMap::new(), late: LateRuns::default(), permits };
-        Self { state: Mutex::new(state), wake: Notify::new(), stopping, clock }
+        let (wake, short, elsewhere) = (Notify::new(), Notify::new(), AtomicBool::new(false));
+        Self { state: Mutex::new(state), wake, short, elsewhere, stopping, clock }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -267,6 +278,42 @@ impl Slots {
         if state.needs_round() {
             self.wake.notify_one();
         }
+        if state.permits.are_short() {
+            self.short.notify_one();
+        }
+    }
+
+    /// Sets how many turns of an agent may run on this node. Those in flight go on, also if they are more.
+    pub(crate) fn set_limit(&self, agent: &AgentName, all: usize) {
+        let mut state = self.state();
+        state.permits.set_limit(agent, all);
+        self.pass_on(&mut state);
+    }
+
+    /// What this node has and needs of an agent's permits.
+    pub(crate) fn demand(&self, agent: &AgentName) -> Demand {
+        let state = self.state();
+        state.permits.demand(agent, state.late.resuming(agent))
+    }
+
+    /// Whether other nodes have no share of the permits.
+    pub(crate) fn has_all_permits(&self) -> bool {
+        self.state().permits.are_whole()
+    }
+
+    /// Returns when turns wait because other nodes have a share of their agent's permits.
+    pub(crate) async fn lack_permits(&self) {
+        self.short.notified().await;
+    }
+
+    /// Notes that another node has the slot of a conversation: its rows must be looked for later.
+    pub(crate) fn note_elsewhere(&self) {
+        self.elsewhere.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was noted since this was called last.
+    pub(crate) fn take_elsewhere(&self) -> bool {
+        self.elsewhere.swap(false, Ordering::Relaxed)
     }
 
     /// Returns when a turn waits that may run, now or in the place of a late run, or [soon](GATHERING) after turns may be promised

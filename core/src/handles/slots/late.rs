@@ -127,7 +127,7 @@ impl LateRuns {
 
     /// The turn of the oldest run whose permit a turn of `agent` lacks.
     pub(super) fn before(&self, agent: &AgentName, permits: &Permits) -> Option<TurnId> {
-        if permits.has_one_for(agent) || !permits.knows(agent) {
+        if permits.has_one_for(agent) || !permits.knows(agent) || permits.is_over(agent) {
             return None;
         }
         let frees =
@@ -141,6 +141,11 @@ impl LateRuns {
         let mut seen = HashSet::new();
         let agents = self.resuming.iter().filter_map(|run| self.given_back(*run)).map(|permit| &permit.agent);
         agents.filter(|agent| seen.insert(*agent)).find_map(|agent| self.before(agent, permits))
+    }
+
+    /// How many runs of an agent wait for a permit to go on.
+    pub(super) fn resuming(&self, agent: &AgentName) -> usize {
+        self.resuming.iter().filter_map(|run| self.given_back(*run)).filter(|permit| permit.agent == *agent).count()
     }
 
     /// What a run gave back that is suspended, or waits to go on.

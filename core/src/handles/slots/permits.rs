@@ -12,8 +12,17 @@ use super::{
 };
 use crate::model::{AgentName, ChannelId, ConversationId};
 
+/// What this node has and needs of an agent's permits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Demand {
+    /// How many it may use, or uses if these are more.
+    pub(crate) held: usize,
+    /// How many it could use, with those that it uses.
+    pub(crate) wanted: usize,
+}
+
 pub(super) struct Permits {
-    /// The permits of the gateway that are left.
+    /// The permits of this node that are left.
     free: usize,
     agents: HashMap<AgentName, AgentPermits>,
     channels: HashMap<ChannelId, ChannelPermits>,
@@ -26,10 +35,19 @@ pub(super) struct Permits {
 }
 
 struct AgentPermits {
+    /// How many turns of the agent may run at once, on all nodes.
+    most: usize,
+    /// How many of them may run here: fewer than that while other nodes have a share. Fewer than run if it was lowered meanwhile.
     all: usize,
-    free: usize,
+    used: usize,
     rows: Rows,
     promises: Promises,
+}
+
+impl AgentPermits {
+    const fn free(&self) -> usize {
+        self.all.saturating_sub(self.used)
+    }
 }
 
 #[derive(Default)]
@@ -41,8 +59,9 @@ struct ChannelPermits {
 impl Permits {
     /// `total`: the number of turns that run at once. `agents`: how many of them may be turns of each agent.
     pub(super) fn new(total: usize, agents: impl IntoIterator<Item = (AgentName, usize)>) -> Self {
-        let agents = agents.into_iter().map(|(agent, all)| {
-            (agent, AgentPermits { all, free: all, rows: Rows::default(), promises: Promises::default() })
+        let agents = agents.into_iter().map(|(agent, most)| {
+            let (rows, promises) = (Rows::default(), Promises::default());
+            (agent, AgentPermits { most, all: most, used: 0, rows, promises })
         });
         Self { free: total, agents: agents.collect(), channels: HashMap::new(), given: 0, promised: 0, counted: 0 }
     }
@@ -53,11 +72,43 @@ impl Permits {
 
     /// How many are left of an agent.
     pub(super) fn free_of(&self, agent: &AgentName) -> usize {
-        self.agents.get(agent).map_or(0, |agent| agent.free)
+        self.agents.get(agent).map_or(0, AgentPermits::free)
+    }
+
+    /// Sets how many turns of an agent may run here. Those in flight go on, also if they are more.
+    pub(super) fn set_limit(&mut self, agent: &AgentName, all: usize) {
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.all = all;
+        }
+    }
+
+    /// What this node has and needs of an agent's permits. `resuming`: how many runs wait for one to go on.
+    pub(super) fn demand(&self, agent: &AgentName, resuming: usize) -> Demand {
+        let Some(permits) = self.agents.get(agent) else { return Demand::default() };
+        let waiting = permits.rows.count().map_or(usize::MAX, |rows| rows + permits.promises.len() + resuming);
+        Demand { held: permits.all.max(permits.used), wanted: permits.used + waiting.min(self.free) }
+    }
+
+    /// Whether turns wait that could run here if this node had more of the permits of their agent.
+    pub(super) fn are_short(&self) -> bool {
+        let is_short = |agent: &AgentPermits| {
+            agent.all < agent.most && agent.free() == 0 && (agent.rows.are_there() || agent.promises.len() > 0)
+        };
+        self.free > 0 && self.agents.values().any(is_short)
+    }
+
+    /// Whether other nodes have no share of the permits.
+    pub(super) fn are_whole(&self) -> bool {
+        self.agents.values().all(|agent| agent.all >= agent.most)
     }
 
     pub(super) fn knows(&self, agent: &AgentName) -> bool {
         self.agents.contains_key(agent)
+    }
+
+    /// Whether more turns of an agent run here than may, since its limit was lowered: the end of one of them makes no permit free.
+    pub(super) fn is_over(&self, agent: &AgentName) -> bool {
+        self.agents.get(agent).is_some_and(|agent| agent.used > agent.all)
     }
 
     pub(super) fn has_one_for(&self, agent: &AgentName) -> bool {
@@ -66,7 +117,7 @@ impl Permits {
 
     /// Whether turns wait that may run now. New turns do not run before them.
     pub(super) fn is_someone_next(&self) -> bool {
-        self.free > 0 && self.agents.values().any(|agent| agent.rows.are_there() && agent.free > 0)
+        self.free > 0 && self.agents.values().any(|agent| agent.rows.are_there() && agent.free() > 0)
     }
 
     /// Whether a new turn of `agent` may run now.
@@ -94,7 +145,7 @@ impl Permits {
     pub(super) fn is_soon(&self, agent: &AgentName, turns: usize) -> bool {
         let place = self.agents.values().map(|agent| agent.promises.len()).sum::<usize>() + turns;
         let is_soon = |permits: &AgentPermits| {
-            let turned_over = permits.all - permits.free + self.free.min(permits.free);
+            let turned_over = permits.used + self.free.min(permits.free());
             turned_over > 0 && permits.promises.is_soon(place, turned_over)
         };
         self.agents.get(agent).is_some_and(is_soon) && self.contenders(agent).all(|contender| contender == agent)
@@ -113,7 +164,7 @@ impl Permits {
         if self.free == 0 {
             return None;
         }
-        let lines = self.agents.values_mut().filter(|agent| agent.free > 0 && agent.promises.len() > 0);
+        let lines = self.agents.values_mut().filter(|agent| agent.free() > 0 && agent.promises.len() > 0);
         lines.min_by_key(|agent| agent.promises.first())?.promises.take_first()
     }
 
@@ -147,7 +198,7 @@ impl Permits {
     /// The agents with rows that could run with a permit of `agent`.
     fn contenders<'a>(&'a self, agent: &'a AgentName) -> impl Iterator<Item = &'a AgentName> {
         let contends = move |(name, permits): &(&AgentName, &AgentPermits)| {
-            permits.rows.are_there() && (*name == agent || (self.free == 0 && permits.free > 0))
+            permits.rows.are_there() && (*name == agent || (self.free == 0 && permits.free() > 0))
         };
         self.agents.iter().filter(contends).map(|(name, _)| name)
     }
@@ -206,7 +257,7 @@ impl Permits {
     pub(super) fn give(&mut self, permit: &Permit) {
         self.free -= 1;
         if let Some(agent) = self.agents.get_mut(&permit.agent) {
-            agent.free -= 1;
+            agent.used += 1;
         }
         self.given += 1;
         let channel = self.channels.entry(permit.channel.clone()).or_default();
@@ -217,7 +268,7 @@ impl Permits {
     pub(super) fn take_back(&mut self, permit: &Permit) {
         self.free += 1;
         if let Some(agent) = self.agents.get_mut(&permit.agent) {
-            agent.free += 1;
+            agent.used -= 1;
         }
         if let Some(channel) = self.channels.get_mut(&permit.channel) {
             channel.running -= 1;

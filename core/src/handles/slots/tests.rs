@@ -522,3 +522,57 @@ fn the_time_of_a_run_goes_on_with_its_permit() {
 
     assert_eq!(slots.ran(first, asks), Some(SECOND * 5));
 }
+
+/// Of the three permits, other nodes have a share for a while. What runs already goes on.
+#[test]
+fn as_many_turns_run_as_the_share_of_this_node_allows() {
+    let slots = slots(3);
+    let [first, second] =
+        [ids(), ids()].map(|(conversation, turn)| slots.try_take(conversation, turn, &permit()).expect("it is free"));
+    slots.set_limit(&main(), 1);
+    assert!(!slots.has_all_permits());
+
+    let mut rows = enqueue(&slots, 2);
+    assert!(slots.take_next(&mut rows).is_none());
+    assert_eq!(slots.demand(&main()), Demand { held: 2, wanted: 3 }, "one permit of the gateway is free");
+    assert!(slots.lack_permits().now_or_never().is_some(), "they wait for permits of other nodes");
+
+    first.release();
+    assert!(slots.take_next(&mut rows).is_none(), "one is left of two");
+    assert_eq!(slots.demand(&main()), Demand { held: 1, wanted: 3 });
+    second.release();
+    let next = slots.take_next(&mut rows).expect("a permit is free");
+    assert!(slots.take_next(&mut rows).is_none());
+
+    slots.set_limit(&main(), 3);
+    assert!(slots.has_all_permits() && slots.take_next(&mut rows).is_some());
+    next.0.release();
+}
+
+/// No end of a run would give one of them to the turn that waits.
+#[test]
+fn no_late_run_ends_while_more_run_than_may() {
+    let slots = slots(2);
+    let [mut first, second] =
+        [ids(), ids()].map(|(conversation, turn)| slots.try_take(conversation, turn, &permit()).expect("it is free"));
+    let holder = slots.holder(first.conversation()).expect("it is held");
+    slots.let_go_on(first.conversation(), holder, 1);
+    let late = first.leave_run();
+    let mut rows = enqueue(&slots, 1);
+    assert_eq!(slots.late_run_before(&mut rows), Some(holder));
+
+    slots.set_limit(&main(), 1);
+    assert_eq!(slots.late_run_before(&mut rows), None);
+
+    second.release();
+    assert_eq!(slots.late_run_before(&mut rows), Some(holder));
+    drop(late);
+}
+
+#[test]
+fn a_conversation_of_another_node_is_told_of_once() {
+    let slots = slots(1);
+    assert!(!slots.take_elsewhere());
+    slots.note_elsewhere();
+    assert!(slots.take_elsewhere() && !slots.take_elsewhere());
+}
