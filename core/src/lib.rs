@@ -57,6 +57,7 @@ pub mod store {
                 succession::{MovedConversation, successors},
             },
             intake::amends::{Amendment, Changes, EarlierTurn, amendment},
+            nodes::grants::{Share, grant},
             questions::first_pick::{
                 ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState, expiry, pick,
             },
@@ -104,7 +105,9 @@ pub mod store {
                 TurnListState, TurnSummary,
             },
             log::{LineStore, LogStore, SearchStore},
-            nodes::{Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
+            nodes::{
+                Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, WantedPermits,
+            },
             outbox::OutboxStore,
             people::PeopleStore,
             questions::QuestionStore,

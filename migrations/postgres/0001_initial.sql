@@ -79,6 +79,25 @@ create unlogged table minute_use (
     wait bigint not null                        -- for how long the last turn was one too many; 0: it was counted
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- The right to run a turn of an agent in a conversation: of one turn at a time, whichever node runs it. A row goes with its conversation,
+-- whose row is locked while this one changes.
+create table slots (
+    conversation_id uuid primary key,
+    turn_id uuid,                               -- null: the slot is free
+    node uuid,                                  -- the one that runs the turn
+    since timestamptz
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+
+-- How many turns of an agent a node may run, where the limit holds over all nodes. The sum over the nodes that live is never above it:
+-- the table is locked while they change. A row goes when its node is over.
+create table agent_permits (
+    agent text collate "C" not null,
+    node uuid not null,
+    granted bigint not null,                    -- or what the node held when it asked, if that is more
+    wanted bigint not null,
+    primary key (agent, node)
+) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+
 create table conversations (
     id uuid primary key,
     channel text collate "C" not null,

@@ -1,4 +1,4 @@
-//! The leases of several nodes in memory, in place of a database that they share.
+//! The leases and permits of several nodes in memory, in place of a database that they share.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +10,15 @@ use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::ids::NodeId,
+    model::{agent::AgentName, ids::NodeId},
+    nodes::grants::{Share, grant},
     ports::{
         clock::SharedClock,
         store::{
             error::StoreError,
-            nodes::{Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
+            nodes::{
+                Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, WantedPermits,
+            },
         },
     },
 };
@@ -38,6 +41,7 @@ struct TableState {
     last_fence: i64,
     nodes: BTreeMap<NodeId, KnownNode>,
     leases: BTreeMap<LeaseName, HeldLease>,
+    permits: BTreeMap<(AgentName, NodeId), Share>,
 }
 
 #[derive(Debug)]
@@ -99,6 +103,16 @@ impl LeaseTable {
         self.state().grant(name, node, now, lasts);
     }
 
+    /// A node lives for a time, and holds nothing.
+    pub fn live(&self, node: NodeId, lasts: Duration) {
+        let now = self.clock.now();
+        let (name, version) = (String::new(), String::new());
+        let report = NodeReport { node, name, version, revision: None, draining: false, now };
+        let seen = now + lasts.saturating_sub(LASTS);
+        let living = KnownNode { report, since: now, seen, held: Vec::new(), asked_to_drain: false };
+        self.state().nodes.insert(node, living);
+    }
+
     fn state(&self) -> MutexGuard<'_, TableState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,6 +140,18 @@ impl TableState {
         let fence = Fence(self.last_fence);
         self.leases.insert(name.clone(), HeldLease { node, fence, since, until: since + lasts });
         fence
+    }
+
+    /// Grants a node permits of an agent.
+    fn grant_permits(&mut self, node: NodeId, wanted: &WantedPermits, now: Timestamp) -> u32 {
+        let living = self.nodes.iter().filter(|(other, known)| **other != node && known.lives(now));
+        let none = Share { granted: 0, wanted: 0 };
+        let share = |other: &NodeId| self.permits.get(&(wanted.agent.clone(), *other)).copied().unwrap_or(none);
+        let others: Vec<Share> = living.map(|(other, _)| share(other)).collect();
+        let may_run = grant(wanted, &others);
+        let share = Share { granted: may_run.max(wanted.held), wanted: wanted.wanted };
+        self.permits.insert((wanted.agent.clone(), node), share);
+        may_run
     }
 
     /// The lease, if the node has this grant of it, and it has not ended.
@@ -191,9 +217,18 @@ impl NodeStore for LeaseTable {
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         self.answer(|state, now| {
             state.nodes.remove(&node);
+            state.permits.retain(|(_, holder), _| *holder != node);
             for lease in state.leases.values_mut().filter(|lease| lease.node == node) {
                 lease.until = lease.until.min(now);
             }
+        })
+        .await
+    }
+
+    async fn permits(&self, node: NodeId, wanted: &[WantedPermits]) -> Result<Vec<(AgentName, u32)>, StoreError> {
+        self.answer(|state, now| {
+            let granted = wanted.iter().map(|wanted| (wanted.agent.clone(), state.grant_permits(node, wanted, now)));
+            granted.collect()
         })
         .await
     }

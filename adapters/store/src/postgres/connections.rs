@@ -156,6 +156,11 @@ impl Taken<'_> {
         Ok(found)
     }
 
+    /// Closes it: what it was used for has not ended, such as a transaction.
+    pub(super) fn close(mut self) {
+        self.is_usable = false;
+    }
+
     pub(super) async fn all<T>(
         &mut self,
         statement: Statement<'_>,

@@ -1,20 +1,28 @@
-//! Nodes and their leases. All times are of the database's clock. Each call is one statement.
+//! Nodes, their leases, and their shares of agents' permits. All times are of the database's clock. A call is one statement, but for
+//! [`permits`](NodeStore::permits).
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, NodeId, StoreError, Timestamp,
-    store::{Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
+    AgentName, ChannelId, NodeId, StoreError, Timestamp,
+    store::{
+        Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, WantedPermits,
+        rules::{Share, grant},
+    },
 };
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::{
+    connections::Taken,
     store::PostgresStore,
     values::{List, statement},
 };
-use crate::{records::columns::Columns, shared::stored::parse};
+use crate::{
+    records::columns::{Columns, record},
+    shared::stored::parse,
+};
 
 /// How long a lease lasts from its grant or its last renewal on, and a node from its last heartbeat on. The statements say `15 seconds`.
 const LASTS: Duration = Duration::from_secs(15);
@@ -53,6 +61,15 @@ impl NodeStore for PostgresStore {
         self.nodes.rows(statement!(LEAVE, node.as_uuid())).await.map(drop)
     }
 
+    async fn permits(&self, node: NodeId, wanted: &[WantedPermits]) -> Result<Vec<(AgentName, u32)>, StoreError> {
+        let mut taken = self.nodes.take().await?;
+        let granted = grant_all(&mut taken, node, wanted).await;
+        if granted.is_err() {
+            taken.close();
+        }
+        granted
+    }
+
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         let summary = |row: &PgRow| {
             let leases: Vec<(String, i64)> = parse("leases", &row.json("leases")?)?;
@@ -89,6 +106,33 @@ impl NodeStore for PostgresStore {
         let asked = self.nodes.rows(statement!(ASK_TO_DRAIN, node.as_uuid(), drains)).await?;
         Ok(!asked.is_empty())
     }
+}
+
+/// Grants permits in a transaction of its own, one request at a time.
+async fn grant_all(
+    taken: &mut Taken<'_>,
+    node: NodeId,
+    wanted: &[WantedPermits],
+) -> Result<Vec<(AgentName, u32)>, StoreError> {
+    taken.rows(statement!("begin")).await?;
+    taken.rows(statement!(LOCK_PERMITS)).await?;
+    let node = node.as_uuid();
+    taken.rows(statement!(REMOVE_SHARES, node)).await?;
+    let agents = List(wanted.iter().map(|wanted| wanted.agent.to_string()).collect::<Vec<_>>());
+    let share = |row: &PgRow| Ok((row.value::<String>("agent")?, record!(row => Share { granted, wanted })));
+    let shares = taken.all(statement!(SELECT_SHARES, node, agents), share).await?;
+    let granted: Vec<u32> = wanted
+        .iter()
+        .map(|wanted| {
+            let others = shares.iter().filter(|(agent, _)| **agent == *wanted.agent);
+            grant(wanted, &others.map(|(_, share)| *share).collect::<Vec<_>>())
+        })
+        .collect();
+    let held = wanted.iter().zip(&granted).map(|(wanted, granted)| i64::from(wanted.held.max(*granted)));
+    let (held, wants) = (List(held.collect()), List(wanted.iter().map(|it| i64::from(it.wanted)).collect()));
+    taken.rows(statement!(SET_SHARES, node, agents, held, wants)).await?;
+    taken.rows(statement!("commit")).await?;
+    Ok(wanted.iter().map(|wanted| wanted.agent.clone()).zip(granted).collect())
 }
 
 fn columns(held: &[(LeaseName, Fence)]) -> (List<String>, List<i64>) {
@@ -215,3 +259,23 @@ const LOST: &str = concat!(
 
 const ASK_TO_DRAIN: &str = "
     update nodes set asked_to_drain = $2 where id = $1 and until > clock_timestamp() returning id";
+
+/// Others can still read it. A request that waits for this sees what was granted meanwhile.
+const LOCK_PERMITS: &str = "lock table agent_permits in share row exclusive mode";
+
+/// Those of nodes that are over.
+const REMOVE_SHARES: &str = "
+    delete from agent_permits as p
+    where p.node <> $1 and not exists (select 1 from nodes as n where n.id = p.node and n.until > clock_timestamp())";
+
+/// Those of the other nodes. One that has not asked for permits of an agent has none.
+const SELECT_SHARES: &str = "
+    select a.agent, coalesce(p.granted, 0) as granted, coalesce(p.wanted, 0) as wanted
+    from unnest($2::text[]) as a (agent) cross join nodes as n
+        left join agent_permits as p on p.agent = a.agent and p.node = n.id
+    where n.id <> $1 and n.until > clock_timestamp()";
+
+const SET_SHARES: &str = "
+    insert into agent_permits (agent, node, granted, wanted)
+    select s.agent, $1, s.granted, s.wanted from unnest($2::text[], $3::bigint[], $4::bigint[]) as s (agent, granted, wanted)
+    on conflict (agent, node) do update set granted = excluded.granted, wanted = excluded.wanted";

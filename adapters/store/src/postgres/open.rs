@@ -32,8 +32,8 @@ const OPERATOR: (usize, Duration) = (2, Duration::from_secs(3));
 /// The one that counts all rows.
 const COUNTER: (usize, Duration) = (1, Duration::from_mins(10));
 
-/// The ones that say that this node lives, and take its leases.
-const NODES: (usize, Duration) = (2, Duration::from_secs(4));
+/// The ones that say that this node lives, take its leases, and ask for permits: none of them waits for another one.
+const NODES: (usize, Duration) = (3, Duration::from_secs(4));
 
 /// How much later than this program the server ends a statement that takes too long.
 const LATER: Duration = Duration::from_secs(1);

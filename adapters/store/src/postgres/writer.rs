@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     NodeId, SharedClock, StoreError,
-    store::{Commit, LogLine, LogSeq, STORED_LINES, Transition},
+    store::{Commit, LogLine, LogSeq, STORED_LINES, Stored, Transition},
 };
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tokio::{
@@ -615,9 +615,13 @@ impl Lane {
     }
 }
 
-/// Whether nothing was written, because other transitions came first, or another node has the lease.
+/// Whether nothing may be written, because other transitions came first, another node has the lease, or another turn has a slot.
 fn is_conflict(results: &[WriteResult]) -> bool {
-    results.iter().all(|result| matches!(result, WriteResult::Committed(Commit::Conflict | Commit::NotOwner)))
+    results.iter().all(|result| match result {
+        WriteResult::Committed(commit) => *commit != Commit::Done,
+        WriteResult::Accepted(stored) => stored.contains(&Stored::Busy),
+        _ => false,
+    })
 }
 
 const BEGIN: &str = "begin";

@@ -70,7 +70,8 @@ pub struct NewTurn {
     pub repeats: Option<Repeated>,
     /// The guard's state, stored at version 1.
     pub obligation: Obligation,
-    /// The run that starts in the same transaction, if its conversation is free.
+    /// The run that starts in the same transaction, if its conversation is free. One of an agent takes the conversation's
+    /// [slot](super::turns::QueueStore::slot_of).
     pub run: Option<RunStart>,
     /// The id of a new conversation; ignored if its address already has one.
     pub conversation: ConversationId,
@@ -108,6 +109,9 @@ pub enum Stored {
     Kept,
     /// It was only looked for, and is not known: nothing was stored.
     Unknown,
+    /// A turn with a run was to begin in a conversation in which another turn runs, on another node. Nothing of the request was stored:
+    /// it is so for all its events. A turn without a run can be stored.
+    Busy,
     /// It picks from a question that was answered before; it opened no turn.
     Picked {
         /// The choice that was picked first.

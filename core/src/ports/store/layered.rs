@@ -11,11 +11,11 @@ use super::{
     Store,
     accept::{Beside, CursorMove, InboxStore, NewEvent, Stored},
     error::StoreError,
-    nodes::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
+    nodes::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, WantedPermits},
     state::StoreState,
     transition::{Commit, Noun, Transition, Transitions},
 };
-use crate::model::{LogSeq, NodeId, TurnId, Version};
+use crate::model::{AgentName, LogSeq, NodeId, TurnId, Version};
 
 /// Intercepts the calls of a store: it sees each one first and may reject writes.
 #[async_trait]
@@ -144,6 +144,11 @@ impl<L: Layer> NodeStore for Layered<L> {
         let pass = self.layer.before_write("leave").await?;
         self.layer.finish(pass, self.node_store().leave(node)).await
     }
+
+    async fn permits(&self, node: NodeId, wanted: &[WantedPermits]) -> Result<Vec<(AgentName, u32)>, StoreError> {
+        let pass = self.layer.before_write("permits").await?;
+        self.layer.finish(pass, self.node_store().permits(node, wanted)).await
+    }
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         let pass = self.layer.before_read("nodes").await;
         self.layer.finish(pass, self.node_store().nodes()).await
@@ -220,6 +225,10 @@ impl NodeStore for NullStore {
     }
     async fn leave(&self, _node: NodeId) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn permits(&self, _node: NodeId, wanted: &[WantedPermits]) -> Result<Vec<(AgentName, u32)>, StoreError> {
+        Ok(wanted.iter().map(|wanted| (wanted.agent.clone(), wanted.limit)).collect())
     }
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         Ok(Vec::new())

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
 
 use super::error::StoreError;
-use crate::model::{ChannelId, NodeId};
+use crate::model::{AgentName, ChannelId, NodeId};
 
 /// Nodes and their leases.
 ///
@@ -39,6 +39,14 @@ pub trait NodeStore: Send + Sync + 'static {
     /// # Errors
     /// If so, nothing was changed.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
+
+    /// Grants a node permits of agents whose limits hold over all nodes: how many turns of each it may run from now on. What nodes hold
+    /// that are not over is never more than the limit. A store that grants leases for good grants all of it. See
+    /// [`grant`](crate::store::rules::grant). The node has had a heartbeat.
+    ///
+    /// # Errors
+    /// If so, nothing was changed.
+    async fn permits(&self, node: NodeId, wanted: &[WantedPermits]) -> Result<Vec<(AgentName, u32)>, StoreError>;
 
     /// The nodes that are not over, in the order of their ids. A store that grants leases for good knows none.
     ///
@@ -127,6 +135,18 @@ pub enum Granted {
     ForGood,
     /// Those that no other node holds.
     These(Vec<Lease>),
+}
+
+/// What a node has and wants of the permits of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedPermits {
+    pub agent: AgentName,
+    /// How many it may use as far as it knows, or uses if these are more.
+    pub held: u32,
+    /// How many it could use, with those that it uses.
+    pub wanted: u32,
+    /// How many all nodes may use together.
+    pub limit: u32,
 }
 
 /// A node, as operators see it. Times are of the store's clock.

@@ -62,6 +62,7 @@ pub struct Transition {
     pub delivery_changes: Vec<DeliveryChange>,
     pub attempts_started: Vec<AttemptStart>,
     pub attempts_ended: Vec<AttemptEnd>,
+    /// Runs that start. With its turn, one of an agent takes the [slot](super::turns::QueueStore::slot_of) of the conversation.
     pub runs_started: Vec<RunStart>,
     pub runs_ended: Vec<RunEnd>,
     /// Who does runs outside of this process.
@@ -175,7 +176,8 @@ pub enum Commit {
     #[default]
     Done,
     /// A turn or a noun was not at its expected version, a channel was paused or resumed already, a link was used before, or a lane
-    /// was not empty: nothing was changed. Read again and decide again.
+    /// was not empty: nothing was changed. Read again and decide again. Or a run was to start in a conversation in which another turn
+    /// runs, on another node.
     Conflict,
     /// The node does not have the [lease](Transition::fence) any more: nothing was changed. A store whose leases are there for good
     /// never says so.

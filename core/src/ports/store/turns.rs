@@ -61,6 +61,14 @@ store_trait! {
         /// conversations wait, or how many turns in each.
         read fn waiting(limit: u32) -> Vec<WaitingTurn>;
 
+        /// As [`waiting`](Self::waiting), without the conversations whose [slot](Self::slot_of) another node than `node` has: a turn of
+        /// them does not begin there. With a store that one process uses there are none.
+        read fn waiting_for(node: NodeId, limit: u32) -> Vec<WaitingTurn>;
+
+        /// The turn that has the slot of a conversation: while its run [holds it](rejoinder_guard::Obligation::holds_slot), no other one
+        /// of an agent begins there, on any node. A store that one process uses has no slots: that process has them in memory.
+        read fn slot_of(conversation: ConversationId) -> Option<TurnId>;
+
         /// The turns of a conversation that wait for a run: at most `limit`, in the order of their
         /// [ranks](WaitingTurn::rank). Those that cannot be read are left out.
         read fn waiting_turns(conversation: ConversationId, limit: u32) -> Vec<TurnRecord>;

@@ -38,8 +38,11 @@ macro_rules! select_turns {
     };
 }
 
-/// Steps through the lines, of each channel and agent one, and reads only the beginning of each.
-const WAITING: &str = "
+/// Steps through the lines, of each channel and agent one, and reads only the beginning of each. The literal is a further condition.
+macro_rules! select_waiting {
+    ($and:literal) => {
+        concat!(
+            "
     with recursive lines (channel, agent) as (
         (select channel, next_agent from turns
         where place is not null and not absent order by channel, next_agent limit 1)
@@ -55,9 +58,14 @@ const WAITING: &str = "
         where m.work = 'waiting' and m.conversation_id = t.conversation_id and m.seq <> t.seq) as is_alone
     from lines cross join lateral (
         select w.seq, w.id, w.version, w.conversation_id, w.channel, w.next_agent, w.owed, w.rank, w.place from turns as w
-        where w.place is not null and not w.absent and w.channel = lines.channel and w.next_agent = lines.agent
+        where w.place is not null and not w.absent and w.channel = lines.channel and w.next_agent = lines.agent ",
+            $and,
+            "
         order by w.place, w.rank limit $1) as t
-    order by t.place, t.rank";
+    order by t.place, t.rank"
+        )
+    };
+}
 
 #[async_trait]
 impl QueueStore for PostgresStore {
@@ -70,7 +78,21 @@ impl QueueStore for PostgresStore {
     }
 
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        self.readers.all(statement!(WAITING, limit), turn::waiting).await
+        self.readers.all(statement!(select_waiting!(""), limit), turn::waiting).await
+    }
+
+    async fn waiting_for(&self, node: NodeId, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        let sql = select_waiting!(
+            "and not exists (
+                select 1 from slots as s
+                where s.conversation_id = w.conversation_id and s.turn_id is not null and s.node <> $2)"
+        );
+        self.readers.all(statement!(sql, limit, node.as_uuid()), turn::waiting).await
+    }
+
+    async fn slot_of(&self, conversation: ConversationId) -> Result<Option<TurnId>, StoreError> {
+        let sql = "select turn_id from slots where conversation_id = $1 and turn_id is not null";
+        self.readers.one(statement!(sql, conversation), |row| row.value("turn_id")).await
     }
 
     /// Those that cannot be read are left out.

@@ -14,7 +14,7 @@ use crate::{
     shared::stored::thread,
 };
 
-/// Accepts events in order, and stores what is beside them.
+/// Accepts events in order, and stores what is beside them. Of [`Stored::Busy`] nothing is kept: the transaction is rolled back.
 pub(super) async fn all(
     transaction: &mut Transaction<'_>,
     events: &[NewEvent],
@@ -29,6 +29,9 @@ pub(super) async fn all(
     let mut all = Vec::with_capacity(events.len());
     for new in events {
         let stored = one(transaction, new).await?;
+        if stored == Stored::Busy {
+            return Ok(vec![Stored::Busy; events.len()]);
+        }
         files::add_of_event(transaction, new, &stored).await?;
         all.push(stored);
     }

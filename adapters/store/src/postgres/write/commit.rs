@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     agent_sessions, approvals, channels, files, leases, lines, log, log_lines, people, questions,
     rows::{self, Transaction},
-    runs, schedules, sessions, tokens, versions,
+    runs, schedules, sessions, slots, tokens, versions,
 };
 use crate::{
     postgres::values::{List, insert_into, statement},
@@ -61,6 +61,9 @@ pub(super) async fn apply(transaction: &mut Transaction<'_>, transition: &Transi
     {
         return Ok(Commit::Conflict);
     }
+    if !change_slots(transaction, transition, &locked).await? {
+        return Ok(Commit::Conflict);
+    }
     versions::count(transaction, transition).await?;
     for change in &transition.turns {
         change_obligation(transaction, change).await?;
@@ -78,6 +81,7 @@ struct LockedTurn {
     conversation: Uuid,
     position: Option<i64>,
     version: Version,
+    is_running: bool,
 }
 
 /// Locks the conversations in which a transition changes something, and the turns that it changes or of which it writes rows. So the
@@ -93,7 +97,7 @@ async fn lock(transaction: &mut Transaction<'_>, transition: &Transition) -> Res
     let locked = if turns.0.is_empty() {
         Vec::new()
     } else {
-        let read = |row: &PgRow| Ok(record!(row => LockedTurn { turn, conversation, position, version }));
+        let read = |row: &PgRow| Ok(record!(row => LockedTurn { turn, conversation, position, version, is_running }));
         rows::all(transaction, statement!(LOCK, turns), read).await?
     };
     // An answer may be sent to another conversation.
@@ -105,6 +109,33 @@ async fn lock(transaction: &mut Transaction<'_>, transition: &Transition) -> Res
         lines::lock(transaction, others).await?;
     }
     Ok(locked)
+}
+
+/// Frees the slots of turns that hold them no more, and takes those of runs that start. `false` if another turn has one of them: the
+/// transaction is rolled back.
+async fn change_slots(
+    transaction: &mut Transaction<'_>,
+    transition: &Transition,
+    locked: &[LockedTurn],
+) -> Result<bool, StoreError> {
+    let of = |turn: TurnId| locked.iter().find(|locked| locked.turn == turn);
+    for TurnChange { turn, obligation, .. } in &transition.turns {
+        if !obligation.holds_slot()
+            && let Some(LockedTurn { conversation, is_running: true, .. }) = of(*turn)
+        {
+            slots::free(transaction, *conversation, *turn).await?;
+        }
+    }
+    for run in &transition.runs_started {
+        let begins = |change: &TurnChange| change.turn == run.turn && change.obligation.holds_slot();
+        if transition.turns.iter().any(begins)
+            && let Some(LockedTurn { conversation, .. }) = of(run.turn)
+            && !slots::take(transaction, *conversation, run).await?
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether a conversation is at this address, and nothing of it is pending or being sent.
@@ -337,7 +368,8 @@ async fn write_line(transaction: &mut Transaction<'_>, new: &TranscriptLine) -> 
 
 /// Each conversation before its turns, as in `lines.rs`.
 const LOCK: &str = "
-    select t.id as turn, t.conversation_id as conversation, t.place as position, t.version
+    select t.id as turn, t.conversation_id as conversation, t.place as position, t.version,
+        t.work is not distinct from 'running' as is_running
     from turns as t join conversations as c on c.id = t.conversation_id
     where t.id = any($1) order by c.id, t.id for no key update of c, t";
 

@@ -13,6 +13,7 @@ use super::{
     rows::{self, Transaction},
     runs,
     sessions::{self, Current},
+    slots,
 };
 use crate::{
     postgres::values::{insert_into, statement},
@@ -35,7 +36,9 @@ pub(super) async fn one(transaction: &mut Transaction<'_>, new: &NewEvent) -> Re
     match &new.turn {
         Some(turn) => {
             let stored = open(transaction, seq, &new.event, turn).await?;
-            approvals::note_told(transaction, new).await?;
+            if stored != Stored::Busy {
+                approvals::note_told(transaction, new).await?;
+            }
             Ok(stored)
         }
         None => Ok(Stored::Kept),
@@ -174,7 +177,8 @@ async fn locked(
     rows::one(transaction, lock, |row| row.value("id")).await
 }
 
-/// Inserts the turn of the event with the place `event_seq`, and its run if that starts at once.
+/// Inserts the turn of the event with the place `event_seq`, and its run if that starts at once. If another turn has the slot of the
+/// conversation, the transaction is rolled back.
 async fn open(
     transaction: &mut Transaction<'_>,
     event_seq: EventSeq,
@@ -183,6 +187,11 @@ async fn open(
 ) -> Result<Stored, StoreError> {
     let (address, at) = (&event.conversation, event.received_at);
     let CurrentSession { conversation, session, has_history } = current_session(transaction, address, turn, at).await?;
+    if let Some(run) = &turn.run
+        && !slots::take(transaction, conversation.as_uuid(), run).await?
+    {
+        return Ok(Stored::Busy);
+    }
     let (agent, command) = handler(&turn.handler);
     let seq: Option<TurnSeq> = rows::one(transaction, statement!(SELECT_NEXT), |row| row.value("seq")).await?;
     let seq = seq.ok_or_else(|| StoreError::Failed("a sequence gave no number".to_owned()))?;

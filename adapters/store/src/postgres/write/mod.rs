@@ -25,6 +25,7 @@ mod runs;
 mod schedules;
 mod sessions;
 mod settings;
+mod slots;
 mod tokens;
 mod versions;
 

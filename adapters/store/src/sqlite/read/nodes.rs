@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    NodeId, StoreError,
-    store::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse},
+    AgentName, NodeId, StoreError,
+    store::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, WantedPermits},
 };
 
 use crate::sqlite::store::SqliteStore;
@@ -24,6 +24,10 @@ impl NodeStore for SqliteStore {
 
     async fn leave(&self, _node: NodeId) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn permits(&self, _node: NodeId, wanted: &[WantedPermits]) -> Result<Vec<(AgentName, u32)>, StoreError> {
+        Ok(wanted.iter().map(|wanted| (wanted.agent.clone(), wanted.limit)).collect())
     }
 
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {

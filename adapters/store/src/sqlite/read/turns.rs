@@ -81,6 +81,14 @@ impl QueueStore for SqliteStore {
         all(&self.readers, sqlx::query(WAITING).bind(limit), turn::waiting).await
     }
 
+    async fn waiting_for(&self, _node: NodeId, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        self.waiting(limit).await
+    }
+
+    async fn slot_of(&self, _conversation: ConversationId) -> Result<Option<TurnId>, StoreError> {
+        Ok(None)
+    }
+
     /// Those that cannot be read are left out.
     async fn waiting_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
         let sql = select_turns!(
