@@ -84,7 +84,7 @@ create unlogged table minute_use (
 create table slots (
     conversation_id uuid primary key,
     turn_id uuid,                               -- null: the slot is free
-    node uuid,                                  -- the one that runs the turn
+    node uuid,                                  -- the one that runs the turn; null: nobody does
     since timestamptz
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 

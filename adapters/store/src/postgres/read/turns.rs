@@ -82,10 +82,9 @@ impl QueueStore for PostgresStore {
     }
 
     async fn waiting_for(&self, node: NodeId, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        // As a value: of an `exists`, it might be planned to read all slots.
         let sql = select_waiting!(
-            "and not exists (
-                select 1 from slots as s
-                where s.conversation_id = w.conversation_id and s.turn_id is not null and s.node <> $2)"
+            "and coalesce((select s.node from slots as s where s.conversation_id = w.conversation_id), $2) = $2"
         );
         self.readers.all(statement!(sql, limit, node.as_uuid()), turn::waiting).await
     }
