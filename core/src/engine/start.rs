@@ -60,7 +60,7 @@ use crate::{
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
-    scheduler::Scheduler,
+    scheduler::{Scheduler, sharing::Sharing},
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
     upkeep::{
@@ -181,6 +181,11 @@ impl Ground {
             context: context, executor: executor, claimed: RecentTurns::default())
     }
 
+    /// The agents whose limits hold over all nodes, with these.
+    fn limits(&self) -> Vec<(AgentName, usize)> {
+        self.settings.get().agent_turns.iter().map(|(agent, limit)| (agent.clone(), *limit)).collect()
+    }
+
     /// The limits and pauses that the store has hold from the start.
     async fn caller(&self) -> Result<Caller, StoreError> {
         let Self { store, clock, lanes, lifecycle, .. } = self;
@@ -245,8 +250,12 @@ impl Ground {
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
         let budgets = Arc::new(given!(Budgets: ground [settings, clock], [], [usage]));
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes, &budgets));
-        let scheduler = Arc::new(given!(Scheduler: ground [slots, store, lifecycle, merges], [ledger, worker, marker],
-            recent: RecentTurns::default()));
+        let scheduler = Arc::new(given!(Scheduler:
+            ground [slots, store, lifecycle, merges, neighbours], [ledger, worker, marker],
+            recent: RecentTurns::default(), node: ground.node));
+        let sharing = Arc::new(given!(Sharing:
+            ground [slots, leases, neighbours, clock, lifecycle], [ledger], [store, queue],
+            node: ground.node, limits: ground.limits()));
         let attempts = Arc::new(given!(Attempts: ground [channels, addresses, people, timer, settings, clock],
             [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
@@ -290,6 +299,7 @@ impl Ground {
             looped("sweep", sweep.clone(), |sweep, _| sweep.run()),
             looped("recovery", sweep.clone(), |sweep, _| sweep.recover_again()),
             looped("scheduler", scheduler, |scheduler, _| scheduler.run()),
+            looped("sharing", sharing.clone(), |sharing, _| sharing.run()),
             looped("prober", Arc::new(prober), |prober, _| prober.run()),
             looped("refusals", Arc::new(refusal_recorder), |recorder, _| recorder.run()),
         ];
@@ -313,7 +323,7 @@ impl Ground {
             looped("dispatcher", dispatcher, |dispatcher, _| dispatcher.run()),
             looped("tidier", tidier, |tidier, _| tidier.run()),
         ];
-        Ok(Components { engine, acceptor, sweep, first, loops, housekeeping })
+        Ok(Components { engine, acceptor, sweep, sharing, first, loops, housekeeping })
     }
 }
 
@@ -321,6 +331,7 @@ struct Components {
     engine: Engine,
     acceptor: Arc<Acceptor>,
     sweep: Arc<Sweep>,
+    sharing: Arc<Sharing>,
     first: [Loop; 3],
     /// Those that begin once what earlier processes left is settled.
     loops: Vec<Loop>,
@@ -361,11 +372,13 @@ impl Engine {
         }
         let names = agents.names().into_iter().collect();
         let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this).await?;
-        let Components { engine, acceptor, sweep, first, loops, housekeeping } = ground.connect(opened, agents).await?;
+        let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
+            ground.connect(opened, agents).await?;
         for one in first {
             engine.keep(one);
         }
         let recovered = async {
+            sharing.begin().await?;
             sweep.recover().await?;
             acceptor.settle_backlog().await
         };

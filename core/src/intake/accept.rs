@@ -142,7 +142,7 @@ impl Acceptor {
         events: Vec<(TurnId, InboundEvent)>,
         beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        match self.accept_together(events.clone(), beside.clone()).await {
+        match self.accept_together(&events, beside.as_ref()).await {
             Err(error) if is_rejection(&error) && !events.is_empty() => {}
             result => return result,
         }
@@ -168,7 +168,7 @@ impl Acceptor {
             Beside::Lease(_) => None,
         });
         if of_all.is_some() {
-            self.accept_together(Vec::new(), of_all).await?;
+            self.accept_together(&[], of_all.as_ref()).await?;
         }
         Ok(accepted)
     }
@@ -182,10 +182,12 @@ impl Acceptor {
         event: InboundEvent,
         beside: Option<Beside<Accepted>>,
     ) -> Result<Accepted, IntakeError> {
-        let error = match self.accept_together(vec![(id, event.clone())], beside).await {
+        let events = [(id, event)];
+        let error = match self.accept_together(&events, beside.as_ref()).await {
             Err(error) if is_rejection(&error) => error,
             result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
         };
+        let [(_, event)] = events;
         count_refused(channel);
         for note in notes(&event) {
             match self.store_note(note).await {
@@ -221,36 +223,48 @@ impl Acceptor {
     /// Accepts events in one transaction. A panic counts as a rejection by the store.
     async fn accept_together(
         &self,
-        events: Vec<(TurnId, InboundEvent)>,
-        beside: Option<Beside<Accepted>>,
+        events: &[(TurnId, InboundEvent)],
+        beside: Option<&Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        let accepted = AssertUnwindSafe(self.accept_in_transaction(events, beside)).catch_unwind().await;
-        accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
+        for begins in [true, false] {
+            let accepting = self.accept_in_transaction(events.to_vec(), beside.cloned(), begins);
+            let accepted = AssertUnwindSafe(accepting).catch_unwind().await;
+            let accepted = accepted
+                .unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))?;
+            if let Some(accepted) = accepted {
+                return Ok(accepted);
+            }
+        }
+        Err(StoreError::Failed("the store has no slot for turns that wait".to_owned()).into())
     }
 
+    /// `None` if another node runs a turn of one of the conversations: nothing was accepted. It cannot be if no turn `begins` at once.
     async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         beside: Option<Beside<Accepted>>,
-    ) -> Result<Vec<Accepted>, IntakeError> {
+        begins: bool,
+    ) -> Result<Option<Vec<Accepted>>, IntakeError> {
         let received = events.len();
         let mut routed = Vec::with_capacity(received);
-        let stored = match self.store_events(events, beside, &mut routed).await {
-            Ok(stored) => stored,
-            Err(error) => {
+        let stored = match self.store_events(events, beside, &mut routed, begins).await {
+            Ok(stored) if stored.first() != Some(&Stored::Busy) => stored,
+            not_stored => {
                 routed.into_iter().filter_map(|routed| routed.slot).for_each(Slot::release);
-                if let StoreError::Unknown(_) = error {
+                if let Err(StoreError::Unknown(_)) = not_stored {
                     // Turns may be stored that wait, and of which nobody knows.
                     self.scheduler.slots.fall_behind();
                     self.timer.wake_now();
                 }
-                return Err(error.into());
+                not_stored?;
+                self.scheduler.slots.note_elsewhere();
+                return Ok(None);
             }
         };
         let accepted: Vec<_> =
             routed.into_iter().zip(stored).map(|(routed, stored)| self.act_on(routed, stored)).collect();
         // The notices appended above are not reported to the caller.
-        Ok(accepted.into_iter().take(received).collect())
+        Ok(Some(accepted.into_iter().take(received).collect()))
     }
 
     /// Stores events, followed by the notices to their senders.
@@ -259,10 +273,11 @@ impl Acceptor {
         events: Vec<(TurnId, InboundEvent)>,
         beside: Option<Beside<Accepted>>,
         routed: &mut Vec<RoutedEvent>,
+        begins: bool,
     ) -> Result<Vec<Stored>, StoreError> {
         let mut notices = Vec::new();
         for (id, event) in events {
-            let next = self.router.route(id, event, routed).await?;
+            let next = self.router.route(id, event, routed, begins).await?;
             if let Some(notice) = next.notice {
                 notices.extend(self.router.notice(&next.new.event, notice).await?);
             }
@@ -480,7 +495,8 @@ fn count(channel: &ChannelId, stored: &Stored) {
         Stored::Turn { .. } => "turn",
         Stored::Amended { .. } => "amended",
         Stored::Kept | Stored::Picked { .. } | Stored::Expired => "kept",
-        Stored::Unknown => "limited",
+        // What is busy is not stored, and accepted again.
+        Stored::Unknown | Stored::Busy => "limited",
         Stored::Duplicate { .. } => "duplicate",
     };
     metrics::counter!("rejoinder_events_total", "channel" => channel.to_string(), "result" => result).increment(1);

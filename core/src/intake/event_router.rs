@@ -120,15 +120,17 @@ impl RoutedEvent {
 }
 
 impl EventRouter {
-    /// Decides what an event becomes. `earlier`: those of the same request that are stored together with it.
+    /// Decides what an event becomes. `earlier`: those of the same request that are stored together with it. `begins`: whether its turn may
+    /// begin at once.
     pub(super) async fn route(
         &self,
         id: TurnId,
         event: InboundEvent,
         earlier: &[RoutedEvent],
+        begins: bool,
     ) -> Result<RoutedEvent, StoreError> {
         // A turn must not begin before an earlier one of the same conversation.
-        let may_begin = !earlier.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
+        let may_begin = begins && !earlier.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
         let answered = earlier.iter().filter_map(|earlier| earlier.answers(&event.sender)).collect();
         let mut arrival = Arrival::new(id, event, may_begin, self.settings.get(), self.people.known());
         arrival.answered = answered;

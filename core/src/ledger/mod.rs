@@ -151,9 +151,14 @@ impl Ledger {
                 Err(error) => return Err(error),
             }
             // Something may be sent before it.
-            may_send_at_once = false;
+            let was_lane_empty = std::mem::replace(&mut may_send_at_once, false);
             for input in &mut *inputs {
+                let version = input.turn.version;
                 input.turn = self.turn(input.turn.id).await?;
+                if !was_lane_empty && input.turn.version == version && input.events == [Event::Begin] {
+                    // Nothing of the turn stands in the way: another one has the slot.
+                    return Ok(vec![Decided { is_elsewhere: true, ..Decided::default() }]);
+                }
                 if input.turn.obligation.claim_in_flight().is_some() {
                     // A commit that failed here may have been applied: then nobody makes the attempt that it began.
                     let channel = &input.turn.event.conversation.channel;

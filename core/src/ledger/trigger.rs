@@ -177,4 +177,6 @@ pub(crate) struct Decided {
     pub(crate) claimed: bool,
     /// Whether an approval was asked for.
     pub(crate) asked: bool,
+    /// The turn cannot begin: another node runs one of its conversation. Nothing was stored.
+    pub(crate) is_elsewhere: bool,
 }

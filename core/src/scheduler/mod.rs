@@ -25,12 +25,16 @@
 //!
 //! A new conversation overtakes nobody's first turn, and every turn is overtaken by a bounded number of others.
 //!
+//! Several nodes run turns of one store. Any of them that has a permit takes the next turn, and a row decides which turn of a conversation
+//! runs: a turn that cannot begin because of that is left to the node that has the row, and [looked for](sharing) again.
+//!
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
 //! which of them begin together.
 //!
 //! [`AMBIENT_LAG`]: waiting_order::AMBIENT_LAG
 //! [`PERSON_STEP`]: waiting_order::PERSON_STEP
 
+pub(crate) mod sharing;
 pub(crate) mod waiting_order;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -49,7 +53,8 @@ use crate::{
         trigger::{Decided, Trigger},
     },
     merges::{self, MergeGroup, Merges},
-    model::{AgentName, EventKind, TurnId, TurnRecord},
+    model::{AgentName, ConversationId, EventKind, NodeId, TurnId, TurnRecord},
+    nodes::neighbours::Neighbours,
     outbox::ephemerals::marker::Marker,
     ports::{QueueStore, RunEnd, StoreError, WaitingTurn},
     worker::Worker,
@@ -69,6 +74,24 @@ pub(crate) struct Scheduler {
     pub(crate) marker: Arc<Marker>,
     /// Turns that were accepted last, and wait.
     pub(crate) recent: RecentTurns,
+    /// This process.
+    pub(crate) node: NodeId,
+    pub(crate) neighbours: Arc<Neighbours>,
+}
+
+/// What became of a turn that was to begin.
+enum Beginning {
+    Begun,
+    /// It did not change.
+    Unchanged,
+    /// Another node runs a turn of its conversation.
+    Elsewhere,
+}
+
+impl Beginning {
+    const fn of(is_changed: bool) -> Self {
+        if is_changed { Self::Begun } else { Self::Unchanged }
+    }
 }
 
 impl Scheduler {
@@ -199,13 +222,28 @@ impl Scheduler {
                 return slot.leave_to(permit.agent);
             }
             let id = turn.id;
-            if self.begin(turn, gathered.turns, &mut slot).await {
-                may_wait = !std::mem::take(&mut is_alone);
-            } else {
-                warn!(turn = %id, "a waiting turn did not begin, retrying");
-                self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
+            match self.begin(turn, gathered.turns, &mut slot).await {
+                Beginning::Begun => may_wait = !std::mem::take(&mut is_alone),
+                Beginning::Unchanged => {
+                    warn!(turn = %id, "a waiting turn did not begin, retrying");
+                    self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
+                }
+                Beginning::Elsewhere => return self.leave_elsewhere(slot, permit.agent).await,
             }
         }
+    }
+
+    /// Gives the slot of a conversation back in which another node runs a turn: its rows are looked for later.
+    async fn leave_elsewhere(&self, mut slot: Slot, agent: AgentName) {
+        debug!(conversation = %slot.conversation(), "another node runs a turn of the conversation");
+        self.slots.note_elsewhere();
+        if self.neighbours.any() {
+            return slot.release();
+        }
+        // It is a run that this node has left, or its neighbour has just come or gone.
+        slot.release_permit();
+        self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
+        slot.leave_to(agent);
     }
 
     /// Runs a turn until it ends, or goes on past its deadline without the slot.
@@ -228,12 +266,12 @@ impl Scheduler {
         slot.run_ended();
     }
 
-    /// Begins a waiting turn together with `others`, and runs it if the guard allows. `false` if the turn did not change.
-    async fn begin(&self, mut turn: TurnRecord, others: Vec<TurnRecord>, slot: &mut Slot) -> bool {
+    /// Begins a waiting turn together with `others`, and runs it if the guard allows.
+    async fn begin(&self, mut turn: TurnRecord, others: Vec<TurnRecord>, slot: &mut Slot) -> Beginning {
         if turn.event.is_withdrawn() {
             // Its message was deleted, but the turn was not cancelled yet.
             slot.has_begun();
-            return self.cancel_deleted(&mut turn).await;
+            return Beginning::of(self.cancel_deleted(&mut turn).await);
         }
         slot.begin(turn.id, turn.runs + 1);
         let waited = turn.version;
@@ -243,12 +281,15 @@ impl Scheduler {
             self.begin_together(&mut turn, others).await
         };
         slot.has_begun();
-        let Some(decided) = decided else { return false };
+        let Some(decided) = decided else { return Beginning::Unchanged };
+        if decided.is_elsewhere {
+            return Beginning::Elsewhere;
+        }
         let began = turn.version != waited;
         if let Some(run) = decided.run {
             self.run_turn(slot, turn, run).await;
         }
-        began
+        Beginning::of(began)
     }
 
     /// Begins `turn`, and merges `others` into it in the same transaction. `None` if one of them was changed meanwhile, or
@@ -257,7 +298,11 @@ impl Scheduler {
         let count = others.len();
         let mut inputs = merges::events(turn.clone(), others, Some(Event::Begin));
         let decided = match self.ledger.try_to_decide(&mut inputs, &Trigger::Event).await {
-            Ok(decided) => decided?,
+            Ok(Some(decided)) => decided,
+            Ok(None) => {
+                let is_elsewhere = self.neighbours.any() && self.is_unchanged(turn).await;
+                return is_elsewhere.then(|| Decided { is_elsewhere, ..Decided::default() });
+            }
             Err(error) => {
                 warn!(turn = %turn.id, %error, "cannot store the beginning of a turn with others");
                 return None;
@@ -268,10 +313,28 @@ impl Scheduler {
         decided.into_iter().next()
     }
 
+    /// Whether a turn is stored as it was read.
+    async fn is_unchanged(&self, turn: &TurnRecord) -> bool {
+        matches!(self.store.turn(turn.id).await, Ok(Some(read)) if read.version == turn.version)
+    }
+
+    /// The turn whose run holds the slot of a conversation, also if it is another node's.
+    async fn running_in(&self, conversation: ConversationId) -> Option<TurnId> {
+        let running = self.slots.holder(conversation);
+        if running.is_some() || !self.neighbours.any() {
+            return running;
+        }
+        self.store.slot_of(conversation).await.unwrap_or_else(|error| {
+            // The message waits, and is answered after the run.
+            warn!(%conversation, %error, "cannot read which turn of a conversation runs");
+            None
+        })
+    }
+
     /// Stops the run of a conversation, if `turn`, which waits, is to be answered together with what runs.
     pub(crate) async fn interrupt(&self, turn: &TurnRecord) {
         loop {
-            let Some(running) = self.slots.holder(turn.conversation) else { return };
+            let Some(running) = self.running_in(turn.conversation).await else { return };
             let read = match self.store.turn(running).await {
                 Ok(read) => read,
                 // The message waits, and is answered after the run.
@@ -326,7 +389,7 @@ impl Scheduler {
         let agent_of = |waiting: &WaitingTurn| context.agent_or_current(&waiting.agent, &waiting.channel);
         let mut limit = round.few;
         let (mut candidates, unread) = loop {
-            let waiting = self.store.waiting(limit).await?;
+            let waiting = self.store.waiting_for(self.node, limit).await?;
             let candidates: Vec<WaitingConversation> =
                 waiting.into_iter().map(|waiting| WaitingConversation { agent: agent_of(&waiting), waiting }).collect();
             let unread = slots::unread(&candidates, limit);
@@ -338,6 +401,11 @@ impl Scheduler {
             // Conversations that hold slots already, and talk, must not hide those behind them.
             limit = round.limit;
         };
+        if self.neighbours.any() {
+            for WaitingConversation { waiting, .. } in &mut candidates {
+                waiting.position = waiting_order::scattered(waiting.position, self.node, waiting.conversation);
+            }
+        }
         let (starting, mut all_have_begun) = mpsc::channel(1);
         loop {
             while let Some((mut slot, first)) = self.slots.take_next(&mut candidates) {

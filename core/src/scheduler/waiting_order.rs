@@ -1,7 +1,9 @@
 //! The order of what waits for a run: of the turns of a conversation, and of the conversations of a channel. A store calls
 //! this in the transaction in which a turn begins or ceases to wait.
 
-use crate::model::TurnSeq;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::model::{ConversationId, NodeId, TurnSeq};
 
 /// How many turns that are owed an answer pass one that is not, when they come after it.
 pub const AMBIENT_LAG: i64 = 1000;
@@ -22,6 +24,15 @@ pub fn position(rank: i64, had: Option<i64>, last_of_person: Option<i64>) -> i64
     after.fold(rank, i64::max)
 }
 
+/// The position of a conversation as one of several nodes orders it: within a [step](PERSON_STEP) of its own, each in an order of its own.
+/// So nodes with free permits do not all try to begin the same turns.
+pub(super) fn scattered(position: i64, node: NodeId, conversation: ConversationId) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    (node, conversation).hash(&mut hasher);
+    let offset = i64::try_from(hasher.finish() % PERSON_STEP.unsigned_abs()).unwrap_or_default();
+    position - position.rem_euclid(PERSON_STEP) + offset
+}
+
 /// Whether another turn of the conversation may be the first one after a turn changed. `position`: that of the turn before.
 pub const fn may_change_first(position: Option<i64>, is_waiting: bool) -> bool {
     is_waiting != position.is_some()
@@ -29,6 +40,10 @@ pub const fn may_change_first(position: Option<i64>, is_waiting: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use rejoinder_guard::Timestamp;
+
     use super::*;
 
     #[test]
@@ -45,6 +60,20 @@ mod tests {
         assert_eq!(position(100, None, Some(95)), 127);
         assert_eq!(position(100, Some(99), Some(95)), 131, "the later one counts");
         assert_eq!(position(200, Some(90), Some(95)), 200, "a position is never before the rank");
+    }
+
+    #[test]
+    fn each_node_has_an_order_of_its_own_within_a_step() {
+        let now = Timestamp::from_millis(0);
+        let conversations: Vec<_> = (0..64).map(|_| ConversationId::new(now)).collect();
+        let order =
+            |node| conversations.iter().map(|conversation| scattered(70, node, *conversation)).collect::<Vec<_>>();
+        let (one, other) = (NodeId::new(now), NodeId::new(now));
+
+        assert!(order(one).iter().all(|position| (64..96).contains(position)));
+        assert_eq!(order(one), order(one));
+        assert_ne!(order(one), order(other));
+        assert!(order(one).into_iter().collect::<HashSet<_>>().len() > 16);
     }
 
     #[test]

@@ -90,6 +90,10 @@ impl Sweep {
 
     async fn recover_left(&self) -> Result<(), StoreError> {
         let runs = self.recover_runs(&self.slots.in_flight()).await?;
+        if runs > 0 {
+            // Turns may wait behind them of which only the node knew that is over.
+            self.slots.fall_behind();
+        }
         let mut attempts = self.outbox.attempts_left(None).await?;
         attempts.retain(|delivery| {
             let channel = &delivery.conversation.channel;
