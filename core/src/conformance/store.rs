@@ -26,6 +26,7 @@ mod reacting;
 mod reading;
 mod searching;
 mod sessions;
+mod slots;
 mod subject;
 mod transitions;
 mod turn;
@@ -34,7 +35,7 @@ mod two_writers;
 pub use self::{
     accepting::*, agreements::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*,
     housekeeping::*, keeping::*, lasting::*, lines::*, listing::*, nodes::*, operating::*, people::*, queueing::*,
-    reacting::*, reading::*, searching::*, sessions::*, subject::Subject, transitions::*, two_writers::*,
+    reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject, transitions::*, two_writers::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -260,6 +261,13 @@ macro_rules! store_conformance {
             a_node_that_leaves_is_over
             a_node_is_asked_to_drain
             what_is_written_under_a_lease_needs_it
+            nodes_have_no_more_permits_together_than_the_limit
+            in_a_conversation_one_turn_runs_at_a_time
+            of_what_comes_with_a_turn_that_cannot_begin_nothing_is_stored
+            a_slot_is_free_once_its_run_keeps_nobody_waiting
+            a_slot_is_kept_as_long_as_its_turn_can_be_read
+            a_conversation_in_which_another_node_runs_a_turn_is_left_out
+            of_two_nodes_that_begin_turns_of_a_conversation_one_does
         }
     };
     ($make:expr => $($check:ident)*) => {

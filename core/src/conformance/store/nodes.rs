@@ -21,7 +21,7 @@ use crate::{
             Store,
             accept::{Beside, CursorMove},
             error::StoreError,
-            nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse},
+            nodes::{Fence, Granted, Lease, LeaseName, NodeReport, NodeStore, NodeSummary, Pulse, WantedPermits},
             transition::{Commit, Transition},
         },
     },
@@ -311,6 +311,39 @@ pub async fn what_is_written_under_a_lease_needs_it(subject: &mut impl Subject) 
     other.close().await;
 }
 
+/// Asks for permits of an agent, of which there are four, as a node that holds so many and could use so many.
+async fn asks(store: &dyn NodeStore, node: NodeId, (held, wanted): (u32, u32)) -> u32 {
+    let of = |agent: &str, limit| WantedPermits { agent: agent.into(), held, wanted, limit };
+    let granted = store.permits(node, &[of("main", 4), of("other", 100)]).await.expect("permits are granted");
+    let agents: Vec<_> = granted.iter().map(|(agent, _)| &**agent).collect();
+    assert_eq!(agents, ["main", "other"]);
+    granted[0].1
+}
+
+/// What a node holds it has until it says that it does not.
+pub async fn nodes_have_no_more_permits_together_than_the_limit(subject: &mut impl Subject) {
+    let store = subject.store();
+    if store.take_leases(me(), &[]).await.expect("leases are taken") == Granted::ForGood {
+        assert_eq!(asks(&*store, me(), (0, 0)).await, 4);
+    }
+    of_two(subject, limited).await;
+}
+
+async fn limited(one: &dyn NodeStore, other: &dyn NodeStore) {
+    takes(one, me(), &[]).await;
+    assert_eq!(asks(one, me(), (0, 0)).await, 4, "it is alone");
+    takes(other, gone(), &[]).await;
+    assert_eq!(asks(other, gone(), (0, 3)).await, 0);
+
+    assert_eq!(asks(one, me(), (4, 1)).await, 1);
+    assert_eq!(asks(other, gone(), (0, 3)).await, 0, "the first one may not know it yet");
+    assert_eq!(asks(one, me(), (2, 2)).await, 2, "two run there");
+    assert_eq!(asks(other, gone(), (0, 3)).await, 2);
+    assert_eq!(asks(one, me(), (2, 0)).await, 1);
+    assert_eq!(asks(one, me(), (1, 0)).await, 1);
+    assert_eq!(asks(other, gone(), (2, 3)).await, 3);
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -359,5 +392,7 @@ mod tests {
         one = table();
         lives(&*one, &report(me())).await;
         drained(&*one, &*one).await;
+        one = table();
+        limited(&*one, &*one).await;
     }
 }
