@@ -27,7 +27,7 @@ pub struct Routing {
     /// The agent for channels that do not name one.
     #[serde(deserialize_with = "text::filled")]
     pub default_agent: String,
-    /// How many turns run at once; the others wait in the store.
+    /// How many turns run at once on a node; the others wait in the store.
     #[serde(deserialize_with = "number::between::<_, 1, 4096>")]
     pub max_concurrent_turns: u32,
     /// The agents that people may choose for a session.

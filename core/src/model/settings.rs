@@ -132,9 +132,9 @@ pub struct Settings {
     pub policies: Policies,
     /// Templates and questions for people.
     pub templates: Templates,
-    /// The number of turns that run at once; the others wait as rows.
+    /// The number of turns that run at once on this node; the others wait as rows.
     pub max_concurrent_turns: usize,
-    /// How many of them may be turns of each agent. An agent without an entry has no bound of its own.
+    /// How many turns of each agent run at once, on all nodes. An agent without an entry has no bound of its own.
     pub agent_turns: HashMap<AgentName, usize>,
     /// What the tokens of agents cost, as far as that is known. What people may cost is in the currency of the first one.
     pub prices: BTreeMap<AgentName, Price>,

@@ -8,14 +8,14 @@ use rejoinder_core::{
     TurnId, When,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::{
-        AttemptEnd, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, RunStart, Schedule, ScheduleChange,
-        SessionUse, Transition,
+        AttemptEnd, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, NodeStore, RunStart, Schedule,
+        ScheduleChange, SessionUse, Transition, WantedPermits,
     },
 };
 use rejoinder_guard::Event;
 
 use crate::gateway::{
-    GatewaySetup, TestGateway, chat, comes_in, main_channel, operator, other_node, policy, said, secs,
+    GatewaySetup, TestGateway, chat, comes_in, is_on_postgres, main_channel, operator, other_node, policy, said, secs,
 };
 
 const MINUTE: Duration = secs(60);
@@ -37,18 +37,15 @@ async fn beside(held: &[LeaseName]) -> TestGateway {
         .await
 }
 
-/// A turn that another node has accepted and runs.
-fn runs_elsewhere(event: InboundEvent) -> NewEvent {
-    let (at, id) = (event.received_at, TurnId::new(event.received_at));
-    let mut obligation = Obligation::open(Expectation::Answer, &policy(), None, at);
-    let _ = obligation.on(Event::Begin, &policy(), at);
-    let handler = Handler::Agent("main".into());
+/// A turn that another node has accepted, and that waits.
+fn waits_elsewhere(event: InboundEvent) -> NewEvent {
+    let at = event.received_at;
     let turn = NewTurn {
-        id,
-        handler: handler.clone(),
+        id: TurnId::new(at),
+        handler: Handler::Agent("main".into()),
         rule: None,
-        obligation,
-        run: Some(RunStart { turn: id, number: 1, handler, node: other_node(), at }),
+        obligation: Obligation::open(Expectation::Answer, &policy(), None, at),
+        run: None,
         conversation: ConversationId::new(at),
         about: None,
         session: SessionUse::current(SessionId::new(at)),
@@ -58,6 +55,16 @@ fn runs_elsewhere(event: InboundEvent) -> NewEvent {
         day: None,
     };
     NewEvent { id: EventId::new(at), event: Arc::new(event), turn: Some(turn), only_if_known: false, files: Vec::new() }
+}
+
+/// A turn that another node has accepted and runs.
+fn runs_elsewhere(event: InboundEvent) -> NewEvent {
+    let at = event.received_at;
+    let mut new = waits_elsewhere(event);
+    let turn = new.turn.as_mut().expect("it has a turn");
+    let _ = turn.obligation.on(Event::Begin, &policy(), at);
+    turn.run = Some(RunStart { turn: turn.id, number: 1, handler: turn.handler.clone(), node: other_node(), at });
+    new
 }
 
 /// Says a text every quarter of an hour.
@@ -274,6 +281,75 @@ async fn a_run_that_another_node_left_is_recovered() {
     assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
     let runs = gateway.agent("main").runs();
     assert_eq!(runs.iter().map(|run| run.turn.attempt).collect::<Vec<_>>(), [2]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_turn_that_another_node_has_accepted_runs_here_within_a_second() {
+    let gateway = beside(&[]).await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+
+    let waits = waits_elsewhere(said(&chat("ada"), "hello"));
+    gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+    gateway.settle().await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// D1. On SQLite there is no other node, and no row that decides it.
+#[tokio::test]
+async fn a_message_waits_for_the_run_of_another_node_in_its_conversation() {
+    let gateway = beside(&[]).await;
+    let left = runs_elsewhere(said(&chat("ada"), "one"));
+    gateway.store.accept(vec![left], None).await.expect("it is accepted");
+    if is_on_postgres() {
+        gateway.receives(said(&chat("ada"), "two")).await;
+        gateway.receives(said(&chat("bob"), "three")).await;
+        assert_eq!(gateway.agent("main").runs().len(), 1, "elsewhere it runs at once");
+        assert_eq!(gateway.visible(&chat("bob")), ["three"]);
+        gateway.advance(MINUTE).await;
+        assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    }
+    gateway.advance(MINUTE).await;
+    gateway.at_rest().await;
+}
+
+/// The other one wants one of two permits. Of that this node learns with a heartbeat.
+#[tokio::test]
+async fn the_limit_of_an_agent_holds_over_all_nodes() {
+    let setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 2)].into(),
+        ..GatewaySetup::new()
+    };
+    let gateway = setup
+        .policy(Policy { soft_deadline: None, ..policy() })
+        .always(Script::replies("done").taking(MINUTE))
+        .start()
+        .await;
+    let other_asks = async || {
+        let wanted = WantedPermits { agent: "main".into(), held: 0, wanted: 1, limit: 2 };
+        gateway.leases().permits(other_node(), &[wanted]).await.expect("permits are granted")[0].1
+    };
+    gateway.leases().live(other_node(), QUARTER);
+    assert_eq!(other_asks().await, 0);
+    gateway.advance(secs(10)).await;
+    assert_eq!(other_asks().await, 1);
+
+    for name in ["ada", "bob"] {
+        gateway.receives(said(&chat(name), "hello")).await;
+    }
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.leases().live(other_node(), Duration::ZERO);
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 2, "it is alone");
+
+    gateway.advance(MINUTE * 2).await;
     gateway.at_rest().await;
 }
 

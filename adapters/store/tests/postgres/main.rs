@@ -6,6 +6,7 @@ mod hosts;
 mod proxy;
 mod schema;
 mod server;
+mod slots;
 mod tls;
 #[path = "../turns/mod.rs"]
 mod turns;

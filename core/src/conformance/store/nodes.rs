@@ -372,6 +372,19 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn the_permits_of_a_node_are_free_when_it_is_over() {
+        let clock = TestClock::new();
+        let table = LeaseTable::new(clock.clone());
+        table.live(me(), LASTS * 2);
+        table.live(gone(), LASTS);
+        assert_eq!(asks(&*table, gone(), (0, 0)).await, 2, "another one lives, and has none yet");
+        assert_eq!(asks(&*table, me(), (0, 4)).await, 2);
+
+        clock.advance(LASTS);
+        assert_eq!(asks(&*table, me(), (2, 4)).await, 4);
+    }
+
     /// The double that other tests use is a store whose leases end.
     #[tokio::test]
     async fn a_table_of_leases_passes_the_checks() {
