@@ -97,6 +97,7 @@ pub mod store {
             day_use::DayUse,
             error::StoreError,
             files::FileStore,
+            hints::{Hint, HintStore, RunText},
             housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
             list::{
                 AgentFigures, AgentSessionFilter, AgentSessionSummary, AuditFilter, AuditRecord, ConversationFilter,

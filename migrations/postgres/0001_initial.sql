@@ -98,6 +98,14 @@ create table agent_permits (
     primary key (agent, node)
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
 
+-- What runs say so far, for the nodes that show it and do not run them. It is gone after a crash, and comes again with the next text.
+create unlogged table drafts (
+    turn_id uuid primary key,
+    run bigint not null,
+    text text not null,
+    at timestamptz not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
 create table conversations (
     id uuid primary key,
     channel text collate "C" not null,

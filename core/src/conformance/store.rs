@@ -13,6 +13,7 @@ mod asking;
 mod contents;
 mod delivering;
 mod files;
+mod hinting;
 mod housekeeping;
 mod keeping;
 mod lasting;
@@ -34,8 +35,9 @@ mod two_writers;
 
 pub use self::{
     accepting::*, agreements::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*,
-    housekeeping::*, keeping::*, lasting::*, lines::*, listing::*, nodes::*, operating::*, people::*, queueing::*,
-    reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject, transitions::*, two_writers::*,
+    hinting::*, housekeeping::*, keeping::*, lasting::*, lines::*, listing::*, nodes::*, operating::*, people::*,
+    queueing::*, reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject, transitions::*,
+    two_writers::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -268,6 +270,10 @@ macro_rules! store_conformance {
             a_slot_is_kept_as_long_as_its_turn_can_be_read
             a_conversation_in_which_another_node_runs_a_turn_is_left_out
             of_two_nodes_that_begin_turns_of_a_conversation_one_does
+            hints_are_heard_by_the_other_store
+            changed_turns_are_found_by_their_versions
+            what_a_run_says_is_kept_until_it_is_removed
+            a_shared_store_answers_as_another_one_has_written
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -10,8 +10,8 @@ pub(crate) mod refusals;
 pub(crate) mod store;
 
 pub(crate) use self::store::{
-    Store, accept::*, agent_sessions::*, agreements::*, channels::*, day_use::*, error::*, files::*, housekeeping::*,
-    list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*, schedules::*, sessions::*, state::*,
-    transition::*, turns::*,
+    Store, accept::*, agent_sessions::*, agreements::*, channels::*, day_use::*, error::*, files::*, hints::*,
+    housekeeping::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*, schedules::*,
+    sessions::*, state::*, transition::*, turns::*,
 };
 pub(crate) use self::{agent::*, channel::*, clock::*, hub::*, intake::*, refusals::*};

@@ -13,12 +13,12 @@
 //! are not waited for. That an entry is committed, and not only its number taken, makes the horizon hold over a crash of the
 //! database, which may give numbers again that nothing was stored with.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use rejoinder_core::{StoreError, store::LogSeq};
 use sqlx::PgConnection;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,9 @@ pub(super) const WRITER: &str = "rejoinder-writer";
 
 /// How long after a commit of this node the horizon is renewed: for several commits at once.
 const COMPANY: Duration = Duration::from_millis(5);
+
+/// How long after another node has told of a commit.
+const TOLD: Duration = Duration::from_millis(50);
 
 /// How often it is renewed for the commits of other nodes.
 const RENEWAL: Duration = Duration::from_secs(1);
@@ -62,6 +65,8 @@ type Answer = oneshot::Sender<Result<LogSeq, StoreError>>;
 pub(super) struct LogOrder {
     /// The last entry that this node has committed.
     committed: watch::Sender<LogSeq>,
+    /// Told that another node may have committed.
+    told: Arc<Notify>,
     asked: mpsc::Sender<Answer>,
     horizon: watch::Receiver<LogSeq>,
     closing: CancellationToken,
@@ -77,14 +82,20 @@ impl LogOrder {
         }
         let (committed, commits) = watch::channel(0);
         let (asked, questions) = mpsc::channel(ASKING);
-        let closing = CancellationToken::new();
-        tokio::spawn(closing.clone().run_until_cancelled_owned(follower.run(commits, questions)));
-        Ok(Self { committed, asked, horizon: renewed, closing })
+        let (told, closing) = (Arc::new(Notify::new()), CancellationToken::new());
+        let following = follower.run(commits, Arc::clone(&told), questions);
+        tokio::spawn(closing.clone().run_until_cancelled_owned(following));
+        Ok(Self { committed, told, asked, horizon: renewed, closing })
     }
 
     /// Called after each commit that added entries, with the number of the last one.
     pub(super) fn committed(&self, entry: LogSeq) {
         raise(&self.committed, entry);
+    }
+
+    /// Called when another node may have added entries.
+    pub(super) fn look_soon(&self) {
+        self.told.notify_one();
     }
 
     /// The horizon as it is known. It never becomes less.
@@ -118,7 +129,12 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(mut self, mut committed: watch::Receiver<LogSeq>, mut asked: mpsc::Receiver<Answer>) {
+    async fn run(
+        mut self,
+        mut committed: watch::Receiver<LogSeq>,
+        told: Arc<Notify>,
+        mut asked: mpsc::Receiver<Answer>,
+    ) {
         let mut answers = Vec::new();
         let mut due = Instant::now() + RENEWAL;
         loop {
@@ -134,6 +150,10 @@ impl Follower {
                     if *committed.borrow_and_update() > self.end.entry {
                         due = due.min(Instant::now() + COMPANY);
                     }
+                    continue;
+                }
+                () = told.notified() => {
+                    due = due.min(Instant::now() + TOLD);
                     continue;
                 }
                 () = sleep_until(due) => {}

@@ -3,6 +3,7 @@
 mod agreements;
 mod connections;
 mod error;
+mod hints;
 mod hosts;
 mod log_order;
 mod nodes;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use super::{
     connections::Connections,
     error::PostgresOpenError,
+    hints::Hints,
     hosts::Connector,
     log_order::LogOrder,
     schema::{self, migrate},
@@ -34,6 +35,9 @@ const COUNTER: (usize, Duration) = (1, Duration::from_mins(10));
 
 /// The ones that say that this node lives, take its leases, and ask for permits: none of them waits for another one.
 const NODES: (usize, Duration) = (3, Duration::from_secs(4));
+
+/// The ones that send hints, and keep what runs say so far.
+const HINTS: (usize, Duration) = (2, Duration::from_secs(3));
 
 /// How much later than this program the server ends a statement that takes too long.
 const LATER: Duration = Duration::from_secs(1);
@@ -101,11 +105,19 @@ impl PostgresOptions {
         let log_order = LogOrder::start(limited(connector.clone(), READERS.1)).await;
         let log_order =
             log_order.map_err(|source| PostgresOpenError::Log { database: connector.database().to_owned(), source })?;
-        let log_order = Arc::new(log_order);
+        let (log_order, transcripts) = (Arc::new(log_order), Arc::new(Transcripts::default()));
+        let connections = Connections::new(limited(connector.clone(), HINTS.1), HINTS.0, HINTS.1);
         Ok(PostgresStore {
             readers: Connections::new(planned(limited(connector.clone(), READERS.1)), READERS.0, READERS.1),
             operator: for_slow(OPERATOR),
             counter: for_slow(COUNTER),
+            hints: Hints::start(
+                node,
+                limited(connector.clone(), HINTS.1),
+                connections,
+                Arc::clone(&log_order),
+                Arc::clone(&transcripts),
+            ),
             nodes: Connections::new(limited(connector.clone(), NODES.1), NODES.0, NODES.1),
             writer: Writer::start(
                 planned(limited(connector.clone(), writer::DEADLINE)),
@@ -115,7 +127,7 @@ impl PostgresOptions {
             ),
             log_order,
             clock,
-            transcripts: Transcripts::default(),
+            transcripts,
         })
     }
 }

@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use rejoinder_core::{
     SharedClock, StoreError, Timestamp, TurnId,
     store::{
-        Beside, Commit, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions, Version,
+        Beside, Commit, Hint, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions,
+        Version,
     },
 };
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{connections::Connections, log_order::LogOrder, versions, writer::Writer};
+use super::{connections::Connections, hints::Hints, log_order::LogOrder, versions, writer::Writer};
 use crate::shared::{
     request::{WriteRequest, WriteResult},
     transcripts::Transcripts,
@@ -31,10 +32,11 @@ pub struct PostgresStore {
     pub(super) counter: Connections,
     /// They say that this node lives: no other statement makes that late.
     pub(super) nodes: Connections,
+    pub(super) hints: Hints,
     pub(super) writer: Writer,
     pub(super) log_order: Arc<LogOrder>,
     pub(super) clock: SharedClock,
-    pub(super) transcripts: Transcripts,
+    pub(super) transcripts: Arc<Transcripts>,
 }
 
 // Without the connections: their options have the password.
@@ -94,6 +96,18 @@ impl StoreState for PostgresStore {
         self.writer.noticed()
     }
 
+    fn hints(&self) -> broadcast::Receiver<Hint> {
+        self.hints.subscribe()
+    }
+
+    fn hint(&self, hint: Hint) {
+        self.hints.send(&hint);
+    }
+
+    fn set_shared(&self, is_shared: bool) {
+        self.transcripts.set_shared(is_shared);
+    }
+
     fn broken(&self) -> CancellationToken {
         self.writer.panicked()
     }
@@ -103,6 +117,7 @@ impl StoreState for PostgresStore {
         self.operator.close().await;
         self.counter.close().await;
         self.nodes.close().await;
+        self.hints.close().await;
         self.writer.close().await;
         self.log_order.close().await;
     }

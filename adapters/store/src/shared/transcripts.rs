@@ -2,13 +2,14 @@
 //!
 //! An agent without a memory of its own is given the same lines again with every turn. The cache agrees with
 //! the database: a line is added when its transaction is committed, and is seen when the transaction with its receipt is. A
-//! session is read again if the result of a transaction is unknown, or if its lines change in any other way.
+//! session is read again if the result of a transaction is unknown, or if its lines change in any other way. While other nodes write
+//! lines, too, none is answered from it.
 
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -190,11 +191,13 @@ pub(crate) struct Transcripts {
     sessions: Cache<SessionId, Session>,
     /// How many reactions were stored since the start, in all sessions.
     reactions: AtomicU64,
+    /// Whether other nodes use the database, too.
+    is_shared: AtomicBool,
 }
 
 impl Default for Transcripts {
     fn default() -> Self {
-        Self { sessions: Cache::new(SESSIONS), reactions: AtomicU64::new(0) }
+        Self { sessions: Cache::new(SESSIONS), reactions: AtomicU64::new(0), is_shared: AtomicBool::new(false) }
     }
 }
 
@@ -206,6 +209,9 @@ impl Transcripts {
         limit: u32,
         read: impl Future<Output = Result<Vec<StoredLine>, StoreError>>,
     ) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
+        if self.is_shared.load(Ordering::Acquire) {
+            return Ok(read.await?.into_iter().map(|stored| stored.line).collect());
+        }
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         let reading = match self.last(session, wanted) {
             Ok(lines) => return Ok(lines),
@@ -228,6 +234,11 @@ impl Transcripts {
     where
         F: Future<Output = Result<Vec<HistoryLine>, StoreError>>,
     {
+        if self.is_shared.load(Ordering::Acquire) {
+            let Some(found) = find.await?.filter(|found| found.is_own) else { return Ok(None) };
+            let lines = read(found.session, (found.seq, found.turn)).await?;
+            return Ok(Some(AnsweredTurn { lines, reactions: found.reactions }));
+        }
         let Some(reading) = self.read_news(session, agent) else { return Ok(None) };
         let Some(found) = find.await?.filter(|found| found.is_own) else { return Ok(None) };
         let turn = (found.seq, found.turn);
@@ -288,6 +299,17 @@ impl Transcripts {
     /// All sessions are read again.
     pub(crate) fn forget_all(&self) {
         self.sessions.clear();
+    }
+
+    /// Other nodes write lines as well from now on, or no more: nothing is known of what was written before.
+    pub(crate) fn set_shared(&self, is_shared: bool) {
+        if is_shared {
+            self.is_shared.store(true, Ordering::Release);
+            self.forget_all();
+        } else if self.is_shared.load(Ordering::Acquire) {
+            self.forget_all();
+            self.is_shared.store(false, Ordering::Release);
+        }
     }
 
     /// Announces the lines that `transition` is about to write or to change.
@@ -513,6 +535,27 @@ mod tests {
         drop(transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000))));
 
         assert!(transcripts.last(session, 3).is_err());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_answered_from_memory_while_other_nodes_write() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let read = async |text: &str| {
+            let found = Ok(vec![stored(1, line(text, Speaker::Person, 1_000))]);
+            let lines = transcripts.lines(session, 3, std::future::ready(found)).await.expect("they are read");
+            texts(&lines).join(",")
+        };
+        assert_eq!(
+            (read("a").await, read("b").await),
+            ("a".to_owned(), "a".to_owned()),
+            "the second time, it is cached"
+        );
+
+        transcripts.set_shared(true);
+        assert_eq!((read("b").await, read("c").await), ("b".to_owned(), "c".to_owned()));
+        transcripts.set_shared(false);
+
+        assert_eq!((read("d").await, read("e").await), ("d".to_owned(), "d".to_owned()));
     }
 
     #[test]

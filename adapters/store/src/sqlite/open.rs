@@ -4,7 +4,7 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -75,6 +75,7 @@ impl SqliteStore {
             writer: Some(writer),
             clock,
             transcripts: Transcripts::default(),
+            drafts: Mutex::default(),
         })
     }
 
@@ -117,6 +118,7 @@ impl SqliteStore {
                 writer: None,
                 clock: Arc::new(SystemClock),
                 transcripts: Transcripts::default(),
+                drafts: Mutex::default(),
             }),
         }
     }

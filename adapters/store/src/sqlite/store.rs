@@ -1,14 +1,17 @@
 //! The store port, on one writer and a few readers.
 
+use std::{collections::BTreeMap, sync::Mutex};
+
 use async_trait::async_trait;
 use rejoinder_core::{
     SharedClock, StoreError, Timestamp, TurnId,
     store::{
-        Beside, Commit, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions, Version,
+        Beside, Commit, Hint, InboxStore, LogSeq, NewEvent, Noun, Store, StoreState, Stored, Transition, Transitions,
+        Version,
     },
 };
 use sqlx::SqlitePool;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{versions, writer::Writer};
@@ -32,6 +35,8 @@ pub struct SqliteStore {
     pub(super) writer: Option<Writer>,
     pub(super) clock: SharedClock,
     pub(super) transcripts: Transcripts,
+    /// What runs say so far, and the numbers of these: in memory, because nobody needs it any more when the process has ended.
+    pub(super) drafts: Mutex<BTreeMap<TurnId, (u32, String)>>,
 }
 
 impl SqliteStore {
@@ -88,6 +93,15 @@ impl StoreState for SqliteStore {
     fn noticed(&self) -> watch::Receiver<()> {
         self.writer.as_ref().map_or_else(|| watch::Sender::new(()).subscribe(), |writer| writer.noticed.clone())
     }
+
+    /// There is no other node.
+    fn hints(&self) -> broadcast::Receiver<Hint> {
+        broadcast::Sender::new(1).subscribe()
+    }
+
+    fn hint(&self, _hint: Hint) {}
+
+    fn set_shared(&self, _is_shared: bool) {}
 
     fn broken(&self) -> CancellationToken {
         self.writer.as_ref().map_or_else(CancellationToken::new, |writer| writer.panicked.clone())

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Store,
     accept::{Beside, CursorMove, InboxStore, NewEvent, Stored},
     error::StoreError,
+    hints::Hint,
     nodes::{Fence, Granted, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, WantedPermits},
     state::StoreState,
     transition::{Commit, Noun, Transition, Transitions},
@@ -51,6 +52,16 @@ pub trait Layer: Send + Sync + 'static {
     fn is_held(&self, fence: &(LeaseName, Fence)) -> Option<bool> {
         let _ = fence;
         None
+    }
+
+    /// Has the hints of other nodes in place of the store, if there are any.
+    fn hints(&self) -> Option<&broadcast::Sender<Hint>> {
+        None
+    }
+
+    /// Receives what the gateway tells other nodes, before the store does.
+    fn hinted(&self, hint: &Hint) {
+        let _ = hint;
     }
 
     /// Awaits the call, drops `pass` and returns the result.
@@ -177,6 +188,16 @@ impl<L: Layer> StoreState for Layered<L> {
     fn noticed(&self) -> watch::Receiver<()> {
         self.store.noticed()
     }
+    fn hints(&self) -> broadcast::Receiver<Hint> {
+        self.layer.hints().map_or_else(|| self.store.hints(), broadcast::Sender::subscribe)
+    }
+    fn hint(&self, hint: Hint) {
+        self.layer.hinted(&hint);
+        self.store.hint(hint);
+    }
+    fn set_shared(&self, is_shared: bool) {
+        self.store.set_shared(is_shared);
+    }
     fn broken(&self) -> CancellationToken {
         self.store.broken()
     }
@@ -255,6 +276,11 @@ impl StoreState for NullStore {
     fn noticed(&self) -> watch::Receiver<()> {
         watch::Sender::new(()).subscribe()
     }
+    fn hints(&self) -> broadcast::Receiver<Hint> {
+        broadcast::Sender::new(1).subscribe()
+    }
+    fn hint(&self, _hint: Hint) {}
+    fn set_shared(&self, _is_shared: bool) {}
     fn broken(&self) -> CancellationToken {
         CancellationToken::new()
     }

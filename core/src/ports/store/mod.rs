@@ -24,6 +24,7 @@ pub(crate) mod channels;
 pub(crate) mod day_use;
 pub(crate) mod error;
 pub(crate) mod files;
+pub(crate) mod hints;
 pub(crate) mod housekeeping;
 #[cfg(feature = "testing")]
 pub mod layered;
@@ -46,6 +47,7 @@ use self::{
     agreements::AgreementStore,
     channels::ChannelStore,
     files::FileStore,
+    hints::HintStore,
     housekeeping::HousekeepingStore,
     list::{OperatorStore, TokenStore},
     log::{LineStore, LogStore, SearchStore},
@@ -81,5 +83,6 @@ pub trait Store:
     + HousekeepingStore
     + NodeStore
     + AgreementStore
+    + HintStore
 {
 }

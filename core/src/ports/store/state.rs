@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::error::StoreError;
+use super::{error::StoreError, hints::Hint};
 use crate::model::LogSeq;
 
 /// The store as a whole.
@@ -25,6 +25,16 @@ pub trait StoreState: Send + Sync + 'static {
     /// Changes after each commit that owes agents [notices](super::agent_sessions::AgentSessionStore::agent_notices), settles them or
     /// puts them off.
     fn noticed(&self) -> watch::Receiver<()>;
+
+    /// The hints of other nodes, from now on. [`Hint::All`] is the first, and comes again after each interruption. A store that admits
+    /// one process has none: it closes the channel at once.
+    fn hints(&self) -> broadcast::Receiver<Hint>;
+
+    /// Tells the other nodes something, soon. Waits for nothing, and does nothing if the store admits one process.
+    fn hint(&self, hint: Hint);
+
+    /// Whether other nodes use the store as well: then it must not answer from memory what they may have changed.
+    fn set_shared(&self, is_shared: bool);
 
     /// Cancelled when an internal error has ended the store: every later write fails, until the process is restarted.
     fn broken(&self) -> CancellationToken;

@@ -112,7 +112,7 @@ impl Transition {
 }
 
 /// Rows that are decided on together. Each noun has a version, which counts the changes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Noun {
     /// Who is known, who asks to be let in, and where and how people are reached.
     People,

@@ -5,6 +5,7 @@ mod conversations;
 mod dead_letters;
 mod deliveries;
 mod files;
+mod hints;
 mod housekeeping;
 mod lists;
 mod log;

@@ -1,0 +1,61 @@
+//! What nodes look at to follow each other.
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    StoreError, TurnId,
+    store::{HintStore, RunText, Version},
+};
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+use crate::{
+    postgres::{
+        store::PostgresStore,
+        values::{List, statement},
+    },
+    records::columns::{Columns, record},
+};
+
+#[async_trait]
+impl HintStore for PostgresStore {
+    async fn changed_turns(&self, turns: &[(TurnId, Version)]) -> Result<Vec<TurnId>, StoreError> {
+        let (ids, versions) = turns.iter().map(|(turn, version)| (turn.as_uuid(), *version)).unzip();
+        let (ids, versions): (List<Uuid>, List<Version>) = (List(ids), List(versions));
+        self.readers.all(statement!(CHANGED_TURNS, ids, versions), |row| row.value("id")).await
+    }
+
+    async fn put_draft(&self, turn: TurnId, run: u32, text: Option<&str>) -> Result<(), StoreError> {
+        self.hints.connections().rows(statement!(PUT_DRAFT, turn, run, text)).await.map(drop)
+    }
+
+    async fn remove_draft(&self, turn: TurnId, run: u32) -> Result<(), StoreError> {
+        self.hints.connections().rows(statement!(REMOVE_DRAFT, turn, run)).await.map(drop)
+    }
+
+    async fn drafts(&self, turns: &[TurnId]) -> Result<Vec<RunText>, StoreError> {
+        let turns = List(turns.iter().map(|turn| turn.as_uuid()).collect());
+        let said = |row: &PgRow| Ok(record!(row => RunText { turn, run, text }));
+        self.hints.connections().all(statement!(DRAFTS, turns), said).await
+    }
+}
+
+const CHANGED_TURNS: &str = "
+    select t.id from unnest($1::uuid[], $2::bigint[]) as s (id, version) join turns as t on t.id = s.id
+    where t.version > s.version";
+
+/// Also removes what nodes have left that are over.
+const PUT_DRAFT: &str = "
+    with old as (
+        delete from drafts where turn_id in (
+            select turn_id from drafts
+            where at < clock_timestamp() - interval '10 minutes' and turn_id <> $1
+            limit 100 for update skip locked)
+    )
+    insert into drafts as d (turn_id, run, text, at) values ($1, $2, coalesce($3::text, ''), clock_timestamp())
+    on conflict (turn_id) do update set run = excluded.run, at = excluded.at,
+        text = case when $3::text is null and d.run = excluded.run then d.text else excluded.text end
+        where d.run <= excluded.run";
+
+const REMOVE_DRAFT: &str = "delete from drafts where turn_id = $1 and run <= $2";
+
+const DRAFTS: &str = "select turn_id as turn, run, text from drafts where turn_id = any($1::uuid[]) order by turn_id";

@@ -1,0 +1,62 @@
+//! What nodes look at to follow each other. Here is one, and what its runs say so far stays in memory.
+
+use std::{
+    collections::BTreeMap,
+    sync::{MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    StoreError, TurnId,
+    store::{HintStore, RunText, Version},
+};
+
+use super::rows::all;
+use crate::{records::columns::Columns, sqlite::store::SqliteStore};
+
+#[async_trait]
+impl HintStore for SqliteStore {
+    async fn changed_turns(&self, turns: &[(TurnId, Version)]) -> Result<Vec<TurnId>, StoreError> {
+        let sql = "
+            select t.id from json_each(?) as s cross join turns as t
+            where t.id = unhex(s.value ->> 0, '-') and t.version > s.value ->> 1";
+        let turns = serde_json::to_string(turns).expect("ids and numbers are text");
+        all(&self.readers, sqlx::query(sql).bind(turns), |row| row.value("id")).await
+    }
+
+    async fn put_draft(&self, turn: TurnId, run: u32, text: Option<&str>) -> Result<(), StoreError> {
+        let mut drafts = self.lock_drafts();
+        let (last, said) = drafts.entry(turn).or_insert_with(|| (run, String::new()));
+        match text {
+            Some(text) if run >= *last => (*last, *said) = (run, text.to_owned()),
+            None if run > *last => (*last, *said) = (run, String::new()),
+            Some(_) | None => {}
+        }
+        Ok(())
+    }
+
+    async fn remove_draft(&self, turn: TurnId, run: u32) -> Result<(), StoreError> {
+        let mut drafts = self.lock_drafts();
+        if drafts.get(&turn).is_some_and(|(last, _)| *last <= run) {
+            drafts.remove(&turn);
+        }
+        Ok(())
+    }
+
+    async fn drafts(&self, turns: &[TurnId]) -> Result<Vec<RunText>, StoreError> {
+        let drafts = self.lock_drafts();
+        let said = |turn: &TurnId| {
+            let (run, text) = drafts.get(turn)?;
+            Some(RunText { turn: *turn, run: *run, text: text.clone() })
+        };
+        let mut found: Vec<_> = turns.iter().filter_map(said).collect();
+        found.sort_unstable_by_key(|said| said.turn);
+        Ok(found)
+    }
+}
+
+impl SqliteStore {
+    fn lock_drafts(&self) -> MutexGuard<'_, BTreeMap<TurnId, (u32, String)>> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,123 @@
+//! Checks of hints, and of what nodes look at beside them.
+//!
+//! A store that admits one process never has a hint: that is all it promises of them.
+
+use std::time::Duration;
+
+use tokio::{sync::broadcast::error::RecvError, time::timeout};
+
+use super::{
+    subject::Subject,
+    turn::{Turn, at, chat, done, said},
+};
+use crate::{
+    model::{
+        agent::{HistoryLine, LineState, Speaker},
+        ids::TurnId,
+        turn::Version,
+    },
+    ports::store::{
+        hints::{Hint, RunText},
+        transition::{Noun, TranscriptLine, Transition},
+    },
+};
+
+/// How long a hint may take.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// One store hears what the other tells, from when it has begun to listen, and nothing of what it tells itself.
+pub async fn hints_are_heard_by_the_other_store(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let mut heard = one.hints();
+    match timeout(LONGEST, heard.recv()).await.expect("a store listens, or has no hints") {
+        Err(error) => {
+            assert_eq!(error, RecvError::Closed);
+            return other.close().await;
+        }
+        Ok(first) => assert_eq!(first, Hint::All, "hints may have been lost before"),
+    }
+    let turn = TurnId::new(at(1));
+    let told = [Hint::Turn(turn), Hint::Noun(Noun::People), Hint::Waiting("main".into())];
+
+    one.hint(Hint::Run(turn));
+    for hint in &told {
+        other.hint(hint.clone());
+    }
+    let mut left = told.to_vec();
+    while !left.is_empty() {
+        let hint = timeout(LONGEST, heard.recv()).await.expect("it comes soon").expect("none is lost");
+        assert!(told.contains(&hint), "{hint:?}");
+        left.retain(|one| *one != hint);
+    }
+    other.close().await;
+}
+
+/// Turns that are not there, or have the version that was seen, are not.
+pub async fn changed_turns_are_found_by_their_versions(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turns = Vec::new();
+    for number in 0..3 {
+        turns.push(Turn::accept(&*store, said(&chat("a"), &number.to_string())).await);
+    }
+    let seen: Vec<_> = turns.iter().map(|turn| (turn.id, 1)).collect();
+    let changed = async |seen: &[(TurnId, Version)]| store.changed_turns(seen).await.expect("turns are read");
+    assert_eq!(changed(&seen).await, []);
+
+    turns[1].begin(&*store).await;
+
+    assert_eq!(changed(&seen).await, [turns[1].id]);
+    assert_eq!(changed(&[(turns[1].id, 2), (TurnId::new(at(9)), 0)]).await, []);
+    assert_eq!(changed(&[]).await, []);
+}
+
+/// The latest text of the latest run.
+pub async fn what_a_run_says_is_kept_until_it_is_removed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (one, other) = (TurnId::new(at(1)), TurnId::new(at(2)));
+    let put = async |turn: TurnId, run: u32, text: Option<&str>| {
+        store.put_draft(turn, run, text).await.expect("it is kept");
+    };
+    let drafts = async || store.drafts(&[other, one]).await.expect("drafts are read");
+    let draft = |turn: TurnId, run: u32, text: &str| RunText { turn, run, text: text.to_owned() };
+    put(one, 1, None).await;
+    put(other, 2, Some("a")).await;
+    assert_eq!(drafts().await, [draft(one, 1, ""), draft(other, 2, "a")]);
+
+    put(one, 1, Some("a")).await;
+    put(one, 1, Some("ab")).await;
+    put(one, 1, None).await;
+    put(other, 1, Some("late")).await;
+    assert_eq!(drafts().await, [draft(one, 1, "ab"), draft(other, 2, "a")]);
+
+    put(one, 2, None).await;
+    store.remove_draft(one, 1).await.expect("that run says nothing any more");
+    store.remove_draft(other, 2).await.expect("it is removed");
+    assert_eq!(drafts().await, [draft(one, 2, "")]);
+}
+
+/// Another node writes a line of a session that this one has read.
+pub async fn a_shared_store_answers_as_another_one_has_written(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let turn = Turn::accept(&*one, said(&chat("a"), "1")).await;
+    let lines = async || one.transcript(turn.session, 10).await.expect("lines are read").len();
+    one.set_shared(true);
+    one.set_shared(false);
+    assert_eq!((lines().await, lines().await), (0, 0), "the second time, it may be cached");
+    one.set_shared(true);
+
+    let line = HistoryLine {
+        speaker: Speaker::Person,
+        author: None,
+        forwarded: None,
+        text: "text of 1".to_owned(),
+        at: at(1),
+        state: LineState::Seen,
+    };
+    let line = TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, claim: 0, line };
+    done(&*other, Transition { transcript: vec![line], ..Transition::default() }).await;
+
+    // A store that admits one process answers from memory: nobody else writes.
+    let is_alone = timeout(LONGEST, one.hints().recv()).await.expect("a store listens, or has no hints").is_err();
+    assert!(is_alone || lines().await == 1);
+    other.close().await;
+}

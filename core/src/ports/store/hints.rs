@@ -1,0 +1,67 @@
+//! Hints: what one node tells the others at once, instead of having them find it out by looking.
+//!
+//! A hint may be lost, repeated or late, and says only where to look: rows decide. A store that admits one process has none.
+
+use super::{error::StoreError, transition::Noun, turns::TurnStore};
+use crate::model::{AgentName, ChannelId, ConversationId, DeliveryId, TurnId, Version};
+
+/// What may have changed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Hint {
+    /// A turn, as clients see it.
+    Turn(TurnId),
+    /// A conversation has deliveries to send.
+    Lane(ChannelId, ConversationId),
+    /// An operator has this delivery tried now, although it may have arrived.
+    Asked(ChannelId, ConversationId, DeliveryId),
+    /// An operator has what waits for the channel tried now.
+    Tried(ChannelId),
+    /// A turn waits for a run of this agent.
+    Waiting(AgentName),
+    /// Rows that are decided on together.
+    Noun(Noun),
+    /// Questions or approvals were asked or closed.
+    Questions,
+    /// A channel was paused or resumed.
+    Paused(ChannelId),
+    /// A turn with a run in flight, which another node has decided on.
+    Run(TurnId),
+    /// What a run [says so far](HintStore::put_draft).
+    Draft(TurnId),
+    /// A turn may have left a mark, a draft or a deferral in its chat.
+    Leftovers(TurnId),
+    /// A turn became a dead letter, and may be answered elsewhere.
+    DeadLetter(TurnId),
+    /// The log.
+    Log,
+    /// Anything: hints may have been lost.
+    All,
+}
+
+/// What a run of any node says so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunText {
+    pub turn: TurnId,
+    /// The run's number within the turn.
+    pub run: u32,
+    /// Empty while it only works.
+    pub text: String,
+}
+
+store_trait! {
+    /// What nodes look at to follow each other, beside hints.
+    pub trait HintStore: TurnStore {
+        /// Those of the turns that were changed since these versions. The duration must not depend on how many turns there are.
+        read fn changed_turns(turns: &[(TurnId, Version)]) -> Vec<TurnId>;
+
+        /// Keeps what a run says so far, for nodes that show it: in place of an earlier text of it or of an earlier run; `None`: it
+        /// works, and an earlier text stays. It need not outlive a crash, or ten minutes.
+        write fn put_draft(turn: TurnId, run: u32, text: Option<&str>) -> ();
+
+        /// Removes what a run has said, if that is kept.
+        write fn remove_draft(turn: TurnId, run: u32) -> ();
+
+        /// What runs of these turns say so far, in the order of the turns' ids.
+        read fn drafts(turns: &[TurnId]) -> Vec<RunText>;
+    }
+}
