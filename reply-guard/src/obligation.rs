@@ -135,6 +135,11 @@ impl Obligation {
         matches!(self.work, Work::Running { .. })
     }
 
+    /// Whether the run in flight goes on past its deadline: the turns behind it do not wait for it.
+    pub const fn is_late(&self) -> bool {
+        matches!(self.work, Work::Late { .. })
+    }
+
     /// The agent that the ladder handed the turn to; `None` for the one that it was routed to.
     pub fn handoff(&self) -> Option<&str> {
         self.runs.handoff.as_deref()

@@ -181,7 +181,8 @@ impl ChannelAdapter for WebchatAdapter {
                 change = changes.recv() => change,
             };
             match change {
-                Ok(view) => self.show(&intake, &view).await,
+                Ok(Some(view)) => self.show(&intake, &view).await,
+                Ok(None) => self.rooms.resync(),
                 Err(RecvError::Lagged(missed)) => {
                     tracing::debug!(channel = %self.channel, missed, "missed changes, every socket reads the store again");
                     self.rooms.resync();

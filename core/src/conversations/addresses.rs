@@ -4,7 +4,7 @@
 //! sent, the address is read from the conversation's row.
 //!
 //! One query reads these facts. They stay cached until this process changes them, so a message in an active conversation waits
-//! for no read.
+//! for no read. While other nodes live, which change them, too, nothing is answered from the cache.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -24,11 +24,15 @@ use crate::{
 /// The number of conversations cached: more than are usually active at once, because each miss costs a read.
 const REMEMBERED: usize = 4096;
 
+/// Whether other nodes live, and so change what is cached.
+pub(crate) type Others = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// Finds the conversations of events.
 pub(crate) struct Addresses {
     store: Arc<dyn ChannelStore>,
     slots: Arc<Slots>,
     timer: Arc<Timer>,
+    others: Others,
     clock: SharedClock,
     known: Cache<ConversationRef, KnownConversation>,
     /// The ids for conversations that no event has opened yet.
@@ -88,10 +92,16 @@ impl ChangedConversations {
 }
 
 impl Addresses {
-    pub(crate) fn new(store: Arc<dyn ChannelStore>, slots: Arc<Slots>, timer: Arc<Timer>, clock: SharedClock) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn ChannelStore>,
+        slots: Arc<Slots>,
+        timer: Arc<Timer>,
+        others: Others,
+        clock: SharedClock,
+    ) -> Self {
         let (known, new) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
         let (forgotten, postponing) = (Mutex::default(), Mutex::default());
-        Self { store, slots, timer, clock, known, new, forgotten, postponing }
+        Self { store, slots, timer, others, clock, known, new, forgotten, postponing }
     }
 
     /// The conversation at an address; for a new address, one with the id that it will get. Concurrent calls for one
@@ -100,20 +110,30 @@ impl Addresses {
         // Before the cache: a postponed turn is noted until the cache has forgotten its conversation.
         let is_postponing = self.postponing().contains_key(address);
         let known = match self.known.get_value_or_guard_async(address).await {
-            Ok(known) => known,
+            Ok(known) if !(self.others)() => known,
+            Ok(_) => self.read(address).await?,
             Err(vacant) => {
                 let forgotten = *self.forgotten();
-                let read = self.store.arrival(address).await?;
-                let known = read.unwrap_or_else(|| KnownConversation::new(self.new_id(address)));
+                let known = self.read(address).await?;
                 // Otherwise the next caller reads again, also one who waits for this read.
                 let is_forgotten = self.forgotten();
-                if *is_forgotten == forgotten {
+                if *is_forgotten == forgotten && !(self.others)() {
                     let _ = vacant.insert(known);
                 }
                 known
             }
         };
         Ok(KnownConversation { has_postponed: known.has_postponed || is_postponing, ..known })
+    }
+
+    async fn read(&self, address: &ConversationRef) -> Result<KnownConversation, StoreError> {
+        let read = self.store.arrival(address).await?;
+        Ok(read.unwrap_or_else(|| KnownConversation::new(self.new_id(address))))
+    }
+
+    /// Removes everything from the cache that may be read again.
+    pub(crate) fn forget_all(&self) {
+        self.forget_those(|_, _| true);
     }
 
     /// The conversation of a turn, whose chat may have got a new id since the turn was read.
@@ -183,7 +203,10 @@ impl Addresses {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::{
+        pin::pin,
+        sync::atomic::{AtomicBool, Ordering},
+    };
 
     use async_trait::async_trait;
     use futures_util::poll;
@@ -229,9 +252,13 @@ mod tests {
     }
 
     fn addresses(store: &Arc<OneRow>) -> Arc<Addresses> {
+        addresses_beside(store, Box::new(|| false))
+    }
+
+    fn addresses_beside(store: &Arc<OneRow>, others: Others) -> Arc<Addresses> {
         let slots = Slots::new(1, [], CancellationToken::new(), TestClock::new());
         let (slots, timer) = (Arc::new(slots), Arc::new(Timer::new()));
-        Arc::new(Addresses::new(Arc::<OneRow>::clone(store), slots, timer, TestClock::new()))
+        Arc::new(Addresses::new(Arc::<OneRow>::clone(store), slots, timer, others, TestClock::new()))
     }
 
     fn chat() -> ConversationRef {
@@ -271,6 +298,33 @@ mod tests {
 
         assert_eq!(first.await.expect("it is read"), before);
         assert_eq!(second.await.expect("it is read"), after);
+    }
+
+    #[tokio::test]
+    async fn while_other_nodes_live_each_event_is_about_what_is_stored() {
+        let (store, is_shared) = (Arc::<OneRow>::default(), Arc::new(AtomicBool::new(false)));
+        store.gate.open();
+        let others = {
+            let is_shared = Arc::clone(&is_shared);
+            Box::new(move || is_shared.load(Ordering::Relaxed))
+        };
+        let (addresses, chat) = (addresses_beside(&store, others), chat());
+        let stored = |has_open_question| {
+            let id = ConversationId::new(Timestamp::from_millis(0));
+            *store.row.lock().expect("no panic") =
+                Some(KnownConversation { has_open_question, ..KnownConversation::new(id) });
+        };
+        let is_asked = async || addresses.resolve(&chat).await.expect("it is read").has_open_question;
+        stored(false);
+        assert!(!is_asked().await);
+
+        is_shared.store(true, Ordering::Relaxed);
+        stored(true);
+        assert!(is_asked().await, "it was cached before");
+        addresses.forget_all();
+        assert!(is_asked().await);
+        stored(false);
+        assert!(!is_asked().await, "it is not cached");
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex as SyncMutex},
+    sync::{Arc, Mutex as SyncMutex, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -38,6 +38,7 @@ use crate::{
     merges::Merges,
     model::{AgentName, ChannelId, LiveSettings, NodeId, Settings},
     nodes::{
+        hints::Hints,
         leases::{Leases, ThisNode},
         neighbours::Neighbours,
         supervision::supervise,
@@ -49,7 +50,7 @@ use crate::{
         caller::Caller,
         calls::Calls,
         dispatcher::Dispatcher,
-        ephemerals::{marker::Marker, show::Ephemerals, tidy::Tidier},
+        ephemerals::{elsewhere::RunsElsewhere, marker::Marker, show::Ephemerals, tidy::Tidier},
         files::OutgoingFiles,
         first_attempts::FirstAttempts,
         gate::RateGate,
@@ -64,7 +65,7 @@ use crate::{
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
     upkeep::{
-        indexer::Indexer, prober::Prober, refusals::RefusalRecorder, retention::Retention,
+        hints::HintFollower, indexer::Indexer, prober::Prober, refusals::RefusalRecorder, retention::Retention,
         session_teller::SessionTeller, sweep::Sweep, watch::Watch,
     },
     worker::{
@@ -100,6 +101,7 @@ struct Ground {
     node: NodeId,
     leases: Arc<Leases>,
     neighbours: Arc<Neighbours>,
+    hints: Arc<Hints>,
     lifecycle: Lifecycle,
     hub: Arc<Hub>,
     timer: Arc<Timer>,
@@ -139,17 +141,34 @@ impl Ground {
         let (neighbours, nodes) = (Arc::<Neighbours>::default(), store.clone());
         let joining =
             Leases::join(nodes, clock.clone(), this, neighbours.clone(), timer.clone(), lifecycle.clone(), ids);
-        let leases = joining.await?;
-        let addresses = Arc::new(Addresses::new(store.clone(), slots.clone(), timer.clone(), clock.clone()));
+        let leases = Arc::new(joining.await?);
+        let hints = Arc::new(Hints {
+            store: store.clone(),
+            neighbours: neighbours.clone(),
+            leases: leases.clone(),
+            channels: channels.clone(),
+            clock: clock.clone(),
+            heard_until: AtomicU64::new(0),
+        });
+        store.set_shared(hints.any());
+        let others = {
+            let hints = hints.clone();
+            Box::new(move || hints.any())
+        };
+        let addresses = Addresses::new(store.clone(), slots.clone(), timer.clone(), others, clock.clone());
+        let addresses = Arc::new(addresses);
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
-            people: People::load(store.clone(), clock.clone(), lifecycle.clone(), &planted.people).await?,
+            people: People::load(store.clone(), clock.clone(), lifecycle.clone(), hints.clone(), &planted.people)
+                .await?,
             questions: Arc::new(OpenQuestions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::new(store.clone(), clock.now())),
             merges: Arc::new(merges),
             sessions: Arc::new(Sessions::new(store.clone())),
-            calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), &planted.schedules.seeds).await?),
+            calendar: Arc::new(
+                Calendar::load(store.clone(), clock.clone(), hints.clone(), &planted.schedules.seeds).await?,
+            ),
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
@@ -157,8 +176,9 @@ impl Ground {
             addresses,
             activity: Arc::default(),
             node,
-            leases: Arc::new(leases),
+            leases,
             neighbours,
+            hints,
             store,
             clock,
             settings,
@@ -176,7 +196,8 @@ impl Ground {
         let context = given!(DecisionContext: self [settings, channels, people, agents], [],
             node: self.node, reservations: Arc::new(first_attempts));
         let executor = given!(ConsequenceExecutor:
-            self [store, timer, slots, lanes, drafts, marks, hub, lifecycle], [], leftovers: leftovers, undeliverable: undeliverable);
+            self [store, timer, slots, lanes, drafts, marks, hub, hints, lifecycle], [],
+            leftovers: leftovers, undeliverable: undeliverable);
         given!(Ledger: self [store, clock, leases, addresses, questions, approvals, lifecycle], [],
             context: context, executor: executor, claimed: RecentTurns::default())
     }
@@ -243,8 +264,8 @@ impl Ground {
         let caller = Arc::new(ground.caller().await?);
         let ledger = Arc::new(ground.ledger(&caller, leftovers, undeliverable));
         let health = caller.health.clone();
-        let ephemerals = Arc::new(given!(Ephemerals: ground [channels, drafts, clock, lifecycle],
-            [caller, ledger], [store, conversations]));
+        let ephemerals = Arc::new(given!(Ephemerals: ground [channels, drafts, hints, clock, lifecycle],
+            [caller, ledger], [store, conversations, texts]));
         let marker = Arc::new(given!(Marker: ground [marks, settings], [ephemerals]));
         let tidier = Arc::new(Tidier::new(marker.clone(), left));
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
@@ -269,7 +290,7 @@ impl Ground {
             ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
         let erasure =
             Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store, agent_sessions, state]));
-        let administration = Arc::new(given!(Administration: ground [leases, clock], [], [store, lines]));
+        let administration = Arc::new(given!(Administration: ground [leases, hints, clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor:
             ground [backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
             [store, queue],
@@ -279,7 +300,7 @@ impl Ground {
         let planner = Arc::new(given!(Schedules: ground [calendar, leases, agents, settings], [initiative]));
         let triggers = given!(Triggers: ground [channels, people, activity, leases, settings, clock], [initiative],
             [store, lists, conversations]);
-        let forwarder = given!(Forwarder: ground [store, settings, clock], [operations],
+        let forwarder = given!(Forwarder: ground [store, hints, settings, clock], [operations],
             turns: Mutex::new(undelivered));
         let welcomer = given!(Welcomer: ground [people, leases, settings, clock], [inlet]);
         let notifier = given!(Notifier: ground [people, approvals, channels, leases, settings, clock], [inlet],
@@ -288,6 +309,10 @@ impl Ground {
         let sweep = Arc::new(given!(Sweep: ground [channels, leases, lanes, slots, timer, clock, lifecycle],
             [ledger, commands, attempts], [store, outbox],
             node: ground.node, skipped: SyncMutex::default()));
+        let hint_follower = given!(HintFollower: ground [
+            hints, leases, hub, lanes, slots, timer, addresses, people, calendar, questions, approvals
+        ], [ledger, caller], [store, views, outbox],
+            elsewhere: RunsElsewhere::new(ephemerals.clone(), ground.slots.clone()), seen: SyncMutex::default());
         let retention = given!(Retention: ground [store, calendar, settings, clock], []);
         let session_teller = given!(SessionTeller: ground [clock], [runtimes], [store, state]);
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);
@@ -298,6 +323,7 @@ impl Ground {
         let loops = vec![
             looped("sweep", sweep.clone(), |sweep, _| sweep.run()),
             looped("recovery", sweep.clone(), |sweep, _| sweep.recover_again()),
+            looped("hints", Arc::new(hint_follower), HintFollower::run),
             looped("scheduler", scheduler, |scheduler, _| scheduler.run()),
             looped("sharing", sharing.clone(), |sharing, _| sharing.run()),
             looped("prober", Arc::new(prober), |prober, _| prober.run()),

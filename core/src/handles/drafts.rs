@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::model::TurnId;
 
@@ -63,20 +64,30 @@ impl DraftText {
     }
 }
 
-/// The runs whose drafts are messages, by turn.
+/// The runs whose drafts are messages, and those of other nodes whose drafts are shown here, by turn.
 #[derive(Default)]
-pub(crate) struct Drafts(DashMap<TurnId, Arc<DraftText>>);
+pub(crate) struct Drafts(DashMap<TurnId, DraftedRun>);
+
+struct DraftedRun {
+    text: Arc<DraftText>,
+    /// Ends the drafts of a run of another node.
+    ends: Option<CancellationToken>,
+}
 
 impl Drafts {
-    /// Notifies the run of `turn` that its obligation changed: its drafts may have a message now.
-    pub(crate) fn notify(&self, turn: TurnId) {
-        if let Some(text) = self.0.get(&turn) {
-            text.notify();
+    /// Notifies the run of `turn` that its obligation changed: its drafts may have a message now, or must not be shown any more.
+    pub(crate) fn notify(&self, turn: TurnId, may_draft: bool) {
+        if let Some(run) = self.0.get(&turn) {
+            if let Some(ends) = run.ends.as_ref().filter(|_| !may_draft) {
+                ends.cancel();
+            }
+            run.text.notify();
         }
     }
 
-    pub(crate) fn begin(&self, turn: TurnId, text: Arc<DraftText>) {
-        self.0.insert(turn, text);
+    /// `ends`: what ends the drafts of a run of another node.
+    pub(crate) fn begin(&self, turn: TurnId, text: Arc<DraftText>, ends: Option<CancellationToken>) {
+        self.0.insert(turn, DraftedRun { text, ends });
     }
 
     pub(crate) fn end(&self, turn: TurnId) {

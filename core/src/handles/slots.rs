@@ -29,7 +29,7 @@ use self::{
     permit::Permit,
     permits::{Demand, Permits},
     promises::{PATIENCE, Promise},
-    run::{HeldRun, RunKey, RunTokens},
+    run::{HeldRun, RunInFlight, RunKey, RunTokens},
 };
 use crate::{
     model::{AgentName, ConversationId, TurnId},
@@ -511,6 +511,13 @@ impl Slots {
         state.held.values().map(|held| held.run.turn).chain(state.late.turns()).collect()
     }
 
+    /// The runs in flight that are stored.
+    pub(crate) fn runs(&self) -> Vec<RunInFlight> {
+        let state = self.state();
+        let held = state.held.values().map(|held| &held.run).filter(|run| run.is_stored);
+        held.chain(state.late.all()).map(HeldRun::in_flight).collect()
+    }
+
     /// How long the run of `turn` has taken, if one is in flight, without the time for which it waited for approvals.
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();
@@ -610,6 +617,13 @@ impl Slot {
     /// Those of the run that holds the slot.
     pub(crate) const fn tokens(&self) -> &RunTokens {
         &self.tokens
+    }
+
+    /// The run that holds the slot is stored, and begins.
+    pub(crate) fn run_begins(&self) {
+        if let Some(held) = self.slots.state().held.get_mut(&self.conversation) {
+            held.run.is_stored = true;
+        }
     }
 
     /// The run that the permit was given for has ended.

@@ -12,7 +12,8 @@ use crate::{
         AgentName, ChannelId, ConversationId, DeliveryRecord, DeliveryState, FallbackView, LogEvent, Shown, TurnRecord,
         TurnStatus, TurnView,
     },
-    ports::{Hub, ViewStore},
+    nodes::hints::Hints,
+    ports::{Hint, Hub, ViewStore},
 };
 
 /// What must be done after a decision on one turn is stored.
@@ -51,12 +52,16 @@ pub(crate) struct ConsequenceExecutor {
     pub(crate) marks: Arc<Marks>,
     pub(crate) undeliverable: Undeliverable,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) hints: Arc<Hints>,
     pub(crate) lifecycle: Lifecycle,
 }
 
 impl ConsequenceExecutor {
     /// Acts on a stored decision that changed a turn from `before` to `after`.
     pub(super) fn execute(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
+        if self.hints.any() {
+            self.tell(before, after, &consequences);
+        }
         let Consequences {
             shown,
             lane,
@@ -104,7 +109,7 @@ impl ConsequenceExecutor {
                 self.undeliverable.send_elsewhere(after.id);
             }
         }
-        self.drafts.notify(after.id);
+        self.drafts.notify(after.id, after.obligation.may_draft());
         if before.obligation.is_waiting() && !after.obligation.is_waiting() {
             self.marks.end(after, &self.leftovers);
         }
@@ -118,6 +123,39 @@ impl ConsequenceExecutor {
         if (shown.is_some() || is_new) && self.hub.has_listeners(after.id, &after.event.conversation.channel) {
             self.publish(after, shown);
         }
+    }
+
+    /// Tells other nodes what may concern them. Which of them runs the turn, is not known here.
+    fn tell(&self, before: &TurnRecord, after: &TurnRecord, consequences: &Consequences) {
+        let (hints, id, channel) = (&self.hints, after.id, &after.event.conversation.channel);
+        let (was, is) = (&before.obligation, &after.obligation);
+        if let Some((channel, conversation)) = &consequences.lane {
+            hints.opens(channel, *conversation);
+        }
+        if let Some(agent) = &consequences.runs_again {
+            hints.tell(|| Hint::Waiting(agent.clone()));
+        }
+        if (was.is_running() || is.is_running()) && self.slots.ran(after.conversation, id).is_none() {
+            hints.tell(|| Hint::Run(id));
+        }
+        if consequences.dead_letter.is_some() && is.may_go_elsewhere() {
+            hints.tell(|| Hint::DeadLetter(id));
+        }
+        if (was.is_waiting() && !is.is_waiting()) || leaves_messages(was, is) {
+            hints.tell_holder(channel, || Hint::Leftovers(id));
+        }
+        if consequences.shown.is_some() || was.state() != is.state() {
+            hints.shows(channel, id);
+        }
+    }
+
+    /// Removes what a turn has left in its chat that another node has decided on: the mark of one that waits no more, and what an ended
+    /// one may have left.
+    pub(crate) fn remove_left_elsewhere(&self, turn: TurnRecord) {
+        if !turn.obligation.is_waiting() {
+            self.marks.end(&turn, &self.leftovers);
+        }
+        self.remove_leftovers(turn);
     }
 
     /// Removes what a turn that has ended may have left in the chat.

@@ -28,8 +28,8 @@ use crate::{
     model::{ApprovalChange, AskedQuestion, DeliveryId, DeliveryState, PeopleChange, TurnId, TurnRecord},
     nodes::leases::Leases,
     ports::{
-        DeliveryChange, Fence, LeaseName, LineChange, Noun, OutboxStore, Seen, SharedClock, StoreError, Transition,
-        TurnChange,
+        DeliveryChange, Fence, Hint, LeaseName, LineChange, Noun, OutboxStore, Seen, SharedClock, StoreError,
+        Transition, TurnChange,
     },
     questions::{approvals::Approvals, open_questions::OpenQuestions},
 };
@@ -327,6 +327,9 @@ impl Ledger {
         self.questions.note(&questions);
         self.approvals.note(&approvals);
         self.questions.note_approvals(&approvals);
+        if !questions.is_empty() || !approvals.is_empty() {
+            self.executor.hints.tell(|| Hint::Questions);
+        }
         let mut decided = Vec::with_capacity(inputs.len());
         for (input, decision) in inputs.iter_mut().zip(decisions) {
             decided.push(decision.decided);

@@ -313,6 +313,11 @@ impl Leases {
         result
     }
 
+    /// Whether this node does what must happen once.
+    pub(crate) fn is_housekeeper(&self) -> bool {
+        self.housekeeper.term.load().as_ref().is_some_and(|term| term.is_on(&self.clock))
+    }
+
     fn read<T>(&self, channel: &ChannelId, read: impl FnOnce(&Term) -> T) -> Option<T> {
         let term = self.channels.get(channel)?.term.load();
         term.as_ref().filter(|term| term.is_on(&self.clock)).map(|term| read(term))

@@ -2,6 +2,7 @@
 //! agents' permits. Nothing here knows what is done under a lease.
 
 pub(crate) mod grants;
+pub(crate) mod hints;
 pub(crate) mod leases;
 pub(crate) mod neighbours;
 pub(crate) mod supervision;

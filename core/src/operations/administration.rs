@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::{
     base::conflicts::decide_anew,
     model::{ErrorFilter, ErrorMark, NodeId, Sender, SignInChange, Subject, TokenChange},
-    nodes::leases::Leases,
+    nodes::{hints::Hints, leases::Leases},
     operator::{
         actor::{Actor, operation},
         error::OperationError,
     },
-    ports::{LineStore, Noun, Seen, SharedClock, TokenStore, Transition},
+    ports::{Commit, Hint, LineStore, Noun, Seen, SharedClock, TokenStore, Transition},
 };
 
 /// Does what operators ask for with the gateway itself.
@@ -18,13 +18,14 @@ pub struct Administration {
     pub(crate) store: Arc<dyn TokenStore>,
     pub(crate) lines: Arc<dyn LineStore>,
     pub(crate) leases: Arc<Leases>,
+    pub(crate) hints: Arc<Hints>,
     pub(crate) clock: SharedClock,
 }
 
 impl Administration {
     /// Makes or revokes a token. No two tokens ever have the same name: conversations, answers and entries of the audit belong to it.
     pub async fn change_token(&self, token: TokenChange, by: Actor) -> Result<(), OperationError> {
-        Ok(decide_anew!({
+        decide_anew!({
             let seen = vec![Seen { noun: Noun::Tokens, version: self.store.version(Noun::Tokens).await? }];
             let (action, target) = match &token {
                 TokenChange::Create(token) => {
@@ -44,7 +45,9 @@ impl Administration {
             let transition =
                 Transition { seen, token: Some(token.clone()), operation: Some(operation), ..Transition::default() };
             self.store.commit(transition).await?.is_done()?.then_some(())
-        })?)
+        })?;
+        self.hints.tell(|| Hint::Noun(Noun::Tokens));
+        Ok(())
     }
 
     /// Opens and ends sessions of the operator's page; `by` is in the audit with the action `end_session` if it is given. `false` if a
@@ -59,7 +62,11 @@ impl Administration {
         let operation =
             by.zip(ended).map(|(by, id)| operation(&by, "end_session", id, Subject::default(), self.clock.now()));
         let change = Transition { sign_ins: changes, operation, ..Transition::default() };
-        Ok(self.store.commit(change).await? == Commit::Done)
+        let is_done = self.store.commit(change).await? == Commit::Done;
+        if is_done {
+            self.hints.tell(|| Hint::Noun(Noun::Tokens));
+        }
+        Ok(is_done)
     }
 
     /// Asks a node to give its leases back and to take none, so that others have them, or to take leases again.

@@ -13,7 +13,7 @@ use crate::{
         actor::{Actor, operation},
         error::OperationError,
     },
-    ports::{Remark, StoreError, Transition},
+    ports::{Hint, Remark, StoreError, Transition},
 };
 
 impl Operations {
@@ -33,6 +33,7 @@ impl Operations {
         self.require_over(self.caller.gate.account_blocked_until(&channel), "what waits is sent then")?;
         self.record(&by, "try", &channel, Subject::channel(&channel)).await?;
         self.caller.health.try_now(&channel);
+        self.ledger.executor.hints.tell_holder(&channel, || Hint::Tried(channel.clone()));
         Ok(())
     }
 
@@ -87,6 +88,8 @@ impl Operations {
         self.store.commit(transition).await?;
         self.caller.health.allow(channel);
         self.lanes.ask(channel, delivery.conversation_id, delivery.id);
+        let asked = || Hint::Asked(channel.clone(), delivery.conversation_id, delivery.id);
+        self.ledger.executor.hints.tell_holder(channel, asked);
         Ok(())
     }
 

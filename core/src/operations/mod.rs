@@ -40,7 +40,7 @@ use crate::{
     outbox::caller::Caller,
     people::People,
     ports::{
-        ChannelStore, Commit, DeliveryChange, OutboxStore, Pause, Remark, SharedClock, StoreError, Transition,
+        ChannelStore, Commit, DeliveryChange, Hint, OutboxStore, Pause, Remark, SharedClock, StoreError, Transition,
         TurnChange,
     },
     questions::approvals::Approvals,
@@ -122,6 +122,7 @@ impl Operations {
                     let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
                     let is_done = self.change_copy((&delivery, *turn), change, "retry", event, &by).await?;
                     self.lanes.open(&delivery.conversation.channel, delivery.conversation_id);
+                    self.ledger.executor.hints.opens(&delivery.conversation.channel, delivery.conversation_id);
                     is_done
                 }
             }
@@ -283,6 +284,7 @@ impl Operations {
             return Err(OperationError::Unfit(why.to_owned()));
         }
         self.caller.gate.pause(&channel, pause.and_then(|(_, pause)| pause));
+        self.ledger.executor.hints.tell(|| Hint::Paused(channel.clone()));
         if !pauses {
             self.caller.health.hurry_soon(&channel);
         }

@@ -125,6 +125,20 @@ impl RateGate {
         }
     }
 
+    /// Takes over which channels are paused. Returns those that are no more.
+    pub(crate) fn replace_pauses(&self, paused: Vec<(ChannelId, Pause)>) -> Vec<ChannelId> {
+        let is_paused = |channel: &ChannelId| paused.iter().any(|(one, _)| one == channel);
+        let resumed = self.paused.iter().map(|entry| entry.key().clone()).filter(|channel| !is_paused(channel));
+        let resumed: Vec<_> = resumed.collect();
+        for channel in &resumed {
+            self.pause(channel, None);
+        }
+        for (channel, pause) in paused {
+            self.pause(&channel, Some(pause));
+        }
+        resumed
+    }
+
     pub(crate) fn paused(&self, channel: &ChannelId) -> Option<Pause> {
         self.paused.get(channel).map(|pause| pause.clone())
     }

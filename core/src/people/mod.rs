@@ -36,7 +36,8 @@ use crate::{
         ApprovalSettings, ChannelId, DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Language,
         Pairing, PeopleChange, PersonId, PersonRecord, SeedPerson, Version, is_hidden,
     },
-    ports::{Noun, PeopleStore, Seen, SharedClock, StoreError, Transition},
+    nodes::hints::Hints,
+    ports::{Hint, Noun, PeopleStore, Seen, SharedClock, StoreError, Transition},
 };
 
 /// How long a change waits at most for the read after it.
@@ -47,6 +48,7 @@ pub struct People {
     store: Arc<dyn PeopleStore>,
     clock: SharedClock,
     lifecycle: Lifecycle,
+    hints: Arc<Hints>,
     known: ArcSwap<KnownPeople>,
     state: Mutex<State>,
     /// Locked while the tables are read: of many tasks that find them changed, one reads.
@@ -84,6 +86,7 @@ impl People {
         store: Arc<dyn PeopleStore>,
         clock: SharedClock,
         lifecycle: Lifecycle,
+        hints: Arc<Hints>,
         seeds: &[SeedPerson],
     ) -> Result<Arc<Self>, StoreError> {
         let state = read(&*store).await?;
@@ -93,6 +96,7 @@ impl People {
             store,
             clock,
             lifecycle,
+            hints,
             reading: tokio::sync::Mutex::default(),
             moving: tokio::sync::Mutex::default(),
             let_in: Notify::new(),
@@ -152,6 +156,7 @@ impl People {
         if changes.is_empty() {
             return;
         }
+        self.hints.tell(|| Hint::Noun(Noun::People));
         self.let_out(seen, changes);
         let Err(error) = self.read_changed(seen, changes).await else { return };
         warn!(%error, "cannot read who is known, retrying");

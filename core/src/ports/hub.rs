@@ -28,7 +28,7 @@ pub(crate) struct Hub {
 
 #[derive(Debug)]
 struct Followers {
-    sender: broadcast::Sender<Arc<TurnView>>,
+    sender: broadcast::Sender<Option<Arc<TurnView>>>,
     latest: BTreeMap<TurnId, Version>,
 }
 
@@ -43,7 +43,7 @@ impl Followers {
             self.latest.pop_first();
         }
         // Fails if there are no followers; a new one reads the store first.
-        let _ = self.sender.send(view);
+        let _ = self.sender.send(Some(view));
     }
 }
 
@@ -53,9 +53,28 @@ impl Hub {
         Watch { hub: Arc::clone(self), turn, receiver: Some(receiver) }
     }
 
-    pub(crate) fn follow(&self, channel: &ChannelId) -> broadcast::Receiver<Arc<TurnView>> {
+    /// The changes of a channel's turns; `None`: some may have been missed.
+    pub(crate) fn follow(&self, channel: &ChannelId) -> broadcast::Receiver<Option<Arc<TurnView>>> {
         let followers = || Followers { sender: broadcast::Sender::new(FOLLOWER_CAPACITY), latest: BTreeMap::new() };
         self.channels.entry(channel.clone()).or_insert_with(followers).sender.subscribe()
+    }
+
+    /// The turns that are watched.
+    pub(crate) fn watched(&self) -> Vec<TurnId> {
+        self.turns.iter().map(|watcher| *watcher.key()).collect()
+    }
+
+    /// Whether a change of this turn may have a watcher or a follower, whatever its channel is.
+    pub(crate) fn may_have_listeners(&self, turn: TurnId) -> bool {
+        self.turns.contains_key(&turn) || self.channels.iter().any(|followers| followers.sender.receiver_count() > 0)
+    }
+
+    /// Has the followers of all channels read the store again: other nodes may have changed turns.
+    pub(crate) fn resync(&self) {
+        for followers in &self.channels {
+            // Fails if there are no followers.
+            let _ = followers.sender.send(None);
+        }
     }
 
     /// Whether a change of this turn has a watcher or a follower.

@@ -319,9 +319,9 @@ impl Intake {
         self.hub.watch(turn)
     }
 
-    /// Subscribes to the changes of all turns of this channel, from now on. A receiver that lags must read the
-    /// store again.
-    pub fn follow(&self) -> broadcast::Receiver<Arc<TurnView>> {
+    /// Subscribes to the changes of all turns of this channel, from now on. A receiver that lags, or gets `None`, must read the store
+    /// again.
+    pub fn follow(&self) -> broadcast::Receiver<Option<Arc<TurnView>>> {
         self.hub.follow(&self.channel)
     }
 

@@ -36,6 +36,11 @@ impl Approvals {
         }
     }
 
+    /// Has those look who wait for requests: another node may have stored one.
+    pub(crate) fn look_again(&self) {
+        self.asked.notify_one();
+    }
+
     pub(crate) async fn until_asked(&self) {
         self.asked.notified().await;
     }

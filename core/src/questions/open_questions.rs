@@ -64,6 +64,11 @@ impl OpenQuestions {
         }
     }
 
+    /// Has it looked at what expires: another node may have asked or closed something.
+    pub(crate) fn look_again(&self) {
+        self.expiring.notify_one();
+    }
+
     /// The latest open questions of a conversation, the latest first.
     pub(crate) async fn open_in(&self, conversation: ConversationId) -> Result<Vec<QuestionRecord>, StoreError> {
         self.store.questions(QuestionFilter::OpenIn(conversation), PAGE).await

@@ -56,7 +56,7 @@ use crate::{
     model::{AgentName, ConversationId, EventKind, NodeId, TurnId, TurnRecord},
     nodes::neighbours::Neighbours,
     outbox::ephemerals::marker::Marker,
-    ports::{QueueStore, RunEnd, StoreError, WaitingTurn},
+    ports::{Hint, QueueStore, RunEnd, StoreError, WaitingTurn},
     worker::Worker,
 };
 
@@ -129,6 +129,7 @@ impl Scheduler {
     /// Notes that a turn that was just accepted waits for its run.
     pub(crate) fn enqueue(&self, turn: TurnRecord) {
         let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn));
+        self.ledger.executor.hints.tell(|| Hint::Waiting(agent.clone()));
         self.marker.wait(&turn);
         // Turns that run before it may begin the transcript.
         self.recent.keep(TurnRecord { has_history: true, ..turn });
@@ -248,6 +249,7 @@ impl Scheduler {
 
     /// Runs a turn until it ends, or goes on past its deadline without the slot.
     async fn run_turn(&self, slot: &mut Slot, turn: TurnRecord, run: Run) {
+        slot.run_begins();
         let (worker, slots, tokens) = (Arc::clone(&self.worker), Arc::clone(&self.slots), slot.tokens().clone());
         let (conversation, id, number) = (slot.conversation(), turn.id, run.number);
         // The next turn need not wait until the answer of this one is stored.

@@ -16,11 +16,12 @@ use crate::{
         Asker, ChannelId, Identity, NewSchedule, Schedule, ScheduleChange, ScheduleId, ScheduleLimits, ScheduleOrigin,
         ScheduleRun, ScheduleState, Subject, Target, TurnRecord, Version, When,
     },
+    nodes::hints::Hints,
     operator::{
         actor::{Actor, Done, operation, operation_done},
         error::OperationError,
     },
-    ports::{Noun, Operation, ScheduleStore, Seen, SharedClock, StoreError, Transition},
+    ports::{Hint, Noun, Operation, ScheduleStore, Seen, SharedClock, StoreError, Transition},
 };
 
 /// The name under which the configuration's schedules are made.
@@ -39,6 +40,7 @@ const MOST_BYTES: usize = 8 << 20;
 pub struct Calendar {
     pub(crate) store: Arc<dyn ScheduleStore>,
     pub(crate) clock: SharedClock,
+    hints: Arc<Hints>,
     snapshot: Mutex<Snapshot>,
     changed: Notify,
 }
@@ -54,10 +56,11 @@ impl Calendar {
     pub(crate) async fn load(
         store: Arc<dyn ScheduleStore>,
         clock: SharedClock,
+        hints: Arc<Hints>,
         seeds: &[NewSchedule],
     ) -> Result<Self, StoreError> {
         let snapshot = Mutex::new(read(&*store, clock.now()).await?);
-        let calendar = Self { store, clock, snapshot, changed: Notify::new() };
+        let calendar = Self { store, clock, hints, snapshot, changed: Notify::new() };
         calendar.plant(seeds).await?;
         Ok(calendar)
     }
@@ -328,6 +331,9 @@ impl Calendar {
         if !self.store.commit(transition).await?.is_done()? {
             self.refresh().await?;
             return Ok(false);
+        }
+        if is_counted {
+            self.hints.tell(|| Hint::Noun(Noun::Schedules));
         }
         let mut snapshot = self.snapshot();
         // They may have been read from the store meanwhile.

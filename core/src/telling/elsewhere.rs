@@ -1,5 +1,6 @@
 //! Sends undeliverable answers to their people on another channel. The guard allows it once for each turn. After a
-//! crash the next start finds the rest among the dead letters.
+//! crash the next start finds the rest among the dead letters. While other nodes live, where turns become dead letters as well, it looks
+//! for them from time to time.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -9,6 +10,7 @@ use tracing::warn;
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, pauses},
     model::{LiveSettings, TurnId},
+    nodes::hints::Hints,
     operations::Operations,
     operator::error::OperationError,
     ports::{DeadLetterFilter, OperatorStore, SharedClock, StoreError},
@@ -16,6 +18,12 @@ use crate::{
 
 /// How long after it became a dead letter a turn is looked at by the next start.
 const REMEMBERED: Duration = Duration::from_hours(24);
+
+/// How often it looks for dead letters of other nodes of which it was not told.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+/// How long ago these became dead letters at most.
+const MISSED: Duration = Duration::from_mins(5);
 
 /// How many dead letters are looked at.
 const MOST: u32 = 500;
@@ -25,6 +33,7 @@ pub(crate) struct Forwarder {
     pub(crate) store: Arc<dyn OperatorStore>,
     pub(crate) operations: Arc<Operations>,
     pub(crate) turns: Mutex<mpsc::UnboundedReceiver<TurnId>>,
+    pub(crate) hints: Arc<Hints>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -34,7 +43,7 @@ impl Forwarder {
     pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let mut turns = self.turns.lock().await;
         let left = loop {
-            match self.left().await {
+            match self.left(REMEMBERED).await {
                 Ok(left) => break left,
                 Err(error) => warn!(%error, "cannot read which answers may go elsewhere, retrying"),
             }
@@ -55,6 +64,15 @@ impl Forwarder {
                         Some(turn) => turn,
                         None => return,
                     },
+                    goes_on = lifecycle.pause_unless_stopping(LOOK_AGAIN), if self.hints.may_be_any() => {
+                        if !goes_on {
+                            return;
+                        }
+                        if self.hints.any() {
+                            waiting.extend(self.left(MISSED).await.unwrap_or_default());
+                        }
+                        continue;
+                    }
                     () = lifecycle.stopping.cancelled() => return,
                 }
             };
@@ -69,11 +87,11 @@ impl Forwarder {
     }
 
     /// The turns that became dead letters lately.
-    async fn left(&self) -> Result<Vec<TurnId>, StoreError> {
+    async fn left(&self, span: Duration) -> Result<Vec<TurnId>, StoreError> {
         let since = self.clock.now();
         let filter = DeadLetterFilter { limit: MOST, ..DeadLetterFilter::default() };
         let mut letters = self.store.dead_letters(&filter).await?;
-        letters.retain(|letter| !letter.is_copy && letter.ended_at.is_some_and(|at| at + REMEMBERED > since));
+        letters.retain(|letter| !letter.is_copy && letter.ended_at.is_some_and(|at| at + span > since));
         Ok(letters.into_iter().map(|letter| letter.turn).collect())
     }
 

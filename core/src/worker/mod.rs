@@ -281,7 +281,7 @@ impl Worker {
 
     fn typing(&self, turn: &TurnRecord, capabilities: &Capabilities, show: &CancellationToken) -> Option<Typing> {
         (capabilities.typing != Support::No && !show.is_cancelled())
-            .then(|| Typing::start(&self.ephemerals, turn, capabilities, show))
+            .then(|| Typing::start(&self.ephemerals, turn, capabilities, show, true))
     }
 
     /// Whether nobody is to notice a turn unless its agent says something, or before somebody's quiet hours end.

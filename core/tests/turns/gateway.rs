@@ -28,7 +28,7 @@ use rejoinder_core::{
     },
     explain::explain,
     store::{
-        DeadLetter, DeadLetterFilter, Dossier, LeaseName, LogEntry, LogFilter, NodeReport, NodeStore, TurnFilter,
+        DeadLetter, DeadLetterFilter, Dossier, Hint, LeaseName, LogEntry, LogFilter, NodeReport, NodeStore, TurnFilter,
         TurnStatus, TurnSummary,
     },
 };
@@ -323,6 +323,12 @@ impl TestGateway {
     pub(crate) async fn other_frees(&self, name: &LeaseName) {
         self.leases().give(name, other_node(), Duration::ZERO);
         self.advance(secs(5)).await;
+    }
+
+    /// Another node tells the gateway something.
+    pub(crate) async fn hears(&self, hint: Hint) {
+        self.life.hints.heard.send(hint).expect("the gateway listens");
+        self.settle().await;
     }
 
     pub(crate) fn leases(&self) -> &LeaseTable {

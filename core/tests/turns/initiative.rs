@@ -315,7 +315,7 @@ async fn a_message_to_a_page_answers_nothing_that_the_person_said() {
     gateway.settle().await;
 
     assert_eq!(on_page(&gateway).await, [shows("one", "one []"), shows("", "The report is ready.")]);
-    let told = open.try_recv().expect("it is told");
+    let told = open.try_recv().expect("it is told").expect("it is a change");
     assert_eq!((told.turn_id, &*told.text, told.status), (sent.begun[0].turn, "", TurnStatus::Answered));
     let shown = told.shown.as_ref().expect("it is shown");
     assert_eq!((&shown.agent, &shown.attachments, told.attachments.len()), (&None, &vec![file], 0));

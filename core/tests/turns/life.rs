@@ -19,9 +19,10 @@ use rejoinder_core::{
         leases::LeaseTable,
         scripted::Gate,
     },
-    store::{Fence, LeaseName, NodeStore},
+    store::{Fence, Hint, LeaseName, NodeStore},
 };
 use tokio::sync::{
+    broadcast,
     oneshot::{self, error::TryRecvError},
     watch,
 };
@@ -98,10 +99,32 @@ pub(crate) struct Life {
     rejects_writes: AtomicBool,
     /// Its leases, if they end.
     pub(crate) leases: OnceLock<Arc<LeaseTable>>,
+    /// The hints of other nodes, and for them.
+    pub(crate) hints: Hinting,
     /// Open when the platform gives its files.
     pub(crate) files: Gate,
     /// What tells agents outside of the process that the ends of their runs are stored.
     ends: Mutex<Vec<oneshot::Receiver<bool>>>,
+}
+
+/// The hints that a test sends, and those that the gateway has sent.
+#[derive(Debug)]
+pub(crate) struct Hinting {
+    pub(crate) heard: broadcast::Sender<Hint>,
+    told: Mutex<Vec<Hint>>,
+}
+
+impl Default for Hinting {
+    fn default() -> Self {
+        Self { heard: broadcast::Sender::new(64), told: Mutex::default() }
+    }
+}
+
+impl Hinting {
+    /// What the gateway has told other nodes since this was called last.
+    pub(crate) fn told(&self) -> Vec<Hint> {
+        std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// A store call in progress.
@@ -294,6 +317,14 @@ impl Layer for LifeStore {
     /// The leases of a table are not those of the store.
     fn is_held(&self, fence: &(LeaseName, Fence)) -> Option<bool> {
         self.0.leases.get().map(|leases| leases.is_held(fence))
+    }
+
+    fn hints(&self) -> Option<&broadcast::Sender<Hint>> {
+        Some(&self.0.hints.heard)
+    }
+
+    fn hinted(&self, hint: &Hint) {
+        self.0.hints.told.lock().unwrap_or_else(PoisonError::into_inner).push(hint.clone());
     }
 
     async fn finish<T: Send>(

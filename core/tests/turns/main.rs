@@ -30,6 +30,7 @@ mod floods;
 mod forgotten;
 mod gateway;
 mod handoffs;
+mod hints;
 mod homes;
 mod initiative;
 mod keys;

@@ -58,7 +58,7 @@ fn waits_elsewhere(event: InboundEvent) -> NewEvent {
 }
 
 /// A turn that another node has accepted and runs.
-fn runs_elsewhere(event: InboundEvent) -> NewEvent {
+pub(crate) fn runs_elsewhere(event: InboundEvent) -> NewEvent {
     let at = event.received_at;
     let mut new = waits_elsewhere(event);
     let turn = new.turn.as_mut().expect("it has a turn");

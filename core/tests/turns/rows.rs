@@ -61,7 +61,7 @@ async fn whoever_follows_the_channel_hears_of_every_turn_to_its_end() {
     gateway.receives(said(&chat("bob"), "hello")).await;
 
     let mut answered = Vec::new();
-    while let Ok(view) = follower.try_recv() {
+    while let Ok(Some(view)) = follower.try_recv() {
         if view.status.is_final() {
             answered.push(view.conversation.chat.to_string());
         }

@@ -60,6 +60,10 @@ impl LateRuns {
         self.runs.keys().map(|(turn, _)| *turn)
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &HeldRun> {
+        self.runs.values().map(|late| &late.run)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -90,7 +94,7 @@ impl LateRuns {
     /// Whether a run must have a permit again before it goes on: it is told then.
     pub(super) fn resumes_later(&mut self, run: RunKey) -> bool {
         let is_without = self.given_back(run).is_some();
-        if is_without {
+        if is_without && !self.resuming.contains(&run) {
             self.resuming.push_back(run);
         }
         is_without

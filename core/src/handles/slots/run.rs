@@ -22,6 +22,18 @@ pub(super) struct HeldRun {
     /// Cancelled when the run leaves its slot: it goes on past its deadline, or waits for an approval.
     pub(super) late: CancellationToken,
     pub(super) suspension: Suspension,
+    /// Whether it is stored as begun: before that, the slot is only reserved for it.
+    pub(super) is_stored: bool,
+}
+
+/// A run in flight, as it is compared with its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunInFlight {
+    pub(crate) turn: TurnId,
+    /// The run's number within the turn.
+    pub(crate) number: u32,
+    /// Whether it waits for an approval.
+    pub(crate) is_suspended: bool,
 }
 
 /// What tells a run to stop, and that it may go on.
@@ -39,7 +51,12 @@ impl HeldRun {
     pub(super) fn new((turn, number): RunKey, began: Duration) -> Self {
         let stop = CancellationToken::new();
         let tokens = RunTokens { show: stop.child_token(), stop, go_on: Arc::default() };
-        Self { turn, number, began, tokens, late: CancellationToken::new(), suspension: Suspension::default() }
+        let (late, suspension) = (CancellationToken::new(), Suspension::default());
+        Self { turn, number, began, tokens, late, suspension, is_stored: false }
+    }
+
+    pub(super) fn in_flight(&self) -> RunInFlight {
+        RunInFlight { turn: self.turn, number: self.number, is_suspended: self.suspension.is_on() }
     }
 
     pub(super) fn key(&self) -> RunKey {

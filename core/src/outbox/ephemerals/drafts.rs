@@ -22,6 +22,9 @@ use crate::{
     shown::visibility,
 };
 
+/// How often the text is kept for other nodes at most.
+const TELL: Duration = Duration::from_millis(500);
+
 /// The longest pause between two first drafts that were not sent.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
@@ -120,6 +123,7 @@ impl Drafting {
                 interval,
                 are_messages: self.are_messages,
                 stop: self.stop.clone(),
+                told: Some(Told::default()),
             };
             self.task = Some(tokio::spawn(drafts.run()));
         }
@@ -154,23 +158,54 @@ impl Drafting {
     }
 }
 
-struct DraftTask {
-    ephemerals: Arc<Ephemerals>,
-    turn: TurnRecord,
-    text: Arc<DraftText>,
-    interval: Duration,
-    are_messages: bool,
-    stop: CancellationToken,
+pub(super) struct DraftTask {
+    pub(super) ephemerals: Arc<Ephemerals>,
+    pub(super) turn: TurnRecord,
+    pub(super) text: Arc<DraftText>,
+    pub(super) interval: Duration,
+    pub(super) are_messages: bool,
+    pub(super) stop: CancellationToken,
+    /// What other nodes were told of the text; `None` if it is that of a run of another node.
+    pub(super) told: Option<Told>,
+}
+
+/// The text that is kept for other nodes.
+#[derive(Default)]
+pub(super) struct Told {
+    text: String,
+    /// When, in the clock's uptime.
+    at: Option<Duration>,
 }
 
 impl DraftTask {
-    async fn run(mut self) {
+    pub(super) async fn run(mut self) {
         let drafts = Arc::clone(&self.ephemerals.drafts);
-        if self.are_messages {
-            drafts.begin(self.turn.id, Arc::clone(&self.text));
+        let is_own = self.told.is_some();
+        if self.are_messages && is_own {
+            drafts.begin(self.turn.id, Arc::clone(&self.text), None);
         }
         self.show_all().await;
-        drafts.end(self.turn.id);
+        if is_own {
+            drafts.end(self.turn.id);
+        }
+        if self.told.is_some_and(|told| told.at.is_some()) {
+            self.ephemerals.remove_told(self.turn.id, self.turn.runs);
+        }
+    }
+
+    /// Keeps the text for the nodes that show it, if there are any. Returns how long that has to wait, if it has to.
+    async fn tell(&mut self, text: &str) -> Option<Duration> {
+        let told = self.told.as_mut()?;
+        if !self.ephemerals.may_be_shown_elsewhere(&self.turn) || told.text == text {
+            return None;
+        }
+        let now = self.ephemerals.clock.uptime();
+        let left = told.at.map(|at| (at + TELL).saturating_sub(now)).filter(|left| !left.is_zero());
+        if left.is_none() {
+            (told.text, told.at) = (text.to_owned(), Some(now));
+            self.ephemerals.tell(&self.turn, Some(text)).await;
+        }
+        left
     }
 
     /// Shows the text whenever it has changed, until the run ends.
@@ -184,11 +219,30 @@ impl DraftTask {
                 () = self.stop.cancelled() => return,
             }
             let text = self.text.get(self.are_messages);
-            if text == shown || !self.is_visible(&text) {
-                // Woken by a change of the turn without new text, or by text that shows nothing.
+            if !self.is_visible(&text) {
+                // Text that shows nothing.
                 continue;
             }
-            let drafted = if self.are_messages { self.show_message(&text).await } else { self.show_text(&text).await };
+            let untold = self.tell(&text).await;
+            if untold.is_some() {
+                self.text.notify();
+            }
+            if text == shown {
+                // Woken by a change of the turn without new text, or to tell other nodes.
+                let Some(pause) = untold else { continue };
+                tokio::select! {
+                    () = self.ephemerals.clock.sleep(pause) => {}
+                    () = self.stop.cancelled() => return,
+                }
+                continue;
+            }
+            let drafted = if self.ephemerals.is_shown_elsewhere(&self.turn) {
+                DraftResult::Shown
+            } else if self.are_messages {
+                self.show_message(&text).await
+            } else {
+                self.show_text(&text).await
+            };
             let pause = match drafted {
                 DraftResult::Shown => {
                     shown = text;

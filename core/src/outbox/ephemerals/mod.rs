@@ -2,6 +2,7 @@
 
 mod activities;
 pub(crate) mod drafts;
+pub(crate) mod elsewhere;
 pub(crate) mod marker;
 pub(crate) mod show;
 pub(crate) mod tidy;

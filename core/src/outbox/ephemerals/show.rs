@@ -10,8 +10,9 @@ use crate::{
     handles::drafts::Drafts,
     ledger::Ledger,
     model::{Action, Class, ConversationRef, Delivery, DeliveryError, DeliveryId, Receipt, TurnRecord},
+    nodes::hints::Hints,
     outbox::caller::{Caller, TIMEOUT},
-    ports::{ChannelStore, OutboxStore, SharedClock},
+    ports::{ChannelStore, HintStore, OutboxStore, SharedClock},
 };
 
 /// How long a draft in flight may delay a delivery of its conversation. Most end by then, and the delivery can edit the
@@ -27,6 +28,9 @@ pub(crate) struct Ephemerals {
     pub(crate) channels: Arc<Channels>,
     pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) conversations: Arc<dyn ChannelStore>,
+    /// What runs say so far, for other nodes.
+    pub(crate) texts: Arc<dyn HintStore>,
+    pub(crate) hints: Arc<Hints>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) drafts: Arc<Drafts>,
     pub(crate) clock: SharedClock,

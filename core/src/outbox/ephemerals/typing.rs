@@ -25,11 +25,13 @@ pub(crate) struct Typing {
 }
 
 impl Typing {
+    /// `is_own`: whether this node runs the turn.
     pub(crate) fn start(
         ephemerals: &Arc<Ephemerals>,
         turn: &TurnRecord,
         capabilities: &Capabilities,
         stop: &CancellationToken,
+        is_own: bool,
     ) -> Self {
         let ended = stop.child_token();
         let (interval, ends_by_itself) = (capabilities.typing_interval, capabilities.typing_ends_by_itself);
@@ -39,14 +41,24 @@ impl Typing {
                 () = shown.clock.sleep(TYPING_AFTER) => {}
                 () = until.cancelled() => return,
             }
+            let mut is_told = false;
             while !until.is_cancelled() {
-                shown.show(&turn, Action::Typing { on: true }, Class::Typing, Some(&until)).await;
+                if is_own && shown.may_be_shown_elsewhere(&turn) {
+                    is_told = true;
+                    shown.tell(&turn, None).await;
+                }
+                if !shown.is_shown_elsewhere(&turn) {
+                    shown.show(&turn, Action::Typing { on: true }, Class::Typing, Some(&until)).await;
+                }
                 tokio::select! {
                     () = shown.clock.sleep(interval.max(MIN_PAUSE)) => {}
                     () = until.cancelled() => {}
                 }
             }
-            if !ends_by_itself {
+            if is_told {
+                shown.remove_told(turn.id, turn.runs);
+            }
+            if !ends_by_itself && !shown.is_shown_elsewhere(&turn) {
                 shown.end_typing(&turn).await;
             }
         });

@@ -1,0 +1,224 @@
+//! Does what the hints of other nodes call for, and looks each second at what they are about while other nodes live.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use tracing::debug;
+
+use crate::{
+    base::{lifecycle::Lifecycle, timer::Timer},
+    conversations::addresses::Addresses,
+    handles::{
+        lanes::Lanes,
+        slots::{Slots, run::RunInFlight},
+    },
+    ledger::Ledger,
+    model::{ChannelId, TurnId, TurnRecord, Version},
+    nodes::{
+        hints::{Follower, Hints},
+        leases::Leases,
+    },
+    outbox::{caller::Caller, ephemerals::elsewhere::RunsElsewhere},
+    people::People,
+    ports::{Hint, HintStore, Hub, Noun, OutboxStore, StoreError, ViewStore},
+    questions::{approvals::Approvals, open_questions::OpenQuestions},
+    schedules::Calendar,
+};
+
+/// Follows what other nodes do.
+pub(crate) struct HintFollower {
+    pub(crate) hints: Arc<Hints>,
+    pub(crate) leases: Arc<Leases>,
+    pub(crate) store: Arc<dyn HintStore>,
+    pub(crate) views: Arc<dyn ViewStore>,
+    pub(crate) outbox: Arc<dyn OutboxStore>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) elsewhere: RunsElsewhere,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) timer: Arc<Timer>,
+    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) people: Arc<People>,
+    pub(crate) calendar: Arc<Calendar>,
+    pub(crate) questions: Arc<OpenQuestions>,
+    pub(crate) approvals: Arc<Approvals>,
+    /// The versions of the turns that run here or are watched here, as they were looked at last.
+    pub(crate) seen: Mutex<HashMap<TurnId, Version>>,
+}
+
+#[async_trait]
+impl Follower for HintFollower {
+    fn joined(&self) {
+        self.addresses.forget_all();
+    }
+
+    async fn follow(&self, hints: HashSet<Hint>) {
+        let mut drafts = Vec::new();
+        for hint in hints {
+            let result = match hint {
+                Hint::Draft(turn) => {
+                    drafts.push(turn);
+                    Ok(())
+                }
+                hint => self.follow_one(hint).await,
+            };
+            note(result);
+        }
+        if !drafts.is_empty() {
+            note(self.elsewhere.show(&drafts).await);
+        }
+    }
+
+    async fn look(&self) {
+        // Rows that other nodes have stored may be due, and turns of theirs may wait.
+        self.timer.wake_now();
+        self.slots.fall_behind();
+        self.questions.look_again();
+        self.approvals.look_again();
+        note(self.look_at_turns().await);
+        note(self.elsewhere.look().await);
+        note(self.read_pauses().await);
+        note(self.people.refresh(self.people.seen()).await);
+        note(self.calendar.refresh().await);
+    }
+}
+
+/// What fails now is looked at again in a second.
+fn note(result: Result<(), StoreError>) {
+    if let Err(error) = result {
+        debug!(%error, "cannot look at what another node may have changed");
+    }
+}
+
+impl HintFollower {
+    /// Follows hints until the gateway has ended.
+    pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
+        self.hints.run(&*self, &lifecycle).await;
+    }
+
+    async fn follow_one(&self, hint: Hint) -> Result<(), StoreError> {
+        match hint {
+            Hint::Turn(turn) => {
+                self.publish(turn).await?;
+                self.elsewhere.look().await?;
+            }
+            Hint::Run(turn) => {
+                let runs = self.slots.runs().into_iter().filter(|run| run.turn == turn).collect::<Vec<_>>();
+                if !runs.is_empty()
+                    && let Some(turn) = self.views.readable_turn(turn).await?
+                {
+                    self.compare(&turn, &runs);
+                }
+            }
+            Hint::Lane(channel, conversation) if self.holds(&channel) => self.lanes.open(&channel, conversation),
+            Hint::Asked(channel, conversation, delivery) if self.holds(&channel) => {
+                self.caller.health.allow(&channel);
+                self.lanes.ask(&channel, conversation, delivery);
+            }
+            Hint::Tried(channel) if self.holds(&channel) => self.caller.health.try_now(&channel),
+            Hint::Waiting(_) => self.slots.fall_behind(),
+            Hint::Noun(Noun::People) => self.people.refresh(self.people.seen()).await?,
+            Hint::Noun(Noun::Schedules) => self.calendar.refresh().await?,
+            Hint::Questions => {
+                self.questions.look_again();
+                self.approvals.look_again();
+            }
+            Hint::Paused(_) => self.read_pauses().await?,
+            Hint::Leftovers(turn) => {
+                if let Some(turn) = self.views.readable_turn(turn).await?
+                    && self.holds(&turn.event.conversation.channel)
+                {
+                    self.ledger.executor.remove_left_elsewhere(turn);
+                }
+            }
+            Hint::DeadLetter(turn) if self.leases.is_housekeeper() => {
+                self.ledger.executor.undeliverable.send_elsewhere(turn);
+            }
+            Hint::All => self.look().await,
+            // Sessions are read from the store, tokens by the gateway, the log up to where the store says, and drafts several at once.
+            Hint::Noun(Noun::SessionsIn(_) | Noun::SessionsOf(_) | Noun::Tokens) | Hint::Log | Hint::Draft(_)
+            // Another node does it.
+            | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::DeadLetter(_) => {}
+        }
+        Ok(())
+    }
+
+    fn holds(&self, channel: &ChannelId) -> bool {
+        self.leases.holds(channel).is_some()
+    }
+
+    /// Publishes a turn to the clients that wait for it here.
+    async fn publish(&self, id: TurnId) -> Result<(), StoreError> {
+        if !self.hub.may_have_listeners(id) {
+            return Ok(());
+        }
+        if let Some(turn) = self.views.readable_turn(id).await?
+            && self.hub.has_listeners(id, &turn.event.conversation.channel)
+            && let Some(view) = self.views.view(id).await?
+        {
+            // The view was read after the version: it is at least as new.
+            self.hub.publish(turn.version, Arc::new(view));
+        }
+        Ok(())
+    }
+
+    /// Looks at the turns that run here or are watched here, as far as they were changed since the last look.
+    async fn look_at_turns(&self) -> Result<(), StoreError> {
+        // Before the rows are read: what is suspended or stored by then is so in them, unless another node has decided on it since.
+        let runs = self.slots.runs();
+        let looked_at = {
+            let mut seen = self.seen();
+            let ids = runs.iter().map(|run| run.turn).chain(self.hub.watched());
+            let looked_at: HashMap<TurnId, Version> =
+                ids.map(|turn| (turn, seen.get(&turn).copied().unwrap_or_default())).collect();
+            seen.clone_from(&looked_at);
+            looked_at.into_iter().collect::<Vec<_>>()
+        };
+        if looked_at.is_empty() {
+            return Ok(());
+        }
+        for id in self.store.changed_turns(&looked_at).await? {
+            let Some(turn) = self.views.readable_turn(id).await? else { continue };
+            let of_it: Vec<_> = runs.iter().filter(|run| run.turn == id).copied().collect();
+            self.compare(&turn, &of_it);
+            self.publish(id).await?;
+            self.seen().insert(id, turn.version);
+        }
+        Ok(())
+    }
+
+    /// Does with runs of a turn what the turn says that was read after these were in flight: another node may have decided on it.
+    fn compare(&self, turn: &TurnRecord, runs: &[RunInFlight]) {
+        let (obligation, conversation, id) = (&turn.obligation, turn.conversation, turn.id);
+        for RunInFlight { number, is_suspended, .. } in runs {
+            if turn.runs > *number || (turn.runs == *number && !obligation.is_running()) {
+                self.slots.stop_run(conversation, id, *number);
+            } else if obligation.is_late() {
+                self.slots.let_go_on(conversation, id, *number);
+            } else if *is_suspended && !obligation.is_suspended() {
+                self.slots.continue_run(conversation, id, *number);
+            }
+        }
+        self.ledger.executor.drafts.notify(id, obligation.may_draft());
+    }
+
+    async fn read_pauses(&self) -> Result<(), StoreError> {
+        let gate = &self.caller.gate;
+        let _pausing = gate.pausing.lock().await;
+        for channel in gate.replace_pauses(self.outbox.paused().await?) {
+            if self.holds(&channel) {
+                self.caller.health.hurry_soon(&channel);
+            }
+        }
+        Ok(())
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<TurnId, Version>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

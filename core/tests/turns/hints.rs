@@ -1,0 +1,247 @@
+//! What other nodes do is followed: at a hint, or within a second. The gateway is one node, and the test does what another one does.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rejoinder_core::{
+    Action, CancelledBy, Clock as _, Missed, NewSchedule, ScheduledAction, TurnId, When,
+    conformance::scripted::Script,
+    store::{Commit, Hint, LeaseName, Noun, Pause, Schedule, ScheduleChange, ScheduleOrigin, Transition, TurnChange},
+};
+use rejoinder_guard::Event;
+use rstest::rstest;
+
+use crate::{
+    drafts::showing,
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, said, secs},
+    nodes::runs_elsewhere,
+};
+
+const MINUTE: Duration = secs(60);
+
+/// A gateway beside another node, which holds these leases.
+fn beside(held: &[LeaseName]) -> GatewaySetup {
+    GatewaySetup { held_elsewhere: Some(held.to_vec()), ..GatewaySetup::new() }
+}
+
+async fn other_commits(gateway: &TestGateway, transition: Transition) {
+    assert_eq!(gateway.store.commit(transition).await.expect("it is stored"), Commit::Done);
+}
+
+/// The other node decides on an event of a turn.
+async fn other_decides(gateway: &TestGateway, turn: TurnId, event: Event) {
+    let turn = gateway.store.turn(turn).await.expect("turns are read").expect("it is there");
+    let (mut obligation, at) = (turn.obligation.clone(), gateway.clock.now());
+    let _ = obligation.on(event, &policy(), at);
+    let change = TurnChange { turn: turn.id, expected: turn.version, obligation, at };
+    other_commits(gateway, Transition { turns: vec![change], ..Transition::default() }).await;
+}
+
+fn cancelled() -> Event {
+    Event::Cancelled { by: CancelledBy::Operator("a test".to_owned()) }
+}
+
+/// Tells the gateway of a change, or gives it the time to find out.
+async fn finds_out(gateway: &TestGateway, is_told: bool, hint: Hint) {
+    if is_told {
+        gateway.hears(hint).await;
+    } else {
+        gateway.advance(secs(1)).await;
+    }
+}
+
+fn drafts(gateway: &TestGateway) -> Vec<String> {
+    let seen = gateway.platform.seen().into_iter();
+    let drafts = seen.filter_map(|seen| if let Action::Draft { text, .. } = seen.action { Some(text) } else { None });
+    drafts.collect()
+}
+
+#[rstest]
+#[case::at_a_hint(true)]
+#[case::by_looking(false)]
+#[tokio::test]
+async fn a_run_ends_whose_turn_was_cancelled_at_another_node(#[case] is_told: bool) {
+    let gateway = beside(&[]).always(Script::replies("done").taking(MINUTE)).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    // There is another node.
+    gateway.hears(Hint::Log).await;
+
+    other_decides(&gateway, turn, cancelled()).await;
+    finds_out(&gateway, is_told, Hint::Run(turn)).await;
+
+    assert_eq!(gateway.dossier(turn).await.runs[0].end.as_deref(), Some("stopped"));
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_run_goes_on_whose_turn_another_node_has_changed() {
+    let gateway = beside(&[]).always(Script::replies("done").taking(secs(10))).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.hears(Hint::Log).await;
+
+    other_decides(&gateway, turn, Event::Held).await;
+    gateway.hears(Hint::Run(turn)).await;
+    gateway.advance(secs(3)).await;
+    assert_eq!(gateway.dossier(turn).await.runs[0].end, None);
+    other_decides(&gateway, turn, Event::Resumed).await;
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
+#[rstest]
+#[case::at_a_hint(true)]
+#[case::by_looking(false)]
+#[tokio::test]
+async fn who_waits_for_a_turn_is_told_of_its_end_at_another_node(#[case] is_told: bool) {
+    let gateway = beside(&[]).always(Script::replies("done").taking(MINUTE)).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let mut watch = gateway.intake().watch(turn);
+    gateway.hears(Hint::Log).await;
+    let _ = watch.changed().now_or_never();
+
+    other_decides(&gateway, turn, cancelled()).await;
+    finds_out(&gateway, is_told, Hint::Turn(turn)).await;
+
+    let view = watch.changed().now_or_never().expect("it is told");
+    assert!(view.status.is_final(), "{view:?}");
+    gateway.advance(secs(1)).await;
+    gateway.at_rest().await;
+}
+
+#[rstest]
+#[case::at_a_hint(true)]
+#[case::by_looking(false)]
+#[tokio::test]
+async fn a_channel_is_paused_and_resumed_at_another_node(#[case] is_told: bool) {
+    let gateway = beside(&[]).always(Script::replies("done")).start().await;
+    gateway.hears(Hint::Log).await;
+    let change = |pause| Transition { pause: Some((main_channel(), pause)), ..Transition::default() };
+    let pause = Pause { since: gateway.clock.now(), by: "grace".to_owned(), reason: None };
+
+    other_commits(&gateway, change(Some(pause.clone()))).await;
+    finds_out(&gateway, is_told, Hint::Paused(main_channel())).await;
+    assert_eq!(gateway.engine().paused(&main_channel()), Some(pause));
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(2)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+
+    other_commits(&gateway, change(None)).await;
+    finds_out(&gateway, is_told, Hint::Paused(main_channel())).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+#[rstest]
+#[case::at_a_hint(true)]
+#[case::by_looking(false)]
+#[tokio::test]
+async fn a_schedule_that_another_node_removed_is_gone(#[case] is_told: bool) {
+    let gateway = beside(&[]).always(Script::replies("done")).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.hears(Hint::Log).await;
+    let new = NewSchedule {
+        name: "morning".to_owned(),
+        when: When::Every(MINUTE * 30),
+        time_zone: "UTC".into(),
+        to: chat("ada").to_string().parse().expect("a target"),
+        action: ScheduledAction::Message("Good morning.".to_owned()),
+        missed: Missed::Once,
+    };
+    let made = gateway.engine().schedules().add(new, &operator("a test")).await.expect("it is made");
+
+    let schedules = vec![ScheduleChange::Removed(made.id)];
+    other_commits(&gateway, Transition { schedules, ..Transition::default() }).await;
+    finds_out(&gateway, is_told, Hint::Noun(Noun::Schedules)).await;
+
+    assert!(gateway.engine().calendar().seen_by(None).is_empty());
+    gateway.at_rest().await;
+}
+
+/// The other node has the channel: it must open the lane.
+#[tokio::test]
+async fn the_holder_of_a_channel_is_told_what_to_send() {
+    let gateway = beside(&[LeaseName::Channel(main_channel())]).always(Script::replies("done")).start().await;
+    gateway.hears(Hint::Log).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    let conversation = gateway.store.turn(turn).await.expect("turns are read").expect("it is there").conversation;
+    let told = gateway.life.hints.told();
+    assert!(told.contains(&Hint::Lane(main_channel(), conversation)), "{told:?}");
+
+    gateway.other_frees(&LeaseName::Channel(main_channel())).await;
+    drop(gateway.life.hints.told());
+    gateway.receives(said(&chat("ada"), "again")).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
+    let told = gateway.life.hints.told();
+    assert!(!told.contains(&Hint::Lane(main_channel(), conversation)), "it sends itself: {told:?}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_alone_tells_nobody_anything() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.life.hints.told(), []);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn the_holder_of_a_channel_shows_what_a_run_of_another_node_says() {
+    let gateway = beside(&[]).capable(showing).always(Script::replies("done")).start().await;
+    let event = runs_elsewhere(said(&chat("ada"), "hello"));
+    let turn = event.turn.as_ref().expect("it has a turn").id;
+    gateway.store.accept(vec![event], None).await.expect("it is accepted");
+
+    gateway.store.put_draft(turn, 1, Some("so")).await.expect("it is kept");
+    gateway.hears(Hint::Draft(turn)).await;
+    assert_eq!(drafts(&gateway), ["so"]);
+    gateway.store.put_draft(turn, 1, Some("so far")).await.expect("it is kept");
+    gateway.hears(Hint::Draft(turn)).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(drafts(&gateway), ["so", "so far"]);
+
+    // Its turn is cancelled: nothing of it is shown any more.
+    other_decides(&gateway, turn, cancelled()).await;
+    let end = RunEnd::new(turn, 1, gateway.clock.now(), "stopped".to_owned(), None);
+    other_commits(&gateway, Transition { runs_ended: vec![end], ..Transition::default() }).await;
+    gateway.advance(secs(1)).await;
+    gateway.store.put_draft(turn, 1, Some("too late")).await.expect("it is kept");
+    gateway.hears(Hint::Draft(turn)).await;
+    gateway.advance(secs(2)).await;
+    assert_eq!(drafts(&gateway), ["so", "so far"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_a_run_says_is_kept_for_the_holder_of_its_channel() {
+    let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
+    let of_channel = LeaseName::Channel(main_channel());
+    let gateway = beside(&[of_channel.clone()]).capable(showing).always(script).start().await;
+    gateway.hears(Hint::Log).await;
+    let turn = gateway.receives(said(&chat("ada"), "count")).await;
+    let kept = async || {
+        let drafts = gateway.store.drafts(&[turn]).await.expect("drafts are read");
+        drafts.into_iter().map(|draft| (draft.run, draft.text)).collect::<Vec<_>>()
+    };
+
+    gateway.advance(secs(1)).await;
+    assert_eq!(kept().await, [(1, "one".to_owned())]);
+    assert!(gateway.life.hints.told().contains(&Hint::Draft(turn)));
+    gateway.advance(secs(2)).await;
+    assert_eq!(kept().await, [(1, "one two".to_owned())]);
+    gateway.advance(secs(2)).await;
+    assert_eq!(kept().await, []);
+    assert!(drafts(&gateway).is_empty(), "nothing is shown here");
+
+    gateway.other_frees(&of_channel).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+    gateway.at_rest().await;
+}
