@@ -48,6 +48,9 @@ pub(crate) trait Follower: Send + Sync {
     /// Another node lives, and none did so far: what was kept in memory for a node that is alone is out of date from now on.
     fn joined(&self);
 
+    /// Hints may have been lost. A look follows.
+    fn missed(&self);
+
     /// Looks at what these hints are about.
     async fn follow(&self, hints: HashSet<Hint>);
 
@@ -156,7 +159,10 @@ impl Hints {
             match heard {
                 Some(hints) if !hints.contains(&Hint::All) => follower.follow(hints).await,
                 // Of several that come together, one look is enough.
-                Some(_) => due = self.clock.boottime(),
+                Some(_) => {
+                    follower.missed();
+                    due = self.clock.boottime();
+                }
                 None => {
                     if any {
                         follower.look().await;
@@ -173,8 +179,12 @@ async fn gathered(hints: &mut Option<Receiver<Hint>>) -> HashSet<Hint> {
     let Some(receiver) = hints else { return std::future::pending().await };
     let mut heard = HashSet::new();
     match receiver.recv().await {
-        Ok(hint) => drop(heard.insert(hint)),
-        Err(RecvError::Lagged(_)) => drop(heard.insert(Hint::All)),
+        Ok(hint) => {
+            heard.insert(hint);
+        }
+        Err(RecvError::Lagged(_)) => {
+            heard.insert(Hint::All);
+        }
         Err(RecvError::Closed) => {
             *hints = None;
             return std::future::pending().await;
@@ -182,9 +192,9 @@ async fn gathered(hints: &mut Option<Receiver<Hint>>) -> HashSet<Hint> {
     }
     loop {
         match receiver.try_recv() {
-            Ok(hint) => drop(heard.insert(hint)),
-            Err(TryRecvError::Lagged(_)) => drop(heard.insert(Hint::All)),
+            Ok(hint) => heard.insert(hint),
+            Err(TryRecvError::Lagged(_)) => heard.insert(Hint::All),
             Err(TryRecvError::Empty | TryRecvError::Closed) => return heard,
-        }
+        };
     }
 }

@@ -57,6 +57,10 @@ impl Follower for HintFollower {
         self.addresses.forget_all();
     }
 
+    fn missed(&self) {
+        self.hub.resync();
+    }
+
     async fn follow(&self, hints: HashSet<Hint>) {
         let mut drafts = Vec::new();
         for hint in hints {
@@ -139,9 +143,8 @@ impl HintFollower {
             Hint::DeadLetter(turn) if self.leases.is_housekeeper() => {
                 self.ledger.executor.undeliverable.send_elsewhere(turn);
             }
-            Hint::All => self.look().await,
             // Sessions are read from the store, tokens by the gateway, the log up to where the store says, and drafts several at once.
-            Hint::Noun(Noun::SessionsIn(_) | Noun::SessionsOf(_) | Noun::Tokens) | Hint::Log | Hint::Draft(_)
+            Hint::Noun(Noun::SessionsIn(_) | Noun::SessionsOf(_) | Noun::Tokens) | Hint::Log | Hint::Draft(_) | Hint::All
             // Another node does it.
             | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::DeadLetter(_) => {}
         }

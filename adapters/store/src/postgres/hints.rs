@@ -207,7 +207,9 @@ impl Shared {
                 Ok(Ok(None)) => return Ok(()),
                 Ok(Err(error)) => return Err(store_error(error)),
                 // What is notified meanwhile comes next.
-                Err(_) => drop(in_time(listener.execute("select 1")).await?),
+                Err(_) => {
+                    in_time(listener.execute("select 1")).await?;
+                }
             }
         }
     }

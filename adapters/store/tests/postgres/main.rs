@@ -2,6 +2,7 @@
 
 mod common;
 mod connections;
+mod hints;
 mod hosts;
 mod proxy;
 mod schema;
