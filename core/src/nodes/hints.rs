@@ -133,7 +133,7 @@ impl Hints {
             return;
         }
         let mut hints = Some(self.store.hints());
-        let mut was_any = false;
+        let mut was_any = None;
         let mut due = self.clock.boottime();
         loop {
             let heard = tokio::select! {
@@ -149,8 +149,8 @@ impl Hints {
                 self.note_heard();
             }
             let any = self.any();
-            if any != was_any {
-                was_any = any;
+            if was_any != Some(any) {
+                was_any = Some(any);
                 self.store.set_shared(any);
                 if any {
                     follower.joined();
