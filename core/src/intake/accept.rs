@@ -353,6 +353,7 @@ impl Acceptor {
         if let Some(wake_at) = turn.obligation.wake_at() {
             self.timer.wake_at(wake_at);
         }
+        self.ledger.executor.hints.shows(&turn.event.conversation.channel, turn.id);
         let accepted = match turn.event.kind {
             EventKind::Choice { turn: question } if turn.event.said.is_some() => {
                 Accepted::Answers { turn: turn.id, question, choice: turn.event.text.clone() }
@@ -371,6 +372,7 @@ impl Acceptor {
     fn act_without_turn(&self, event: &InboundEvent, stored: Stored, limited: Option<Duration>) -> Accepted {
         match stored {
             Stored::Amended { turn } => {
+                self.ledger.executor.hints.shows(&event.conversation.channel, turn);
                 if event.is_withdrawn() {
                     let scheduler = Arc::clone(&self.scheduler);
                     self.lifecycle.work.spawn(async move { scheduler.cancel_deleted_turn(turn).await });
