@@ -310,7 +310,7 @@ impl Ground {
             [ledger, commands, attempts], [store, outbox],
             node: ground.node, skipped: SyncMutex::default()));
         let hint_follower = given!(HintFollower: ground [
-            hints, leases, hub, lanes, slots, timer, addresses, people, calendar, questions, approvals
+            hints, leases, hub, lanes, slots, timer, activity, addresses, people, calendar, questions, approvals, settings, clock
         ], [ledger, caller], [store, views, outbox],
             elsewhere: RunsElsewhere::new(ephemerals.clone(), ground.slots.clone()), seen: SyncMutex::default());
         let retention = given!(Retention: ground [store, calendar, settings, clock], []);

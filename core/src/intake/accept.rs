@@ -27,8 +27,8 @@ use crate::{
     outbox::health::Health,
     people::People,
     ports::{
-        Accepted, Beside, CursorMove, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore, StoreError,
-        Stored, Transition, TransitionOf,
+        Accepted, Beside, CursorMove, Hint, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore,
+        StoreError, Stored, Transition, TransitionOf,
     },
     questions::backlog_question::BacklogQuestion,
     scheduler::{Scheduler, may_stop_runs},
@@ -365,6 +365,9 @@ impl Acceptor {
         }
         let (settings, known) = (self.router.settings.read(), self.router.people.known());
         self.activity.note(&turn, &settings.triggers, &known, self.router.clock.now());
+        if !settings.triggers.is_empty() {
+            self.ledger.executor.hints.tell(|| Hint::Said(turn.id));
+        }
         self.start(turn, mode, slot, run);
         accepted
     }

@@ -10,20 +10,20 @@ use tracing::debug;
 
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
-    conversations::addresses::Addresses,
+    conversations::{activity::Activity, addresses::Addresses},
     handles::{
         lanes::Lanes,
         slots::{Slots, run::RunInFlight},
     },
     ledger::Ledger,
-    model::{ChannelId, TurnId, TurnRecord, Version},
+    model::{ChannelId, LiveSettings, TurnId, TurnRecord, Version},
     nodes::{
         hints::{Follower, Hints},
         leases::Leases,
     },
     outbox::{caller::Caller, ephemerals::elsewhere::RunsElsewhere},
     people::People,
-    ports::{Hint, HintStore, Hub, Noun, OutboxStore, StoreError, ViewStore},
+    ports::{Hint, HintStore, Hub, Noun, OutboxStore, SharedClock, StoreError, ViewStore},
     questions::{approvals::Approvals, open_questions::OpenQuestions},
     schedules::Calendar,
 };
@@ -42,11 +42,14 @@ pub(crate) struct HintFollower {
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) timer: Arc<Timer>,
+    pub(crate) activity: Arc<Activity>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) people: Arc<People>,
     pub(crate) calendar: Arc<Calendar>,
     pub(crate) questions: Arc<OpenQuestions>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) settings: LiveSettings,
+    pub(crate) clock: SharedClock,
     /// The versions of the turns that run here or are watched here, as they were looked at last.
     pub(crate) seen: Mutex<HashMap<TurnId, Version>>,
 }
@@ -140,13 +143,19 @@ impl HintFollower {
                     self.ledger.executor.remove_left_elsewhere(turn);
                 }
             }
+            Hint::Said(turn) if self.leases.is_housekeeper() => {
+                if let Some(turn) = self.views.readable_turn(turn).await? {
+                    let (settings, known) = (self.settings.get(), self.people.known());
+                    self.activity.note(&turn, &settings.triggers, &known, self.clock.now());
+                }
+            }
             Hint::DeadLetter(turn) if self.leases.is_housekeeper() => {
                 self.ledger.executor.undeliverable.send_elsewhere(turn);
             }
             // Sessions are read from the store, tokens by the gateway, the log up to where the store says, and drafts several at once.
             Hint::Noun(Noun::SessionsIn(_) | Noun::SessionsOf(_) | Noun::Tokens) | Hint::Log | Hint::Draft(_) | Hint::All
             // Another node does it.
-            | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::DeadLetter(_) => {}
+            | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::Said(_) | Hint::DeadLetter(_) => {}
         }
         Ok(())
     }

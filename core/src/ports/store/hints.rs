@@ -24,6 +24,8 @@ pub enum Hint {
     Questions,
     /// A channel was paused or resumed.
     Paused(ChannelId),
+    /// A turn was accepted, in whose conversation silence may have an agent begin to talk.
+    Said(TurnId),
     /// A turn with a run in flight, which another node has decided on.
     Run(TurnId),
     /// What a run [says so far](HintStore::put_draft).
