@@ -7,16 +7,22 @@
 //!
 //! To add a query: add it to the port, then to `read` or `write` of each database, and a check of it to
 //! `rejoinder_core::conformance::store`. `records` makes records of the rows that it finds. To change the schema: add a
-//! file to each folder of `migrations`; a file that was released is never edited. To add a database: give it a folder beside
-//! `sqlite`, with the same file names, read its rows with `columns_of!`, use what is in `shared` and `records`, call the
-//! same rules, and run the conformance suite on it.
+//! file to each folder of `migrations`, and its columns to `copy`; a file that was released is never edited. To add a
+//! database: give it a folder beside `sqlite`, with the same file names, read its rows with `columns_of!`, use what is in
+//! `shared` and `records`, call the same rules, and run the conformance suite on it.
 
+#[cfg(feature = "postgres")]
+mod copy;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod records;
 mod shared;
 mod sqlite;
 
+#[cfg(feature = "postgres")]
+pub use copy::{CopiedTable, CopyEnd, CopyError, CopyProgress, CopyReport, StoreCopy};
+#[cfg(all(feature = "postgres", feature = "testing"))]
+pub use copy::{TableOfCopy, copied_tables, tables_not_copied};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOpenError, PostgresOptions, PostgresStore, postgres_schema_version};
 #[cfg(all(feature = "postgres", feature = "testing"))]

@@ -12,6 +12,7 @@ mod read;
 mod relay;
 mod schema;
 mod search;
+mod side;
 mod sql;
 mod store;
 #[cfg(feature = "testing")]
@@ -23,6 +24,7 @@ mod versions;
 mod write;
 mod writer;
 
+pub(crate) use self::side::PostgresSide;
 #[cfg(feature = "testing")]
 pub use self::testing::{TestDatabase, TestServer};
 pub use self::{

@@ -130,6 +130,14 @@ impl PostgresOptions {
             transcripts,
         })
     }
+
+    /// A connection to the database as it is, for statements that may take long, and how the database is named.
+    pub(super) async fn connect(&self) -> Result<(PgConnection, String), PostgresOpenError> {
+        let options = parse(&self.url)?.application_name("rejoinder-copy").disable_statement_logging();
+        let database = name(&options);
+        let connection = connect(&options, &database).await?;
+        Ok((connection, database))
+    }
 }
 
 /// What a database is opened for.
@@ -176,6 +184,9 @@ async fn prepare(connector: &Connector, purpose: Use) -> Result<(), PostgresOpen
     }
     another.close().await.map_err(failed)?;
     check(&mut connection, database, purpose).await?;
+    if sqlx::query_scalar(IS_BEGUN).fetch_one(&mut connection).await.map_err(failed)? {
+        return Err(PostgresOpenError::Unfinished { database: database.to_owned() });
+    }
     if purpose == Use::Read {
         schema::check(&mut connection, database).await?;
         return connection.close().await.map_err(failed);
@@ -228,6 +239,9 @@ async fn check(connection: &mut PgConnection, database: &str, purpose: Use) -> R
 const SELECT_SERVER: &str = "
     select current_setting('server_version_num')::bigint / 10000, current_setting('server_version'),
         current_setting('server_encoding'), pg_is_in_recovery(), current_setting('transaction_read_only')::boolean";
+
+/// Whether another store is copied into the database, and not all of it is there.
+pub(super) const IS_BEGUN: &str = "select to_regclass('begun_copy') is not null";
 
 /// A process that goes on writes its row anew with each transaction.
 const FORGET_WRITERS: &str = "

@@ -9,6 +9,8 @@ mod open;
 mod read;
 mod schema;
 mod search;
+#[cfg(feature = "postgres")]
+mod side;
 mod sql;
 mod store;
 mod transcript;
@@ -16,6 +18,8 @@ mod versions;
 mod write;
 mod writer;
 
+#[cfg(feature = "postgres")]
+pub(crate) use self::side::SqliteSide;
 pub use self::{
     error::OpenError,
     foreign::{ForeignError, ForeignRow, read_foreign},

@@ -125,7 +125,7 @@ impl SqliteStore {
 }
 
 /// Fails if there is no database, only its log, or one that another program made. Changes nothing, and creates no file.
-async fn check_origin(path: &Path) -> Result<(), OpenError> {
+pub(super) async fn check_origin(path: &Path) -> Result<(), OpenError> {
     let missing = || OpenError::Missing { path: path.to_owned() };
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound && beside(path, "-wal").exists() => {

@@ -1,0 +1,384 @@
+//! A PostgreSQL database as the source or the target of a copy.
+
+use sqlx::{
+    AssertSqlSafe, Connection as _, PgConnection, Postgres,
+    postgres::{PgArguments, PgRow},
+    query::Query,
+};
+use uuid::Uuid;
+
+use super::{
+    error::PostgresOpenError,
+    open::{IS_BEGUN, PostgresOptions},
+    schema::{latest, migrate, version},
+};
+use crate::copy::{Column, CopyError, Kind, Range, Row, Side, TABLES, Table, Value, value_of};
+
+/// A target has no foreign keys and no unique columns but its keys until it is a store: rows are copied table by table, and of a source
+/// that is written to each page is of another moment.
+pub(crate) struct PostgresSide {
+    connection: PgConnection,
+    name: String,
+}
+
+impl PostgresSide {
+    pub(crate) async fn source(options: &PostgresOptions) -> Result<Self, CopyError> {
+        let mut side = Self::connect(options).await?;
+        if side.is_begun().await? {
+            return Err(PostgresOpenError::Unfinished { database: side.name }.into());
+        }
+        side.check_version().await?;
+        Ok(side)
+    }
+
+    /// A target of a copy from the database with this name.
+    pub(crate) async fn target(options: &PostgresOptions, from: &str) -> Result<Self, CopyError> {
+        let mut side = Self::connect(options).await?;
+        let is_alone: bool = side.scalar("begun_copy", LOCK).await?;
+        if !is_alone {
+            return Err(CopyError::Busy { database: side.name });
+        }
+        if side.version().await? == 0 {
+            migrate(&mut side.connection, &side.name).await?;
+        }
+        side.check_version().await?;
+        // What is lost when the server fails is copied by the next run. The end of the last one is not lost.
+        side.execute("begun_copy", "set synchronous_commit = off").await?;
+        if side.is_begun().await? {
+            let other: String = side.scalar("begun_copy", "select text from begun_copy where position = 0").await?;
+            if other != from {
+                return Err(CopyError::OtherSource { database: side.name, from: from.to_owned(), other });
+            }
+        } else {
+            side.begin(from).await?;
+        }
+        Ok(side)
+    }
+
+    async fn connect(options: &PostgresOptions) -> Result<Self, CopyError> {
+        let (connection, name) = options.connect().await?;
+        Ok(Self { connection, name })
+    }
+
+    async fn version(&mut self) -> Result<i64, CopyError> {
+        let found = version(&mut self.connection).await;
+        found.map_err(|source| PostgresOpenError::connection(&self.name, source).into())
+    }
+
+    async fn check_version(&mut self) -> Result<(), CopyError> {
+        let (found, known, database) = (self.version().await?, latest(), self.name.clone());
+        if found > known {
+            return Err(PostgresOpenError::Newer { database, found, known }.into());
+        }
+        if found < known {
+            return Err(PostgresOpenError::Older { database, found, known }.into());
+        }
+        Ok(())
+    }
+
+    async fn is_begun(&mut self) -> Result<bool, CopyError> {
+        self.scalar("begun_copy", IS_BEGUN).await
+    }
+
+    /// Notes what is copied, and drops the rules that do not hold meanwhile.
+    async fn begin(&mut self, from: &str) -> Result<(), CopyError> {
+        for table in TABLES {
+            // It has a row for each noun from the beginning.
+            if table.name == "versions" {
+                continue;
+            }
+            let sql = AssertSqlSafe(format!("select exists (select 1 from {})", table.name));
+            let has_rows = sqlx::query_scalar(sql).fetch_one(&mut self.connection).await;
+            if has_rows.map_err(|error| CopyError::of(&self.name, table.name, error))? {
+                return Err(CopyError::NotEmpty { database: self.name.clone(), table: table.name });
+            }
+        }
+        if self.scalar("nodes", IN_USE).await? {
+            return Err(CopyError::InUse { database: self.name.clone() });
+        }
+        let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+        let begun = async {
+            let mut transaction = self.connection.begin().await?;
+            let rules: Vec<(String, String)> =
+                sqlx::query_as(SELECT_RULES).bind(&tables).fetch_all(&mut *transaction).await?;
+            sqlx::query(MAKE_BEGUN).execute(&mut *transaction).await?;
+            // In the opposite order they can be made again.
+            let made = rules.iter().rev().map(|(_, made)| made.as_str());
+            for (position, text) in (0_i64..).zip(std::iter::once(from).chain(made)) {
+                sqlx::query(NOTE).bind(position).bind(text).execute(&mut *transaction).await?;
+            }
+            for (dropped, _) in &rules {
+                sqlx::query(AssertSqlSafe(dropped.as_str())).execute(&mut *transaction).await?;
+            }
+            transaction.commit().await
+        };
+        let begun: Result<(), sqlx::Error> = begun.await;
+        begun.map_err(|error| CopyError::of(&self.name, "begun_copy", error))
+    }
+
+    async fn execute(&mut self, what: &'static str, sql: &'static str) -> Result<(), CopyError> {
+        let done = sqlx::query(sql).execute(&mut self.connection).await;
+        done.map(drop).map_err(|error| CopyError::of(&self.name, what, error))
+    }
+
+    /// The only value that a statement reads.
+    async fn scalar<T>(&mut self, what: &'static str, sql: &'static str) -> Result<T, CopyError>
+    where
+        T: for<'r> sqlx::Decode<'r, Postgres> + sqlx::Type<Postgres> + Send + Unpin,
+    {
+        let value = sqlx::query_scalar(sql).fetch_one(&mut self.connection).await;
+        value.map_err(|error| CopyError::of(&self.name, what, error))
+    }
+
+    /// The database becomes a store.
+    async fn make_store(&mut self, last_line: i64) -> Result<(), sqlx::Error> {
+        let mut transaction = self.connection.begin().await?;
+        sqlx::query("set local synchronous_commit = on").execute(&mut *transaction).await?;
+        let rules = sqlx::query_scalar("select text from begun_copy where position > 0 order by position");
+        let rules: Vec<String> = rules.fetch_all(&mut *transaction).await?;
+        for rule in rules {
+            sqlx::query(AssertSqlSafe(rule)).execute(&mut *transaction).await?;
+        }
+        for (sequence, last, table) in SEQUENCES {
+            let sql = format!("select setval('{sequence}', greatest(coalesce(max({last}), 0), 1)) from {table}");
+            sqlx::query(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
+        }
+        for (table, column) in IDENTITIES {
+            let sql = format!(
+                "select setval(pg_get_serial_sequence('{table}', '{column}'), greatest(coalesce(max({column}), 0), 1))
+                from {table}"
+            );
+            sqlx::query(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
+        }
+        sqlx::query(SET_LAST_LINE).bind(last_line).execute(&mut *transaction).await?;
+        for sql in [INDEX_ANEW, "drop table begun_copy"] {
+            sqlx::query(sql).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await
+    }
+}
+
+impl Side for PostgresSide {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Locks what each transaction of a store writes to, as long as nobody uses it.
+    async fn hold(&mut self) -> Result<bool, CopyError> {
+        if self.scalar("nodes", IN_USE).await? {
+            return Ok(false);
+        }
+        for sql in ["begin", "set local lock_timeout = '5s'", "lock table nodes, writers in share mode"] {
+            self.execute("nodes", sql).await?;
+        }
+        // Until then, one may have come.
+        let is_in_use: bool = self.scalar("nodes", IN_USE).await?;
+        if is_in_use {
+            self.execute("nodes", "rollback").await?;
+        }
+        Ok(!is_in_use)
+    }
+
+    async fn rows(&mut self, table: &'static Table, range: &Range<'_>, limit: usize) -> Result<Vec<Row>, CopyError> {
+        let sql = table.select(range, limit, |column| match column.kind {
+            Kind::Json => format!("{}::text", column.name),
+            _ => column.name.to_owned(),
+        });
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for (_, value) in range.values() {
+            query = bound(query, value);
+        }
+        let rows = query.fetch_all(&mut self.connection).await;
+        let rows = rows.and_then(|rows| rows.iter().map(|row| read(table, row)).collect());
+        rows.map_err(|error| CopyError::of(&self.name, table.name, error))
+    }
+
+    async fn remove(&mut self, table: &'static Table, rows: &[Row]) -> Result<(), CopyError> {
+        let columns = &table.columns[..table.keys];
+        let sql = format!(
+            "delete from {} where ({}) in (select * from unnest({}))",
+            table.name,
+            table.key_names(),
+            arrays(columns.iter())
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for (at, column) in columns.iter().enumerate() {
+            query = bound_array(query, column.kind, rows.iter().map(|row| &row[at]));
+        }
+        let removed = query.execute(&mut self.connection).await;
+        removed.map(drop).map_err(|error| CopyError::of(&self.name, table.name, error))
+    }
+
+    async fn insert(&mut self, table: &'static Table, rows: &[&Row]) -> Result<(), CopyError> {
+        let all = || table.columns.iter().chain(table.derived());
+        let (mut listed, mut given, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, column) in (1..).zip(all()) {
+            listed.push(column.name);
+            given.push(format!("c{number}"));
+            inserted.push(format!("c{number}{}", if column.kind == Kind::Json { "::jsonb" } else { "" }));
+        }
+        let sql = format!(
+            "insert into {} ({}) overriding system value select {} from unnest({}) as given ({})",
+            table.name,
+            listed.join(", "),
+            inserted.join(", "),
+            arrays(all()),
+            given.join(", ")
+        );
+        let derived: Vec<Row> = rows.iter().map(|row| table.derive(row)).collect();
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for (at, column) in table.columns.iter().enumerate() {
+            query = bound_array(query, column.kind, rows.iter().map(|row| &row[at]));
+        }
+        for (at, column) in table.derived().iter().enumerate() {
+            query = bound_array(query, column.kind, derived.iter().map(|row| &row[at]));
+        }
+        let inserted = query.execute(&mut self.connection).await;
+        inserted.map(drop).map_err(|error| CopyError::of(&self.name, table.name, error))
+    }
+
+    async fn last_line(&mut self) -> Result<i64, CopyError> {
+        self.scalar("log_lines", SELECT_LAST_LINE).await
+    }
+
+    async fn finish(mut self, last_line: i64) -> Result<(), CopyError> {
+        self.make_store(last_line).await.map_err(|error| match error.as_database_error() {
+            // Rows that a rule does not allow.
+            Some(found) if found.is_foreign_key_violation() || found.is_unique_violation() => {
+                CopyError::Broken { database: self.name.clone(), reason: error.to_string() }
+            }
+            _ => CopyError::of(&self.name, "begun_copy", error),
+        })?;
+        // Otherwise the server does it after a while.
+        if let Err(error) = self.execute("statistics", "analyze").await {
+            tracing::debug!(%error, "the copied tables were not analysed");
+        }
+        self.close().await
+    }
+
+    async fn close(self) -> Result<(), CopyError> {
+        let Self { connection, name } = self;
+        connection.close().await.map_err(|error| CopyError::of(&name, "the connection", error))
+    }
+}
+
+/// The type of a column's values, when they are given to a statement.
+const fn type_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Id | Kind::RemovedId => "uuid",
+        Kind::Number | Kind::RowId => "bigint",
+        Kind::Flag => "boolean",
+        Kind::Text | Kind::Name | Kind::Json | Kind::JsonText => "text",
+        Kind::Bytes => "bytea",
+    }
+}
+
+/// `$1::uuid[], …`: an array for each column.
+fn arrays<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
+    let array = |(number, column): (usize, &Column)| format!("${number}::{}[]", type_of(column.kind));
+    (1..).zip(columns).map(array).collect::<Vec<_>>().join(", ")
+}
+
+fn bound<'q>(query: Query<'q, Postgres, PgArguments>, value: &Value) -> Query<'q, Postgres, PgArguments> {
+    match value {
+        Value::Id(id) => query.bind(*id),
+        Value::Number(number) => query.bind(*number),
+        Value::Flag(flag) => query.bind(*flag),
+        Value::Text(text) => query.bind(text.as_str()),
+        Value::Bytes(bytes) => query.bind(bytes.as_slice()),
+        // No column of a key is null.
+        Value::Null => query.bind(None::<i64>),
+    }
+}
+
+/// Binds the values of a column as an array.
+fn bound_array<'q, 'v>(
+    query: Query<'q, Postgres, PgArguments>,
+    kind: Kind,
+    values: impl Iterator<Item = &'v Value>,
+) -> Query<'q, Postgres, PgArguments> {
+    /// The values of which `$value` is the variant; the others are null.
+    macro_rules! array {
+        ($value:ident($found:ident) as $type:ty => $made:expr) => {{
+            let of = |value: &'v Value| match value {
+                Value::$value($found) => Some($made),
+                _ => None,
+            };
+            query.bind(values.map(of).collect::<Vec<Option<$type>>>())
+        }};
+    }
+    match kind {
+        Kind::Id | Kind::RemovedId => array!(Id(id) as Uuid => *id),
+        Kind::Number | Kind::RowId => array!(Number(number) as i64 => *number),
+        Kind::Flag => array!(Flag(flag) as bool => *flag),
+        Kind::Text | Kind::Name | Kind::Json | Kind::JsonText => array!(Text(text) as &'v str => text.as_str()),
+        Kind::Bytes => array!(Bytes(bytes) as &'v [u8] => bytes.as_slice()),
+    }
+}
+
+fn read(table: &Table, row: &PgRow) -> Result<Row, sqlx::Error> {
+    table.columns.iter().enumerate().map(|(at, column)| value_of!(row, at, column.kind)).collect()
+}
+
+/// The lock of who copies into the database, as long as the connection lives: `rejo:cpy` in ASCII. Whether it is free.
+const LOCK: &str = "select pg_try_advisory_lock(x'72656a6f3a637079'::bigint)";
+
+/// Whether a node lives, or a process has the store open.
+const IN_USE: &str = "
+    select exists (select 1 from nodes where until > clock_timestamp()) or exists (
+        select 1 from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid() and (
+            starts_with(application_name, 'rejoinder/') or starts_with(application_name, 'rejoinder-writer')))";
+
+/// What is copied is at the position 0. After it come the statements with which the rules are made again.
+const MAKE_BEGUN: &str = "create table begun_copy (position bigint primary key, text text not null)";
+
+const NOTE: &str = "insert into begun_copy (position, text) values ($1, $2)";
+
+/// The statements that drop the rules of tables ($1), and those that make them: first the foreign keys, which need the others.
+const SELECT_RULES: &str = "
+    select dropped, made from (
+        select case contype when 'f' then 0 else 1 end as step,
+            format('alter table %s drop constraint %I', conrelid::regclass, conname) as dropped,
+            format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid))
+                as made
+        from pg_constraint
+        where contype in ('f', 'u')
+            and (conrelid = any($1::text[]::regclass[]) or confrelid = any($1::text[]::regclass[]))
+        union all
+        select 2, format('drop index %s', indexrelid::regclass), pg_get_indexdef(indexrelid)
+        from pg_index
+        where indisunique and not indisprimary and indrelid = any($1::text[]::regclass[])
+            and not exists (select 1 from pg_constraint where conindid = indexrelid and contype in ('u', 'x'))
+    ) as rules
+    order by step, dropped";
+
+/// The sequences, and the last number of each that a table has.
+const SEQUENCES: [(&str, &str, &str); 4] = [
+    ("turn_seq", "seq", "turns"),
+    ("event_seq", "seq", "events"),
+    // See the migration.
+    ("claim_seq", "seq >> 16", "deliveries"),
+    ("log_seq", "seq", "log"),
+];
+
+/// The columns that have a sequence of their own, but that of `log_lines`.
+const IDENTITIES: [(&str, &str); 6] = [
+    ("run_settings", "id"),
+    ("remarks", "id"),
+    ("questions", "seq"),
+    ("approvals", "seq"),
+    ("audit", "id"),
+    ("errors", "id"),
+];
+
+/// Ids up to this one are not used again, also if their lines were removed.
+const SET_LAST_LINE: &str = "
+    select setval(pg_get_serial_sequence('log_lines', 'id'), greatest((select max(id) from log_lines), $1, 1))";
+
+const SELECT_LAST_LINE: &str = "
+    select coalesce(pg_sequence_last_value(pg_get_serial_sequence('log_lines', 'id')::regclass), 0)";
+
+/// The index is made of the rows, from the first turn on.
+const INDEX_ANEW: &str = "
+    update search_progress set logged = (select coalesce(max(seq), 0) from log), turn = 0, again = false";
