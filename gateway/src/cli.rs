@@ -196,7 +196,7 @@ enum Command {
     /// Erase what is stored about a person
     #[command(after_help = forget::HELP)]
     Forget(forget::Forget),
-    /// Show the size of the database, or compact it
+    /// Show the size of the database, compact it, or copy it to another one
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Run the gateway as a service of systemd

@@ -1,4 +1,7 @@
-//! `rejoinder store`: the size of the database.
+//! `rejoinder store`: the size of the database, and its move to another one.
+
+#[cfg(feature = "postgres")]
+mod copy;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path, time::Duration};
 
@@ -32,6 +35,10 @@ pub(super) enum StoreCommand {
     /// Compact an SQLite database, so that it takes no more space than its rows need; the gateway must be stopped
     #[command(after_help = VACUUM_HELP)]
     Vacuum(Vacuum),
+    /// Copy the store from SQLite to PostgreSQL, or back
+    #[cfg(feature = "postgres")]
+    #[command(after_help = copy::HELP)]
+    Copy(copy::CopyStore),
 }
 
 const VACUUM_HELP: &str = "\
@@ -55,6 +62,8 @@ impl StoreCommand {
         match self {
             Self::Stats(stats) => stats.perform(global).await,
             Self::Vacuum(vacuum) => vacuum.perform(global).await,
+            #[cfg(feature = "postgres")]
+            Self::Copy(copy) => copy.perform(global).await,
         }
     }
 }

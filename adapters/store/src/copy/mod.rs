@@ -120,7 +120,7 @@ impl CopyError {
 }
 
 /// A database during a copy, as its source or its target.
-pub(crate) trait Side {
+pub(crate) trait Side: Sized {
     /// How reports and errors name it.
     fn name(&self) -> &str;
 
