@@ -2,6 +2,7 @@
 
 mod common;
 mod connections;
+mod copy;
 mod hints;
 mod hosts;
 mod proxy;
