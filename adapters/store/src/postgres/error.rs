@@ -113,12 +113,13 @@ pub enum PostgresOpenError {
         "the database {database} has schema version {found}, this program reads {known}: run the gateway to update it"
     )]
     Older { database: String, found: i64, known: i64 },
-    #[error(
-        "the database {database} is an unfinished copy: end it with `rejoinder store copy`, or use another database"
-    )]
-    Unfinished { database: String },
     #[error("the schema of the database {database} cannot be updated: {reason}")]
     Migration { database: String, reason: String },
+    #[error(
+        "the copy of a store into the database {database} is not finished: repeat `rejoinder store copy`, or use another \
+         database"
+    )]
+    Unfinished { database: String },
     #[error("the log in the database {database} cannot be read")]
     Log {
         database: String,

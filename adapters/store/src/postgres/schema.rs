@@ -28,7 +28,7 @@ pub fn latest() -> i64 {
 }
 
 /// The schema version of a database; 0 when it has none.
-pub(super) async fn version(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
+async fn version(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
     let table = "select to_regclass('_sqlx_migrations') is not null";
     let is_there: bool = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;
     if !is_there {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{
     error::PostgresOpenError,
     open::{IS_BEGUN, PostgresOptions},
-    schema::{latest, migrate, version},
+    schema::{check, migrate},
 };
 use crate::copy::{Column, CopyError, Kind, Range, Row, Side, TABLES, Table, Value, value_of};
 
@@ -27,7 +27,7 @@ impl PostgresSide {
         if side.is_begun().await? {
             return Err(PostgresOpenError::Unfinished { database: side.name }.into());
         }
-        side.check_version().await?;
+        check(&mut side.connection, &side.name).await?;
         Ok(side)
     }
 
@@ -38,10 +38,10 @@ impl PostgresSide {
         if !is_alone {
             return Err(CopyError::Busy { database: side.name });
         }
-        if side.version().await? == 0 {
-            migrate(&mut side.connection, &side.name).await?;
+        match check(&mut side.connection, &side.name).await {
+            Err(PostgresOpenError::Empty { .. }) => migrate(&mut side.connection, &side.name).await?,
+            checked => checked?,
         }
-        side.check_version().await?;
         // What is lost when the server fails is copied by the next run. The end of the last one is not lost.
         side.execute("begun_copy", "set synchronous_commit = off").await?;
         if side.is_begun().await? {
@@ -58,22 +58,6 @@ impl PostgresSide {
     async fn connect(options: &PostgresOptions) -> Result<Self, CopyError> {
         let (connection, name) = options.connect().await?;
         Ok(Self { connection, name })
-    }
-
-    async fn version(&mut self) -> Result<i64, CopyError> {
-        let found = version(&mut self.connection).await;
-        found.map_err(|source| PostgresOpenError::connection(&self.name, source).into())
-    }
-
-    async fn check_version(&mut self) -> Result<(), CopyError> {
-        let (found, known, database) = (self.version().await?, latest(), self.name.clone());
-        if found > known {
-            return Err(PostgresOpenError::Newer { database, found, known }.into());
-        }
-        if found < known {
-            return Err(PostgresOpenError::Older { database, found, known }.into());
-        }
-        Ok(())
     }
 
     async fn is_begun(&mut self) -> Result<bool, CopyError> {

@@ -479,7 +479,7 @@ async fn what_cannot_be_copied_stays_as_it_is() {
 
     let bare = server.create(TestServer::EMPTY).await;
     let no_store = refusal(&postgres(&bare), &ends.sqlite("b.db")).await;
-    assert!(matches!(no_store, CopyError::Postgres(PostgresOpenError::Older { found: 0, .. })), "{no_store:?}");
+    assert!(matches!(no_store, CopyError::Postgres(PostgresOpenError::Empty { .. })), "{no_store:?}");
     let mut connection = PgConnection::connect(&used.url()).await.expect("the database is there");
     let newer =
         "insert into _sqlx_migrations select 900, 'next', now(), true, checksum, 0 from _sqlx_migrations limit 1";
