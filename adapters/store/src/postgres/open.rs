@@ -132,17 +132,18 @@ impl PostgresOptions {
     }
 
     /// A connection to the database as it is, for statements that may take long, and how the database is named.
-    pub(super) async fn connect(&self) -> Result<(PgConnection, String), PostgresOpenError> {
-        let options = parse(&self.url)?.application_name("rejoinder-copy").disable_statement_logging();
-        let database = name(&options);
-        let connection = connect(&options, &database).await?;
-        Ok((connection, database))
+    pub(super) async fn connect(&self, purpose: Use) -> Result<(PgConnection, String), PostgresOpenError> {
+        let connector = Connector::parse(&self.url).map_err(|reason| PostgresOpenError::Url { reason })?;
+        let connector = connector.named("rejoinder-copy".to_owned());
+        let mut connection = connect(&connector).await?;
+        check(&mut connection, connector.database(), purpose).await?;
+        Ok((connection, connector.database().to_owned()))
     }
 }
 
 /// What a database is opened for.
 #[derive(Clone, Copy, PartialEq)]
-enum Use {
+pub(super) enum Use {
     Read,
     Write,
 }
@@ -184,7 +185,8 @@ async fn prepare(connector: &Connector, purpose: Use) -> Result<(), PostgresOpen
     }
     another.close().await.map_err(failed)?;
     check(&mut connection, database, purpose).await?;
-    if sqlx::query_scalar(IS_BEGUN).fetch_one(&mut connection).await.map_err(failed)? {
+    let is_begun: bool = sqlx::query_scalar(IS_BEGUN).fetch_one(&mut connection).await.map_err(failed)?;
+    if is_begun {
         return Err(PostgresOpenError::Unfinished { database: database.to_owned() });
     }
     if purpose == Use::Read {

@@ -72,12 +72,13 @@ impl PostgresSide {
                 continue;
             }
             let sql = AssertSqlSafe(format!("select exists (select 1 from {})", table.name));
-            let has_rows = sqlx::query_scalar(sql).fetch_one(&mut self.connection).await;
+            let has_rows: Result<bool, _> = sqlx::query_scalar(sql).fetch_one(&mut self.connection).await;
             if has_rows.map_err(|error| CopyError::of(&self.name, table.name, error))? {
                 return Err(CopyError::NotEmpty { database: self.name.clone(), table: table.name });
             }
         }
-        if self.scalar("nodes", IN_USE).await? {
+        let is_in_use: bool = self.scalar("nodes", IN_USE).await?;
+        if is_in_use {
             return Err(CopyError::InUse { database: self.name.clone() });
         }
         let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
@@ -149,7 +150,8 @@ impl Side for PostgresSide {
 
     /// Locks what each transaction of a store writes to, as long as nobody uses it.
     async fn hold(&mut self) -> Result<bool, CopyError> {
-        if self.scalar("nodes", IN_USE).await? {
+        let is_in_use: bool = self.scalar("nodes", IN_USE).await?;
+        if is_in_use {
             return Ok(false);
         }
         for sql in ["begin", "set local lock_timeout = '5s'", "lock table nodes, writers in share mode"] {

@@ -11,7 +11,7 @@ use self::{
 };
 
 /// Lines that are not run, each by a part of it, and why. Their calls of `rejoinder` are parsed all the same.
-const NOT_RUN: [(&str, &str); 15] = [
+const NOT_RUN: [(&str, &str); 16] = [
     ("$REPOSITORY", "there is no release"),
     ("service install", "needs systemd"),
     ("docker compose", "needs Docker"),
@@ -26,6 +26,7 @@ const NOT_RUN: [(&str, &str); 15] = [
     ("age -d", "needs the program `age`: the tests of workers open sealed answers with its library"),
     ("tools/call", "needs the token of a run: the tests of MCP call tools so"),
     ("--option 1", "needs an agent that offers options of its own: a test of a coding agent's options runs it"),
+    ("store copy", "needs a PostgreSQL server: the store's tests copy from and to one"),
     ("rejoinder doctor --fix", "repairs what is broken: the tests of doctor break it"),
 ];
 
