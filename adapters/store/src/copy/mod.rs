@@ -163,7 +163,7 @@ impl StoreCopy {
     ///
     /// # Errors
     /// When a database cannot be used, or is none for that. The copy goes on with the next run.
-    pub async fn run(self, mut progress: impl FnMut(CopyProgress)) -> Result<CopyReport, CopyError> {
+    pub async fn run(self, mut progress: impl FnMut(CopyProgress) + Send) -> Result<CopyReport, CopyError> {
         let Self { from, to, page } = self;
         match (from, to) {
             (CopyEnd::Sqlite(from), CopyEnd::Postgres(to)) => {
@@ -186,7 +186,7 @@ async fn copy<F: Side, T: Side>(
     mut from: F,
     mut to: T,
     page: usize,
-    progress: &mut dyn FnMut(CopyProgress),
+    progress: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<CopyReport, CopyError> {
     let is_finished = from.hold().await?;
     let (from_name, to_name) = (from.name().to_owned(), to.name().to_owned());
@@ -208,7 +208,7 @@ async fn copy_table<F: Side, T: Side>(
     to: &mut T,
     table: &'static Table,
     page: usize,
-    progress: &mut dyn FnMut(CopyProgress),
+    progress: &mut (dyn FnMut(CopyProgress) + Send),
 ) -> Result<CopiedTable, CopyError> {
     let mut copied = CopiedTable { name: table.name, rows: 0, written: 0, removed: 0, left_out: 0, digest: [0; 32] };
     let mut digest = RowDigest::default();

@@ -188,7 +188,7 @@ pub(super) const NOT_COPIED: [&str; 14] = [
     "answers_under_way",
     // Each database has its own: on SQLite these are files.
     "secrets",
-    "configurations",
+    "configuration",
 ];
 
 impl Column {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     /// A row of nulls, but for one column.
-    fn row(table: &Table, column: &str, value: Value) -> Row {
+    fn row(table: &Table, column: &str, value: &Value) -> Row {
         let of = |it: &Column| if it.name == column { value.clone() } else { Value::Null };
         table.columns.iter().map(of).collect()
     }
@@ -333,14 +333,14 @@ mod tests {
     fn what_postgresql_has_besides_is_derived() {
         let of_sender = |sender: &str| {
             let events = table("events");
-            events.derive(&row(events, "details", Value::Text(format!(r#"{{"sender":{sender},"x":1}}"#))))
+            events.derive(&row(events, "details", &Value::Text(format!(r#"{{"sender":{sender},"x":1}}"#))))
         };
         let sender = r#"{"id":"7","name":"Änne","username":null,"kind":"person"}"#;
         assert_eq!(of_sender(sender), [Value::Text("\nänne\n".to_owned())]);
         assert_eq!(of_sender("7"), [Value::Null]);
 
         let deliveries = table("deliveries");
-        let by_agent = |via: &str| deliveries.derive(&row(deliveries, "via", Value::Text(via.to_owned())));
+        let by_agent = |via: &str| deliveries.derive(&row(deliveries, "via", &Value::Text(via.to_owned())));
         assert_eq!(by_agent(&json(&Via::Answer)), [Value::Flag(true)]);
         assert_eq!(by_agent(&json(&Via::Draft)), [Value::Flag(false)]);
         assert_eq!(by_agent("damaged"), [Value::Flag(false)]);
@@ -349,10 +349,10 @@ mod tests {
         let now = Timestamp::from_millis(1);
         let body = json(&Obligation::open(Expectation::Answer, &Policy::default(), None, now));
         let open = [Value::Flag(false), Value::Flag(false), Value::Flag(false), Value::Null];
-        assert_eq!(turns.derive(&row(turns, "body", Value::Text(body))), open);
-        assert_eq!(turns.derive(&row(turns, "body", Value::Text("{}".to_owned()))), open);
+        assert_eq!(turns.derive(&row(turns, "body", &Value::Text(body))), open);
+        assert_eq!(turns.derive(&row(turns, "body", &Value::Text("{}".to_owned()))), open);
         for table in TABLES {
-            let derived = table.derive(&row(table, "", Value::Null));
+            let derived = table.derive(&row(table, "", &Value::Null));
             assert_eq!(derived.len(), table.derived().len(), "{}", table.name);
         }
     }

@@ -88,8 +88,9 @@ impl PostgresSide {
                 sqlx::query_as(SELECT_RULES).bind(&tables).fetch_all(&mut *transaction).await?;
             sqlx::query(MAKE_BEGUN).execute(&mut *transaction).await?;
             // In the opposite order they can be made again.
-            let made = rules.iter().rev().map(|(_, made)| made.as_str());
-            for (position, text) in (0_i64..).zip(std::iter::once(from).chain(made)) {
+            let mut noted = vec![from];
+            noted.extend(rules.iter().rev().map(|(_, made)| made.as_str()));
+            for (position, text) in (0_i64..).zip(noted) {
                 sqlx::query(NOTE).bind(position).bind(text).execute(&mut *transaction).await?;
             }
             for (dropped, _) in &rules {
@@ -196,23 +197,8 @@ impl Side for PostgresSide {
     }
 
     async fn insert(&mut self, table: &'static Table, rows: &[&Row]) -> Result<(), CopyError> {
-        let all = || table.columns.iter().chain(table.derived());
-        let (mut listed, mut given, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, column) in (1..).zip(all()) {
-            listed.push(column.name);
-            given.push(format!("c{number}"));
-            inserted.push(format!("c{number}{}", if column.kind == Kind::Json { "::jsonb" } else { "" }));
-        }
-        let sql = format!(
-            "insert into {} ({}) overriding system value select {} from unnest({}) as given ({})",
-            table.name,
-            listed.join(", "),
-            inserted.join(", "),
-            arrays(all()),
-            given.join(", ")
-        );
         let derived: Vec<Row> = rows.iter().map(|row| table.derive(row)).collect();
-        let mut query = sqlx::query(AssertSqlSafe(sql));
+        let mut query = sqlx::query(AssertSqlSafe(inserting(table)));
         for (at, column) in table.columns.iter().enumerate() {
             query = bound_array(query, column.kind, rows.iter().map(|row| &row[at]));
         }
@@ -257,6 +243,25 @@ const fn type_of(kind: Kind) -> &'static str {
         Kind::Text | Kind::Name | Kind::Json | Kind::JsonText => "text",
         Kind::Bytes => "bytea",
     }
+}
+
+/// The statement that inserts rows of a table. Its values are an array for each column.
+fn inserting(table: &Table) -> String {
+    let all = || table.columns.iter().chain(table.derived());
+    let (mut listed, mut given, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, column) in (1..).zip(all()) {
+        listed.push(column.name);
+        given.push(format!("c{number}"));
+        inserted.push(format!("c{number}{}", if column.kind == Kind::Json { "::jsonb" } else { "" }));
+    }
+    format!(
+        "insert into {} ({}) overriding system value select {} from unnest({}) as given ({})",
+        table.name,
+        listed.join(", "),
+        inserted.join(", "),
+        arrays(all()),
+        given.join(", ")
+    )
 }
 
 /// `$1::uuid[], …`: an array for each column.

@@ -145,7 +145,8 @@ impl Side for SqliteSide {
     async fn remove(&mut self, table: &'static Table, rows: &[Row]) -> Result<(), CopyError> {
         let (name, key) = (table.name, table.key_names());
         let sql = format!("delete from {name} where ({key}) = ({})", marks(1, table.keys));
-        self.execute_each(table, &sql, &table.columns[..table.keys], rows.iter().map(|row| table.key(row))).await
+        let keys: Vec<&[Value]> = rows.iter().map(|row| table.key(row)).collect();
+        self.execute_each(table, &sql, &table.columns[..table.keys], &keys).await
     }
 
     /// In place of any row with the same unique values: one that comes later has what this one has now.
@@ -153,7 +154,8 @@ impl Side for SqliteSide {
         let columns = names(table.columns, |column| column.in_sqlite().to_owned());
         let marks = marks(1, table.columns.len());
         let sql = format!("insert or replace into {} ({columns}) values ({marks})", table.name);
-        self.execute_each(table, &sql, table.columns, rows.iter().map(|row| row.as_slice())).await
+        let rows: Vec<&[Value]> = rows.iter().map(|row| row.as_slice()).collect();
+        self.execute_each(table, &sql, table.columns, &rows).await
     }
 
     async fn last_line(&mut self) -> Result<i64, CopyError> {
@@ -189,18 +191,18 @@ impl Side for SqliteSide {
 
 impl SqliteSide {
     /// Executes a statement with each of these lists of values of columns, all or none.
-    async fn execute_each<'r>(
+    async fn execute_each(
         &mut self,
         table: &'static Table,
         sql: &str,
         columns: &[Column],
-        rows: impl Iterator<Item = &'r [Value]>,
+        rows: &[&[Value]],
     ) -> Result<(), CopyError> {
         let done = async {
             let mut transaction = self.connection.begin().await?;
             for row in rows {
                 let mut query = sqlx::query(AssertSqlSafe(sql.to_owned()));
-                for (column, value) in columns.iter().zip(row) {
+                for (column, value) in columns.iter().zip(*row) {
                     query = bound(query, column, value);
                 }
                 query.execute(&mut *transaction).await?;
