@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     error::PostgresOpenError,
-    open::{IS_BEGUN, PostgresOptions},
+    open::{IS_BEGUN, PostgresOptions, Use},
     schema::{check, migrate},
 };
 use crate::copy::{Column, CopyError, Kind, Range, Row, Side, TABLES, Table, Value, value_of};
@@ -23,7 +23,7 @@ pub(crate) struct PostgresSide {
 
 impl PostgresSide {
     pub(crate) async fn source(options: &PostgresOptions) -> Result<Self, CopyError> {
-        let mut side = Self::connect(options).await?;
+        let mut side = Self::connect(options, Use::Read).await?;
         if side.is_begun().await? {
             return Err(PostgresOpenError::Unfinished { database: side.name }.into());
         }
@@ -33,7 +33,7 @@ impl PostgresSide {
 
     /// A target of a copy from the database with this name.
     pub(crate) async fn target(options: &PostgresOptions, from: &str) -> Result<Self, CopyError> {
-        let mut side = Self::connect(options).await?;
+        let mut side = Self::connect(options, Use::Write).await?;
         let is_alone: bool = side.scalar("begun_copy", LOCK).await?;
         if !is_alone {
             return Err(CopyError::Busy { database: side.name });
@@ -55,8 +55,8 @@ impl PostgresSide {
         Ok(side)
     }
 
-    async fn connect(options: &PostgresOptions) -> Result<Self, CopyError> {
-        let (connection, name) = options.connect().await?;
+    async fn connect(options: &PostgresOptions, purpose: Use) -> Result<Self, CopyError> {
+        let (connection, name) = options.connect(purpose).await?;
         Ok(Self { connection, name })
     }
 
