@@ -145,8 +145,8 @@ impl TableState {
     /// Grants a node permits of an agent.
     fn grant_permits(&mut self, node: NodeId, wanted: &WantedPermits, now: Timestamp) -> u32 {
         let living = self.nodes.iter().filter(|(other, known)| **other != node && known.lives(now));
-        let none = Share { granted: 0, wanted: 0 };
-        let share = |other: &NodeId| self.permits.get(&(wanted.agent.clone(), *other)).copied().unwrap_or(none);
+        let nothing = Share { granted: 0, wanted: 0 };
+        let share = |other: &NodeId| self.permits.get(&(wanted.agent.clone(), *other)).copied().unwrap_or(nothing);
         let others: Vec<Share> = living.map(|(other, _)| share(other)).collect();
         let may_run = grant(wanted, &others);
         let share = Share { granted: may_run.max(wanted.held), wanted: wanted.wanted };

@@ -554,8 +554,8 @@ impl Leases {
     fn begin(&self, name: &LeaseName, fence: Fence, lasts: Option<Duration>, asked_at: Duration) -> bool {
         let Some(held) = self.find(name) else { return false };
         let (since, lifecycle) = (self.clock.now(), self.lifecycle.part());
-        let (name, uses) = (name.clone(), TaskTracker::new());
-        let term = Term { name, fence, since, lasts, until: AtomicU64::default(), lifecycle, uses };
+        let uses = TaskTracker::new();
+        let term = Term { name: name.clone(), fence, since, lasts, until: AtomicU64::default(), lifecycle, uses };
         term.renew(asked_at);
         if !term.is_on(&self.clock) {
             return false;

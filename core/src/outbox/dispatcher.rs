@@ -410,8 +410,8 @@ impl Dispatcher {
         }
         files.fill(&mut attempted);
         let call = async {
-            let hold = begun.hold.as_ref()?;
-            self.call(hold, channel, &attempted, self.timeout(&begun)).await
+            let under = begun.hold.as_ref()?;
+            self.call(under, channel, &attempted, self.timeout(&begun)).await
         };
         let Some(mut result) = call.await else {
             // The next start, or the node that the channel is given to, finds an attempt without a result.

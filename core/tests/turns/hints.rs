@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use rejoinder_core::{
     Action, CancelledBy, Clock as _, Missed, NewSchedule, ScheduledAction, TurnId, When,
     conformance::scripted::Script,
-    store::{Commit, Hint, LeaseName, Noun, Pause, Schedule, ScheduleChange, ScheduleOrigin, Transition, TurnChange},
+    store::{Commit, Hint, LeaseName, Noun, Pause, RunEnd, ScheduleChange, Transition, TurnChange},
 };
 use rejoinder_guard::Event;
 use rstest::rstest;

@@ -54,13 +54,11 @@ nobody is signed in to the operator's page.";
 /// `instead` says what to do with a PostgreSQL database of this URL.
 fn paths(global: &Global, instead: impl FnOnce(&str) -> String) -> Result<DataPaths, Failure> {
     let (store, data_dir) = (rejoinder_config::load_store(&global.options()?)?, global.data_dir()?);
-    match store.url.file(&data_dir) {
-        Some(database) => Ok(DataPaths { database, data_dir }),
-        None => {
-            let url = shell_quoted(Path::new(&store.url.to_string()));
-            Err(anyhow!("this is for SQLite, and the database is of PostgreSQL: {}", instead(&url)).into())
-        }
+    if let Some(database) = store.url.file(&data_dir) {
+        return Ok(DataPaths { database, data_dir });
     }
+    let url = shell_quoted(Path::new(&store.url.to_string()));
+    Err(anyhow!("this is for SQLite, and the database is of PostgreSQL: {}", instead(&url)).into())
 }
 
 impl Backup {

@@ -93,7 +93,7 @@ fn leases(node: &Value) -> String {
 /// A node and what it has, in a few words.
 pub(super) fn said(node: &Value) -> String {
     let has = match leases(node) {
-        none if none.is_empty() => "nothing alone".to_owned(),
+        nothing if nothing.is_empty() => "nothing alone".to_owned(),
         leases => leases,
     };
     let draining = if node["draining"] == true { ", draining" } else { "" };

@@ -107,12 +107,12 @@ async fn commands_read_the_database_while_no_gateway_runs_and_show_no_password()
     assert_eq!(of_database["verdict"], "ok", "{of_database}");
     assert!(of_database["what"].to_string().contains("no gateway with this data directory uses it"), "{of_database}");
     assert!(!backup.status.success() && said(&backup).contains("pg_dump --format=custom --file=all.tar.gz "));
-    let [stats, vacuum, restore, status, config] = others.each_ref().map(said);
-    assert!(stats.contains("turns") && vacuum.contains("autovacuum"), "{stats}{vacuum}");
+    let [sizes, vacuum, restore, status, config] = others.each_ref().map(said);
+    assert!(sizes.contains("turns") && vacuum.contains("autovacuum"), "{sizes}{vacuum}");
     assert!(restore.contains("pg_restore ") && status.contains("Owed: 0 turns"), "{restore}{status}");
     assert!(config.contains("postgres://"), "{config}");
     assert!(!used.status.success());
-    for output in [said(&used), said(&doctor), said(&backup), stats, vacuum, restore, status, config, gateway.log()] {
+    for output in [said(&used), said(&doctor), said(&backup), sizes, vacuum, restore, status, config, gateway.log()] {
         assert!(!output.contains(PASSWORD), "{output}");
     }
 }

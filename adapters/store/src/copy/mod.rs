@@ -234,7 +234,9 @@ async fn copy_table<F: Side, T: Side>(
             let through = if is_last { None } else { last };
             let range = Range { after: after.as_deref(), through: through.as_deref() };
             write_page(to, table, &range, &rows, page, &mut copied).await?;
-            rows.iter().for_each(|row| digest.add(row));
+            for row in &rows {
+                digest.add(row);
+            }
             copied.rows += rows.len();
             progress(CopyProgress { table: table.name, rows: copied.rows });
             after = through;

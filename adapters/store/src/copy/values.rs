@@ -169,7 +169,9 @@ mod tests {
     fn a_digest_tells_rows_apart() {
         let digest = |rows: &[&[Value]]| {
             let mut digest = RowDigest::default();
-            rows.iter().for_each(|row| digest.add(row));
+            for row in rows {
+                digest.add(row);
+            }
             digest.finish()
         };
         let text = |text: &str| Value::Text(text.to_owned());

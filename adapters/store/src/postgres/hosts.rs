@@ -120,9 +120,9 @@ impl Connector {
         let mut failures = Vec::new();
         for host in hosts {
             let failure = match timeout(PATIENCE, self.open_at(host, &make)).await {
-                Ok(Ok(made)) => {
+                Ok(Ok(opened)) => {
                     host.set_failed(None);
-                    return Ok(made);
+                    return Ok(opened);
                 }
                 Ok(Err(error)) if is_refusal(&error) => return Err(error),
                 Ok(Err(error)) => error.to_string(),

@@ -45,14 +45,14 @@ where
         None => Box::new(stream),
     };
     let entrance = Entrance::new()?;
-    let made = make(options.socket(&entrance.folder).port(PORT));
+    let opened = make(options.socket(&entrance.folder).port(PORT));
     let entered = async {
         let client = entrance.accept().await?;
         tokio::spawn(pass(client, server));
         Ok::<_, sqlx::Error>(())
     };
-    let (made, ()) = tokio::try_join!(made, entered)?;
-    Ok(made)
+    let (opened, ()) = tokio::try_join!(opened, entered)?;
+    Ok(opened)
 }
 
 fn set_up(stream: &TcpStream) -> io::Result<()> {

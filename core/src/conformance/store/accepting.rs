@@ -63,9 +63,12 @@ pub async fn the_same_event_twice_at_once_is_one_turn(subject: &mut impl Subject
     let turn = |stored: &Stored| match stored {
         Stored::Turn { .. } => None,
         Stored::Duplicate { turn, .. } => *turn,
-        Stored::Kept | Stored::Unknown | Stored::Picked { .. } | Stored::Expired | Stored::Amended { .. } => {
-            panic!("every event is a turn")
-        }
+        Stored::Kept
+        | Stored::Unknown
+        | Stored::Picked { .. }
+        | Stored::Expired
+        | Stored::Amended { .. }
+        | Stored::Busy => panic!("every event is a turn"),
     };
     let turns: Vec<Option<TurnId>> = stored.iter().map(turn).collect();
     assert_eq!(turns, [None, None, Some(ids[0]), None, Some(ids[1]), Some(ids[3])]);

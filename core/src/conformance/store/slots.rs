@@ -89,7 +89,8 @@ pub async fn of_what_comes_with_a_turn_that_cannot_begin_nothing_is_stored(subje
     }
     Turn::of(&*store, begun(said(&chat("a"), "1"), me())).await;
     let channel = ChannelId::new("test", "main");
-    let cursor = CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "5".to_owned() };
+    let (name, position) = ("updates".to_owned(), "5".to_owned());
+    let cursor = CursorMove { channel: channel.clone(), name, position, fence: None };
     let free = said(&chat("b"), "2");
     let events = vec![new_turn(free.clone()), begun(said(&chat("a"), "3"), gone())];
 
@@ -203,8 +204,8 @@ pub async fn of_two_nodes_that_begin_turns_of_a_conversation_one_does(subject: &
         };
         let (mine, theirs) = tokio::join!(accept(&*one, me()), accept(&*other, gone()));
         for (mine, theirs) in mine.iter().zip(&theirs) {
-            let begun = [mine, theirs].map(|stored| matches!(stored, Stored::Turn { .. }));
-            assert!(begun[0] != begun[1] && [mine, theirs].contains(&&Stored::Busy), "{mine:?}, {theirs:?}");
+            let opened = [mine, theirs].map(|stored| matches!(stored, Stored::Turn { .. }));
+            assert!(opened[0] != opened[1] && [mine, theirs].contains(&&Stored::Busy), "{mine:?}, {theirs:?}");
         }
     }
     other.close().await;

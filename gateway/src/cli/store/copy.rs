@@ -30,7 +30,7 @@ Examples:
   rejoinder store copy postgres://rejoinder@db.example.org/rejoinder sqlite:moved.db";
 
 #[derive(Debug, Args)]
-pub(super) struct CopyStore {
+pub(in crate::cli) struct CopyStore {
     /// The store that is copied
     #[arg(value_parser = Url::parse)]
     from: Url,
