@@ -224,7 +224,7 @@ async fn the_holder_of_a_channel_shows_what_a_run_of_another_node_says() {
 async fn what_a_run_says_is_kept_for_the_holder_of_its_channel() {
     let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
     let of_channel = LeaseName::Channel(main_channel());
-    let gateway = beside(&[of_channel.clone()]).capable(showing).always(script).start().await;
+    let gateway = beside(std::slice::from_ref(&of_channel)).capable(showing).always(script).start().await;
     gateway.hears(Hint::Log).await;
     let turn = gateway.receives(said(&chat("ada"), "count")).await;
     let kept = async || {

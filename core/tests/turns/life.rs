@@ -304,8 +304,8 @@ impl Layer for LifeStore {
             let _begun = self.0.begin();
             return Err(lost());
         }
-        let (is_last, loses) = (crash == Some(Crash::After), loss == Some(Crash::After));
-        Ok(Pass { _in_flight: self.0.begin(), is_last, is_lost: loses })
+        let is_after = |of: Option<Crash>| of == Some(Crash::After);
+        Ok(Pass { _in_flight: self.0.begin(), is_last: is_after(crash), is_lost: is_after(loss) })
     }
 
     /// Leases are granted for good, unless the test has a table of them: those of PostgreSQL end by its own clock, which knows nothing of
