@@ -109,6 +109,11 @@ pub(crate) trait Channel: Send + Sync {
     /// How many accepted messages the gateway has not yet acknowledged, where the platform knows.
     fn unacknowledged(&self) -> usize;
 
+    /// Whether this first line of a request to the platform asks it to show something.
+    fn is_send(&self, _line: &str) -> bool {
+        false
+    }
+
     /// What the person sees in a chat.
     async fn seen(&self, chat: &str) -> Vec<Seen>;
 }

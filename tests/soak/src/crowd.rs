@@ -9,7 +9,11 @@ use std::{
 };
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::{
     channel::{Channel, Platform},
@@ -43,7 +47,7 @@ pub(crate) struct Said {
 pub(crate) struct Crowd {
     channels: Vec<Arc<dyn Channel>>,
     seed: u64,
-    end: Instant,
+    is_over: watch::Sender<bool>,
     said: Mutex<Vec<Said>>,
     /// Messages that a platform has not accepted yet.
     trying: AtomicUsize,
@@ -51,16 +55,26 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// People who write on these channels until `end`.
-    pub(crate) fn new(channels: Vec<Arc<dyn Channel>>, seed: u64, end: Instant) -> Arc<Self> {
+    /// People who write on these channels. Their tokens begin with this number.
+    pub(crate) fn new(channels: Vec<Arc<dyn Channel>>, seed: u64, first_token: usize) -> Arc<Self> {
         Arc::new(Self {
             channels,
             seed,
-            end,
+            is_over: watch::Sender::new(false),
             said: Mutex::default(),
             trying: AtomicUsize::new(0),
-            tokens: AtomicUsize::new(0),
+            tokens: AtomicUsize::new(first_token),
         })
+    }
+
+    /// From now on, nobody begins a message.
+    pub(crate) fn end(&self) {
+        self.is_over.send_replace(true);
+    }
+
+    /// The number after that of the last token.
+    pub(crate) fn next_token(&self) -> usize {
+        self.tokens.load(Ordering::Relaxed)
     }
 
     /// What was accepted so far.
@@ -78,8 +92,8 @@ impl Crowd {
         self.trying.load(Ordering::Relaxed)
     }
 
-    /// Makes everybody write until the end. A flood comes at `flood`.
-    pub(crate) fn start(self: &Arc<Self>, flood: Instant) -> JoinSet<()> {
+    /// Makes everybody write until the [end](Self::end).
+    pub(crate) fn start(self: &Arc<Self>) -> JoinSet<()> {
         let mut writing = JoinSet::new();
         for (number, channel) in self.channels.iter().enumerate() {
             for person in 0..PEOPLE {
@@ -87,25 +101,31 @@ impl Crowd {
                 let (crowd, channel) = (Arc::clone(self), Arc::clone(channel));
                 writing.spawn(async move { crowd.write(channel.as_ref(), random).await });
             }
-            let (crowd, channel) = (Arc::clone(self), Arc::clone(channel));
-            let messages = FLOOD / self.channels.len() / FLOOD_PEOPLE;
-            writing.spawn(async move {
-                sleep(flood.saturating_duration_since(Instant::now())).await;
-                crowd.flood(&channel, messages).await;
-            });
         }
         writing
+    }
+
+    /// Makes ten people on each platform write at once, at this time.
+    pub(crate) fn flood(self: &Arc<Self>, writing: &mut JoinSet<()>, at: Instant) {
+        let messages = FLOOD / self.channels.len() / FLOOD_PEOPLE;
+        for channel in &self.channels {
+            let (crowd, channel) = (Arc::clone(self), Arc::clone(channel));
+            writing.spawn(async move {
+                sleep(at.saturating_duration_since(Instant::now())).await;
+                crowd.flood_channel(&channel, messages).await;
+            });
+        }
     }
 
     async fn write(&self, channel: &dyn Channel, mut random: StdRng) {
         let mut left = 0;
         let mut chat = String::new();
+        let mut is_over = self.is_over.subscribe();
         loop {
             let pause = Duration::from_millis(random.random_range(PAUSES));
-            if Instant::now() + pause > self.end {
+            if timeout(pause, is_over.wait_for(|is_over| *is_over)).await.is_ok() {
                 return;
             }
-            sleep(pause).await;
             if left == 0 {
                 chat = channel.open().await;
                 left = MESSAGES_PER_CHAT;
@@ -123,7 +143,7 @@ impl Crowd {
     }
 
     /// Ten people write at once, each this many messages.
-    async fn flood(&self, channel: &Arc<dyn Channel>, messages: usize) {
+    async fn flood_channel(&self, channel: &Arc<dyn Channel>, messages: usize) {
         let mut chats = Vec::new();
         for _ in 0..FLOOD_PEOPLE {
             chats.push(channel.open().await);
@@ -136,7 +156,8 @@ impl Crowd {
         futures_util::future::join_all(says).await;
     }
 
-    async fn say(&self, channel: &dyn Channel, chat: &str, behaviour: Behaviour) {
+    /// Writes a message, and returns once it is accepted.
+    pub(crate) async fn say(&self, channel: &dyn Channel, chat: &str, behaviour: Behaviour) {
         let token = self.token(channel);
         self.accepted(channel, chat, &token, &format!("{} {token}", behaviour.word())).await;
     }

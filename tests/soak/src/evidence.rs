@@ -1,6 +1,9 @@
 //! Collects what the judge needs: what the gateway has stored, and what people see.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use futures_util::{StreamExt as _, stream};
 use rejoinder_tests::Gateway;
@@ -69,10 +72,16 @@ pub(crate) fn is_open(state: &str) -> bool {
     matches!(state, "open" | "claimed" | "deferred")
 }
 
-/// Collects the evidence about `said`.
-pub(crate) async fn collect(gateway: &Gateway, channels: &[Arc<dyn Channel>], said: Vec<Said>) -> Evidence {
-    let mut ids: Vec<_> =
-        list(gateway).await.iter().filter_map(|turn| Some(turn["turn_id"].as_str()?.to_owned())).collect();
+/// Collects the evidence about `said`. Leaves out the turns in `known`, and adds the others to it.
+pub(crate) async fn collect(
+    gateway: &Gateway,
+    channels: &[Arc<dyn Channel>],
+    said: Vec<Said>,
+    known: &mut HashSet<String>,
+) -> Evidence {
+    let listed = list(gateway).await;
+    let ids = listed.iter().filter_map(|turn| Some(turn["turn_id"].as_str()?.to_owned()));
+    let mut ids: Vec<_> = ids.filter(|id| known.insert(id.clone())).collect();
     ids.reverse();
     let details = stream::iter(ids).map(async |id| turn(&gateway.admin(&format!("turns/{id}")).await));
     let turns = details.buffered(4).collect().await;

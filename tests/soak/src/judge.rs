@@ -90,6 +90,22 @@ impl Verdict {
     pub(crate) fn count(&self, wrong: Wrong) -> usize {
         self.problems.iter().filter(|problem| problem.wrong == wrong).count()
     }
+
+    /// The figures of all platforms; the median is 0.
+    pub(crate) fn total(&self) -> Figures {
+        self.platforms.values().fold(Figures::default(), |sum, it| Figures {
+            said: sum.said + it.said,
+            answers: sum.answers + it.answers,
+            reactions: sum.reactions + it.reactions,
+            texts: sum.texts + it.texts,
+            deferrals: sum.deferrals + it.deferrals,
+            cancelled: sum.cancelled + it.cancelled,
+            dead_letters: sum.dead_letters + it.dead_letters,
+            labelled: sum.labelled + it.labelled,
+            leftovers: sum.leftovers + it.leftovers,
+            wait: Wait { median: 0, longest: sum.wait.longest.max(it.wait.longest) },
+        })
+    }
 }
 
 /// What a chat shows about one message.

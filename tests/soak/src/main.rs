@@ -14,11 +14,15 @@ mod channel;
 mod crowd;
 mod evidence;
 mod judge;
+mod machine;
 mod process;
+mod rest;
+mod scene;
 mod table;
 mod words;
 
 use std::{
+    collections::HashSet,
     fs,
     hash::{BuildHasher as _, RandomState},
     path::{Path, PathBuf},
@@ -30,27 +34,23 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use rand::{SeedableRng as _, rngs::StdRng};
-use rejoinder_core::{Clock as _, SystemClock};
-use rejoinder_tests::{Gateway, Pager, free_port};
+use rejoinder_tests::{Gateway, Pager, ScriptedAgent, free_port};
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     alerts::Watch,
-    channel::{Channel, Platform},
+    channel::Platform,
     crowd::Crowd,
     evidence::{Evidence, collect},
+    machine::Machine,
     process::Process,
+    rest::settle,
+    scene::Scene,
     table::{Faults, Summary},
 };
 
-/// How long the gateway may take to settle everything once all failures are lifted.
-const GRACE: Duration = Duration::from_mins(3);
-/// How long nothing must be owed before it is judged: what is sent beside a signal comes after it.
-const REST: Duration = Duration::from_secs(3);
 /// How often the progress is reported.
 const PROGRESS: Duration = Duration::from_secs(5);
-/// How many problems are explained.
-const EXPLAINED: usize = 10;
 
 /// Run the real binary under trouble, and judge from outside what people saw
 #[derive(Parser)]
@@ -100,20 +100,12 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
 
     let port = free_port();
     let url = format!("http://127.0.0.1:{port}");
-    let mut channels = Vec::new();
-    for platform in &arguments.channels {
-        channels.push(platform.start(&url).await?);
-    }
-    let prefixes: Vec<_> = arguments.channels.iter().map(|it| (it.prefix(), it.paragraph())).collect();
-    let paragraph = move |token: &str| {
-        prefixes.iter().find(|(prefix, _)| token.starts_with(prefix)).map_or(600, |(_, paragraph)| *paragraph)
-    };
-    let agent = Arc::new(agent::start(paragraph).await);
+    let scene = Scene::start(&arguments.channels, &url).await?;
+    let channels = &scene.channels;
     let pager = Pager::new();
     let told = format!("[alerts]\nto = [\"{}\"]\n{}", pager.path().display(), alerts::SETTINGS);
-    let mut builder = Gateway::builder().port(port).allow_open_turns().config(&agent.section()).config(&settings());
-    builder = builder.config(&told);
-    for channel in &channels {
+    let mut builder = Gateway::builder().port(port).allow_open_turns().config(&scene.settings()).config(&told);
+    for channel in channels {
         builder = builder.config(&channel.section());
     }
 
@@ -122,8 +114,9 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     let watch = Watch::start(&process.gateway);
     let begun = Instant::now();
     let end = begun + length;
-    let crowd = Crowd::new(channels.clone(), seed, end);
-    let mut writing = crowd.start(begun + length / 4);
+    let crowd = Crowd::new(channels.clone(), seed, 0);
+    let mut writing = crowd.start();
+    crowd.flood(&mut writing, begun + length / 4);
     let faults = Arc::new(Mutex::new(Faults::new()));
     let mut troubles = JoinSet::new();
     for (number, channel) in channels.iter().enumerate() {
@@ -134,28 +127,28 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
             *faults.entry(platform).or_default().entry(what).or_default() += 1;
         }));
     }
-    let progress = tokio::spawn(report_progress(Arc::clone(&crowd), Arc::clone(&agent), begun, end));
+    let progress = tokio::spawn(report_progress(Arc::clone(&crowd), Arc::clone(&scene.agent), begun, end));
     process.treat(begun + length / 2, end).await;
+    crowd.end();
     while troubles.join_next().await.is_some() {}
     progress.abort();
     eprintln!("all failures are lifted; waiting until nothing is owed");
-    for channel in &channels {
+    for channel in channels {
         channel.heal().await;
     }
-    let settled_after = settle(&mut process, &crowd, &channels, &mut writing).await;
+    let mut known = HashSet::new();
+    let settled_after = settle(&mut process, &crowd, channels, &mut writing, &known).await;
     process.measure();
     let alerts = watch.end(&pager, &process.treatment.in_doubt).await;
 
     eprintln!("collecting {} messages", crowd.said_count());
-    let evidence: Evidence = collect(&process.gateway, &channels, crowd.said()).await;
+    let evidence: Evidence = collect(&process.gateway, channels, crowd.said(), &mut known).await;
     let verdict = judge::judge(&evidence);
     let faults = faults.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let summary = Summary {
-        date: today(),
+        machine: Machine::look(),
         minutes: arguments.minutes,
         seed,
-        cores: std::thread::available_parallelism().map_or(1, Into::into),
-        machine_memory_gib: machine_memory_gib(),
         flood: crowd::FLOOD,
         settled_after: settled_after.map(|time| time.as_secs_f64()),
         not_accepted: crowd.trying_count(),
@@ -169,12 +162,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     println!("{}", summary.markdown());
-    for leftover in summary.verdict.leftovers.iter().take(EXPLAINED) {
-        eprintln!("left over: {}", leftover.detail);
-        if let Some(turn) = &leftover.turn {
-            eprintln!("{}", process.gateway.explain(turn));
-        }
-    }
+    rest::explain_leftovers(&summary.verdict, &process.gateway);
     if !summary.is_good() {
         explain(&summary, &process.gateway);
         if let Some(folder) = &arguments.keep {
@@ -184,18 +172,7 @@ async fn soak(arguments: &Arguments) -> Result<bool> {
     Ok(summary.is_good())
 }
 
-/// The configuration besides channels and agents.
-fn settings() -> String {
-    format!(
-        "[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{label}\"\nreplaces = \"{label}\"\novertaken = \"{overtaken}\"\n",
-        agent::SOFT_DEADLINE.as_secs(),
-        agent::HARD_DEADLINE.as_secs(),
-        label = words::LABEL,
-        overtaken = words::OVERTAKEN
-    )
-}
-
-async fn report_progress(crowd: Arc<Crowd>, agent: Arc<rejoinder_tests::ScriptedAgent>, begun: Instant, end: Instant) {
+async fn report_progress(crowd: Arc<Crowd>, agent: Arc<ScriptedAgent>, begun: Instant, end: Instant) {
     loop {
         sleep(PROGRESS).await;
         let left = end.saturating_duration_since(Instant::now()).as_secs();
@@ -210,52 +187,11 @@ async fn report_progress(crowd: Arc<Crowd>, agent: Arc<rejoinder_tests::Scripted
     }
 }
 
-/// Waits until every message is accepted and nothing is owed. Returns how long that took; `None` if it took too long.
-async fn settle(
-    process: &mut Process,
-    crowd: &Crowd,
-    channels: &[Arc<dyn Channel>],
-    writing: &mut JoinSet<()>,
-) -> Option<Duration> {
-    let begun = Instant::now();
-    let mut since = None;
-    while begun.elapsed() < GRACE {
-        sleep(Duration::from_millis(500)).await;
-        process.revive();
-        while writing.try_join_next().is_some() {}
-        let is_done = async {
-            let ready = process.gateway.http().get(format!("{}/readyz", process.gateway.url())).send().await;
-            if !ready.is_ok_and(|response| response.status().is_success())
-                || !writing.is_empty()
-                || channels.iter().any(|channel| channel.unacknowledged() > 0)
-            {
-                return false;
-            }
-            let (turns, owed) = evidence::counts(&process.gateway).await;
-            owed == 0 && turns >= crowd.said_count()
-        };
-        if !is_done.await {
-            since = None;
-            continue;
-        }
-        let since = *since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= REST {
-            return Some(since.duration_since(begun));
-        }
-    }
-    None
-}
-
 fn explain(summary: &Summary, gateway: &Gateway) {
-    for problem in summary.alerts.problems.iter().take(EXPLAINED) {
+    for problem in summary.alerts.problems.iter().take(rest::EXPLAINED) {
         eprintln!("\nan alert: {problem}");
     }
-    for problem in summary.verdict.problems.iter().take(EXPLAINED) {
-        eprintln!("\n{:?}: {} ({}): {}", problem.wrong, problem.about, problem.chat, problem.detail);
-        if let Some(turn) = &problem.turn {
-            eprintln!("{}", gateway.explain(turn));
-        }
-    }
+    rest::explain_problems(&summary.verdict, gateway);
 }
 
 /// Copies the database and the log.
@@ -270,17 +206,4 @@ fn keep(gateway: &Gateway, folder: &Path) -> Result<()> {
     fs::write(folder.join("log"), gateway.log())?;
     eprintln!("the database and the log are in {}", folder.display());
     Ok(())
-}
-
-fn today() -> String {
-    jiff::Timestamp::from_millisecond(SystemClock.now().as_millis())
-        .map(|now| now.strftime("%F").to_string())
-        .unwrap_or_default()
-}
-
-fn machine_memory_gib() -> f64 {
-    let information = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = information.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib: Option<f64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-    kib.unwrap_or_default() / 1024.0 / 1024.0
 }

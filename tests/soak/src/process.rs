@@ -5,6 +5,7 @@ use std::{
     ops::Range,
     path::Path,
     process::Command,
+    slice,
     time::{Duration, Instant},
 };
 
@@ -13,6 +14,8 @@ use rejoinder_core::{Clock as _, SystemClock};
 use rejoinder_tests::Gateway;
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
+
+use crate::rest::Subject;
 
 /// How often memory and files are measured.
 const SAMPLES: Duration = Duration::from_secs(10);
@@ -115,15 +118,6 @@ impl Process {
         }
     }
 
-    /// Starts the process again if it has ended by itself.
-    pub(crate) fn revive(&mut self) {
-        if let Some(status) = self.gateway.has_ended() {
-            eprintln!("the gateway ended by itself, with {status}");
-            self.treatment.crashes += 1;
-            self.spawn();
-        }
-    }
-
     /// Measures memory and files now.
     pub(crate) fn measure(&mut self) {
         let Some(memory_mib) = self.gateway.process_id().and_then(resident_mib) else { return };
@@ -163,6 +157,20 @@ impl Process {
     fn spawn(&mut self) {
         self.gateway.spawn(&[]);
         self.born = Instant::now();
+    }
+}
+
+impl Subject for Process {
+    fn revive(&mut self) {
+        if let Some(status) = self.gateway.has_ended() {
+            eprintln!("the gateway ended by itself, with {status}");
+            self.treatment.crashes += 1;
+            self.spawn();
+        }
+    }
+
+    fn gateways(&self) -> &[Gateway] {
+        slice::from_ref(&self.gateway)
     }
 }
 

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::{
     alerts,
-    judge::{Figures, Verdict, Wait, Wrong},
+    judge::{Verdict, Wrong},
+    machine::Machine,
     process::{Sample, Treatment},
 };
 
@@ -16,12 +17,10 @@ pub(crate) type Faults = BTreeMap<&'static str, BTreeMap<&'static str, u32>>;
 /// A run and its result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
-    /// `2026-05-01`.
-    pub(crate) date: String,
+    #[serde(flatten)]
+    pub(crate) machine: Machine,
     pub(crate) minutes: f64,
     pub(crate) seed: u64,
-    pub(crate) cores: usize,
-    pub(crate) machine_memory_gib: f64,
     pub(crate) flood: usize,
     /// Seconds from the end of all failures until nothing was owed; `None` if that did not happen.
     pub(crate) settled_after: Option<f64>,
@@ -51,22 +50,7 @@ impl Summary {
 
     /// Whether everything that must be 0 is 0, and somebody wrote.
     pub(crate) fn is_good(&self) -> bool {
-        self.failures().iter().all(|(_, count)| *count == 0) && self.total().said > 0
-    }
-
-    fn total(&self) -> Figures {
-        self.verdict.platforms.values().fold(Figures::default(), |sum, it| Figures {
-            said: sum.said + it.said,
-            answers: sum.answers + it.answers,
-            reactions: sum.reactions + it.reactions,
-            texts: sum.texts + it.texts,
-            deferrals: sum.deferrals + it.deferrals,
-            cancelled: sum.cancelled + it.cancelled,
-            dead_letters: sum.dead_letters + it.dead_letters,
-            labelled: sum.labelled + it.labelled,
-            leftovers: sum.leftovers + it.leftovers,
-            wait: Wait { median: 0, longest: sum.wait.longest.max(it.wait.longest) },
-        })
+        self.failures().iter().all(|(_, count)| *count == 0) && self.verdict.total().said > 0
     }
 
     pub(crate) fn markdown(&self) -> String {
@@ -76,11 +60,11 @@ impl Summary {
     }
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
-        let (total, treatment) = (self.total(), &self.treatment);
+        let (total, treatment) = (self.verdict.total(), &self.treatment);
         writeln!(
             out,
             "{}, {:.0} minutes, seed {}, {} cores, {:.0} GiB of memory.\n",
-            self.date, self.minutes, self.seed, self.cores, self.machine_memory_gib
+            self.machine.date, self.minutes, self.seed, self.machine.cores, self.machine.machine_memory_gib
         )?;
         writeln!(out, "| Result | |\n| --- | ---: |\n| messages, and turns for them | {} |", total.said)?;
         for (name, count) in self.failures() {

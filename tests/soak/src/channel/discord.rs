@@ -53,9 +53,10 @@ impl Channel for Discord {
 
     fn section(&self) -> String {
         format!(
-            "[channels.discord.{NAME}]\ntoken = \"{}\"\napi_url = \"{}\"\ndm_policy = \"open\"\n",
+            "[channels.discord.{NAME}]\ntoken = \"{}\"\napi_url = \"{}\"\ngateway_url = \"{}\"\ndm_policy = \"open\"\n",
             self.server.token(),
-            self.server.api_url()
+            self.server.api_url(),
+            self.server.gateway_url()
         )
     }
 
@@ -129,6 +130,10 @@ impl Channel for Discord {
 
     fn unacknowledged(&self) -> usize {
         0
+    }
+
+    fn is_send(&self, line: &str) -> bool {
+        line.contains("/messages") && !line.starts_with("GET")
     }
 
     async fn seen(&self, chat: &str) -> Vec<Seen> {

@@ -76,6 +76,10 @@ impl Channel for Example {
         waiting.len()
     }
 
+    fn is_send(&self, line: &str) -> bool {
+        line.starts_with("say ")
+    }
+
     async fn seen(&self, chat: &str) -> Vec<Seen> {
         self.server.shown(chat).into_iter().map(Seen::Text).collect()
     }

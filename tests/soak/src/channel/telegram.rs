@@ -114,6 +114,11 @@ impl Channel for Telegram {
         self.double.inspect(|view| view.pending_updates())
     }
 
+    fn is_send(&self, line: &str) -> bool {
+        let line = line.to_ascii_lowercase();
+        ["/sendmessage", "/editmessagetext", "/setmessagereaction"].iter().any(|method| line.contains(method))
+    }
+
     async fn seen(&self, chat: &str) -> Vec<Seen> {
         let seen = self.person(chat).sees().into_iter().filter_map(|message| {
             if message.ours {
