@@ -5,12 +5,15 @@
 //! once the disk is full. At the end all failures are lifted, and when nothing is owed any more, every message is judged:
 //! see [`judge`].
 //!
-//! Run by `cargo xtask soak`. The seed decides what is said and what fails; when the process reacts is up to the machine, so
-//! a run with the same seed is similar, not equal.
+//! With `--nodes`, several processes on one PostgreSQL are put to the test instead: see [`chaos`].
+//!
+//! Run by `cargo xtask soak` and `cargo xtask chaos`. The seed decides what is said and what fails; when the process reacts is up to
+//! the machine, so a run with the same seed is similar, not equal.
 
 mod agent;
 mod alerts;
 mod channel;
+mod chaos;
 mod crowd;
 mod evidence;
 mod judge;
@@ -31,7 +34,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use rand::{SeedableRng as _, rngs::StdRng};
 use rejoinder_tests::{Gateway, Pager, ScriptedAgent, free_port};
@@ -76,12 +79,28 @@ struct Arguments {
     /// Folder for the database and the log of a run that fails
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
+    #[command(flatten)]
+    chaos: chaos::Arguments,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let soaked =
-        tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| runtime.block_on(soak(&arguments)));
+    let soaked = tokio::runtime::Runtime::new().map_err(Into::into).and_then(|runtime| {
+        let seed = arguments.seed.unwrap_or_else(|| RandomState::new().hash_one(()) % 1_000_000);
+        let length = Duration::from_secs_f64(arguments.minutes * 60.0);
+        if arguments.chaos.nodes.is_none() {
+            return runtime.block_on(soak(&arguments, seed, length));
+        }
+        let (json, keep) = (arguments.json.as_deref(), arguments.keep.as_deref());
+        let run = chaos::Run { seed, length, platforms: &arguments.channels, json, keep };
+        runtime.block_on(async {
+            tokio::select! {
+                done = chaos::run(&arguments.chaos, &run) => done,
+                // So that the servers of the database are stopped.
+                _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+            }
+        })
+    });
     match soaked {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -93,9 +112,7 @@ fn main() -> ExitCode {
 }
 
 /// Performs the run; returns whether its result is good.
-async fn soak(arguments: &Arguments) -> Result<bool> {
-    let seed = arguments.seed.unwrap_or_else(|| RandomState::new().hash_one(()) % 1_000_000);
-    let length = Duration::from_secs_f64(arguments.minutes * 60.0);
+async fn soak(arguments: &Arguments, seed: u64, length: Duration) -> Result<bool> {
     eprintln!("{:.1} minutes with seed {seed}", arguments.minutes);
 
     let port = free_port();

@@ -61,13 +61,17 @@ pub(crate) async fn settle(
 /// Whether all are ready and have so many turns, none of which is owed.
 async fn nothing_is_owed(gateways: &[Gateway], said: usize) -> bool {
     for gateway in gateways {
-        let ready = gateway.http().get(format!("{}/readyz", gateway.url())).send().await;
-        if !ready.is_ok_and(|response| response.status().is_success()) {
+        if !is_ready(gateway).await {
             return false;
         }
     }
     let (turns, owed) = evidence::counts(&gateways[0]).await;
     owed == 0 && turns >= said
+}
+
+pub(crate) async fn is_ready(gateway: &Gateway) -> bool {
+    let ready = gateway.http().get(format!("{}/readyz", gateway.url())).send().await;
+    ready.is_ok_and(|response| response.status().is_success())
 }
 
 /// Prints what was left over, and why.

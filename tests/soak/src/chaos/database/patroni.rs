@@ -1,0 +1,141 @@
+//! Three servers under Patroni, which agree by etcd who is the primary.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use rejoinder_tests::free_port;
+use reqwest::Client;
+use serde_json::{Value, json};
+
+/// How many servers there are.
+pub(super) const SERVERS: usize = 3;
+/// How long a request may take: a restart and a switch-over are done when it is answered.
+const ANSWER: Duration = Duration::from_mins(1);
+
+pub(super) struct Patroni {
+    etcd: Child,
+    /// One for each server.
+    processes: Vec<Child>,
+    /// The port of the HTTP API of each.
+    apis: Vec<u16>,
+    http: Client,
+}
+
+impl Patroni {
+    pub(super) fn is_installed() -> bool {
+        ["patroni", "etcd"].iter().all(|program| Command::new(program).arg("--version").output().is_ok())
+    }
+
+    /// Starts it in a folder, for servers with these ports and these folders. `run_as_server` makes a command of the user of the servers.
+    pub(super) fn start(
+        folder: &Path,
+        programs: &Path,
+        servers: &[(u16, &Path)],
+        connections: u32,
+        run_as_server: impl Fn(&Path) -> Command,
+    ) -> Result<Self> {
+        let (client, peer) = (free_port(), free_port());
+        let [client_url, peer_url] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
+        let mut etcd = run_as_server(Path::new("etcd"));
+        etcd.arg("--data-dir").arg(folder.join("etcd")).args(["--log-level=error", "--initial-cluster"]);
+        etcd.arg(format!("default={peer_url}")).args(["--initial-advertise-peer-urls", &peer_url]);
+        etcd.args(["--listen-peer-urls", &peer_url, "--listen-client-urls", &client_url]);
+        let etcd = etcd.args(["--advertise-client-urls", &client_url]).spawn().context("cannot start etcd")?;
+        let http = Client::builder().no_proxy().timeout(ANSWER).build()?;
+        let mut patroni = Self { etcd, processes: Vec::new(), apis: Vec::new(), http };
+        for (number, (port, data)) in servers.iter().enumerate() {
+            let api = free_port();
+            let settings = settings(number, client, api, *port, data, programs, connections);
+            let file = folder.join(format!("patroni-{}.yml", number + 1));
+            // JSON is YAML.
+            fs::write(&file, settings.to_string())?;
+            let log = fs::File::create(folder.join(format!("patroni-{}.log", number + 1)))?;
+            let mut process = run_as_server(Path::new("patroni"));
+            let process = process.arg(&file).stdout(log.try_clone()?).stderr(log).spawn();
+            patroni.processes.push(process.context("cannot start Patroni")?);
+            patroni.apis.push(api);
+        }
+        Ok(patroni)
+    }
+
+    /// The process beside a server.
+    pub(super) fn process(&self, server: usize) -> u32 {
+        self.processes[server].id()
+    }
+
+    pub(super) async fn restart(&self, server: usize) -> Result<()> {
+        self.ask(server, "restart", &json!({})).await
+    }
+
+    pub(super) async fn switch_over(&self, primary: usize) -> Result<()> {
+        self.ask(primary, "switchover", &json!({ "leader": name(primary) })).await
+    }
+
+    async fn ask(&self, server: usize, what: &str, body: &Value) -> Result<()> {
+        let response =
+            self.http.post(format!("http://127.0.0.1:{}/{what}", self.apis[server])).json(body).send().await?;
+        let status = response.status();
+        ensure!(status.is_success(), "Patroni does not do the {what}: {status} {}", response.text().await?);
+        Ok(())
+    }
+}
+
+impl Drop for Patroni {
+    fn drop(&mut self) {
+        for process in self.processes.iter_mut().chain([&mut self.etcd]) {
+            // It may have ended by itself.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+fn name(server: usize) -> String {
+    format!("server-{}", server + 1)
+}
+
+/// The configuration of one server.
+fn settings(number: usize, etcd: u16, api: u16, port: u16, data: &Path, programs: &Path, connections: u32) -> Value {
+    let [api, address] = [api, port].map(|port| format!("127.0.0.1:{port}"));
+    let passwords = PathBuf::from(format!("{}.pgpass", data.display()));
+    json!({
+        "scope": "chaos",
+        "name": name(number),
+        "restapi": { "listen": api, "connect_address": api },
+        "etcd3": { "host": format!("127.0.0.1:{etcd}") },
+        "bootstrap": {
+            "dcs": {
+                "ttl": 20,
+                "loop_wait": 5,
+                "retry_timeout": 5,
+                "synchronous_mode": true,
+                "postgresql": {
+                    "use_pg_rewind": true,
+                    "parameters": { "max_connections": connections, "wal_log_hints": "on" },
+                },
+            },
+            "initdb": [{ "encoding": "UTF8" }, { "locale": "C" }, { "auth": "trust" }],
+        },
+        "postgresql": {
+            "listen": address,
+            "connect_address": address,
+            "data_dir": data,
+            "bin_dir": programs,
+            "pgpass": passwords,
+            "remove_data_directory_on_rewind_failure": true,
+            "remove_data_directory_on_diverged_timelines": true,
+            "authentication": {
+                "superuser": { "username": "postgres" },
+                "replication": { "username": "postgres" },
+                "rewind": { "username": "postgres" },
+            },
+            "pg_hba": ["host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust", "local all all trust"],
+            "parameters": { "unix_socket_directories": "" },
+        },
+    })
+}
