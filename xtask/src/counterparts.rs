@@ -87,6 +87,11 @@ pub(crate) fn set_up_python(workspace: &Workspace) -> Result<PathBuf> {
     Ok(python::path(&paths.installed))
 }
 
+/// The path of libfaketime, if it is installed.
+pub(crate) fn faketime() -> Option<PathBuf> {
+    Some(faketime::path()).filter(|path| path.is_file())
+}
+
 /// Sets up only `cargo-deny`, and returns its path.
 ///
 /// # Errors

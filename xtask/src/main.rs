@@ -1,5 +1,5 @@
 //! The developer's commands: `cargo xtask test`, `cargo xtask check-layers`, `cargo xtask deny`, `cargo xtask bench`,
-//! `cargo xtask soak`, `cargo xtask report`, `cargo xtask dist`.
+//! `cargo xtask soak`, `cargo xtask chaos`, `cargo xtask report`, `cargo xtask dist`.
 //!
 //! A test run compiles this package first, so it has few dependencies and none on the rest of the workspace. It writes
 //! only to the target directory, except that it installs the Debian packages that the tests need, and says so, and that
@@ -9,6 +9,7 @@
 //! the tests need, see [`counterparts`].
 
 mod bench;
+mod chaos;
 mod counterparts;
 mod deny;
 mod dist;
@@ -48,6 +49,7 @@ enum Command {
     Docs(docs::Arguments),
     Bench(bench::Arguments),
     Soak(soak::Arguments),
+    Chaos(chaos::Arguments),
     Report(report::Arguments),
     Dist(dist::Arguments),
 }
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Deny(arguments) => deny::run(&workspace, arguments),
         Command::Bench(arguments) => bench::run(&workspace, arguments),
         Command::Soak(arguments) => soak::run(&workspace, arguments),
+        Command::Chaos(arguments) => chaos::run(&workspace, arguments),
         Command::Report(arguments) => report::run(&workspace, arguments),
         Command::Dist(arguments) => dist::run(&workspace, arguments),
     });

@@ -3,7 +3,11 @@
 //! The soak is a package of its own (`tests/soak`). What it needs is built as for the tests, so that after a test run
 //! nothing compiles again.
 
-use std::{ffi::OsString, path::PathBuf, process::Command};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::Result;
 use clap::Args;
@@ -60,14 +64,7 @@ impl Arguments {
     ///
     /// When something does not compile or cannot be installed.
     pub(crate) fn command(&self, workspace: &Workspace) -> Result<Command> {
-        test::build(workspace)?;
-        let mut soak = workspace.command(workspace.binary("debug", "rejoinder-soak"));
-        let binary = self.rejoinder.clone().unwrap_or_else(|| workspace.binary("debug", "rejoinder"));
-        soak.env("REJOINDER_BIN", std::path::absolute(binary)?);
-        // The server for Discord is a Python program with third-party packages.
-        if self.channels.as_deref().is_none_or(|channels| channels.contains("discord")) {
-            soak.env("REJOINDER_PYTHON", counterparts::set_up_python(workspace)?);
-        }
+        let mut soak = prepare(workspace, self.channels.as_deref(), self.rejoinder.as_deref())?;
         let mut add = |name: &str, value: Option<OsString>| {
             if let Some(value) = value {
                 soak.arg(name).arg(value);
@@ -81,4 +78,22 @@ impl Arguments {
         add("--keep", Some(workspace.target().join("soak").into()));
         Ok(soak)
     }
+}
+
+/// Builds what a run on these platforms needs, and returns its command without arguments. `rejoinder` is the binary, if it is not the one
+/// that the tests use.
+///
+/// # Errors
+///
+/// When something does not compile or cannot be installed.
+pub(crate) fn prepare(workspace: &Workspace, channels: Option<&str>, rejoinder: Option<&Path>) -> Result<Command> {
+    test::build(workspace)?;
+    let mut soak = workspace.command(workspace.binary("debug", "rejoinder-soak"));
+    let binary = rejoinder.map_or_else(|| workspace.binary("debug", "rejoinder"), Path::to_owned);
+    soak.env("REJOINDER_BIN", std::path::absolute(binary)?);
+    // The server for Discord is a Python program with third-party packages.
+    if channels.is_none_or(|channels| channels.contains("discord")) {
+        soak.env("REJOINDER_PYTHON", counterparts::set_up_python(workspace)?);
+    }
+    Ok(soak)
 }
