@@ -355,13 +355,45 @@ impl Gateway {
     /// # Panics
     /// If it is not running.
     pub async fn stop(&mut self) -> ExitStatus {
+        self.terminate();
+        self.until_ended().await
+    }
+
+    /// Sends `SIGTERM` to the process.
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Waits until the process has ended by itself, and returns how.
+    ///
+    /// # Panics
+    /// If it was not started, or does not end in time.
+    pub async fn until_ended(&mut self) -> ExitStatus {
+        // The process stays in `self` until it is gone: one that does not end is killed on drop.
         let process = self.process.as_mut().expect("the gateway runs");
-        let signalled = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
-        assert!(signalled.is_ok_and(|status| status.success()), "the gateway gets a SIGTERM");
         let status =
             eventually("the gateway ends", async || process.try_wait().expect("the process is waited for")).await;
         self.process = None;
         status
+    }
+
+    /// Stops the process where it is, until it [thaws](Self::thaw).
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Has a process that is frozen go on.
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn thaw(&self) {
+        self.signal("CONT");
     }
 
     /// Has it read its configuration again.
@@ -369,8 +401,13 @@ impl Gateway {
     /// # Panics
     /// If it does not run.
     pub fn hang_up(&self) {
-        let process = self.process_id().expect("it runs").to_string();
-        assert!(Command::new("kill").args(["-HUP", &process]).status().is_ok_and(|status| status.success()));
+        self.signal("HUP");
+    }
+
+    fn signal(&self, name: &str) {
+        let process = self.process_id().expect("the gateway runs");
+        let signalled = Command::new("kill").args([format!("-{name}"), process.to_string()]).status();
+        assert!(signalled.is_ok_and(|status| status.success()), "the gateway gets a SIG{name}");
     }
 
     /// The id of the process, if it was started and has not been stopped.
@@ -394,11 +431,7 @@ impl Gateway {
     /// # Panics
     /// If it does not crash in time.
     pub async fn until_crashed(&mut self) -> ExitStatus {
-        // The process stays in `self` until it is gone: one that does not crash is killed on drop.
-        let process = self.process.as_mut().expect("the gateway runs");
-        let status =
-            eventually("the gateway crashes", async || process.try_wait().expect("the process is waited for")).await;
-        self.process = None;
+        let status = self.until_ended().await;
         assert!(!status.success(), "the gateway ended by itself, without a crash");
         status
     }
