@@ -34,6 +34,7 @@ mod search;
 mod terminal;
 mod time;
 mod traces;
+mod two_nodes;
 mod unasked;
 mod upgrades;
 mod waiting;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{TOKEN, hook};
 
 #[path = "../../../adapters/store/tests/postgres/server.rs"]
-mod server;
+pub(crate) mod server;
 
 /// How long at least the leases of a process last that has just been killed.
 const LEASES: Duration = Duration::from_secs(10);
@@ -43,7 +43,8 @@ fn of_another_user(url: &str) -> String {
     with_credentials(url, &format!("{}:{PASSWORD}", server::WITH_PASSWORD))
 }
 
-fn on(url: &str) -> GatewayBuilder {
+/// A gateway with a hook `test` on this database.
+pub(crate) fn on(url: &str) -> GatewayBuilder {
     Gateway::builder().config(&format!("[store]\nurl = \"{url}\"")).config(&hook(""))
 }
 
