@@ -10,7 +10,8 @@ pub(crate) struct Machine {
     /// `2026-05-01`.
     pub(crate) date: String,
     pub(crate) cores: usize,
-    pub(crate) machine_memory_gib: f64,
+    #[serde(rename = "machine_memory_gib")]
+    pub(crate) memory_gib: f64,
 }
 
 impl Machine {
@@ -20,11 +21,11 @@ impl Machine {
             .map(|now| now.strftime("%F").to_string())
             .unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, Into::into);
-        Self { date, cores, machine_memory_gib: machine_memory_gib() }
+        Self { date, cores, memory_gib: memory_gib() }
     }
 }
 
-fn machine_memory_gib() -> f64 {
+fn memory_gib() -> f64 {
     let information = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = information.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib: Option<f64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());

@@ -64,7 +64,7 @@ impl Summary {
         writeln!(
             out,
             "{}, {:.0} minutes, seed {}, {} cores, {:.0} GiB of memory.\n",
-            self.machine.date, self.minutes, self.seed, self.machine.cores, self.machine.machine_memory_gib
+            self.machine.date, self.minutes, self.seed, self.machine.cores, self.machine.memory_gib
         )?;
         writeln!(out, "| Result | |\n| --- | ---: |\n| messages, and turns for them | {} |", total.said)?;
         for (name, count) in self.failures() {

@@ -271,13 +271,11 @@ impl Database {
     /// Stops the primary in order, and starts it again.
     pub(crate) async fn restart(&self) -> Result<()> {
         let primary = self.primary_now().await?;
-        match &self.patroni {
-            Some(patroni) => patroni.restart(primary).await,
-            None => {
-                self.stop_server(primary, "fast")?;
-                self.start_server(primary)
-            }
+        if let Some(patroni) = &self.patroni {
+            return patroni.restart(primary).await;
         }
+        self.stop_server(primary, "fast")?;
+        self.start_server(primary)
     }
 
     /// Ends the primary as `kill -9` does. Patroni starts it again, or another one takes its place; without Patroni it is started again.

@@ -32,7 +32,7 @@ pub(crate) struct Probe {
 
 /// Says messages until it is dropped.
 pub(crate) struct Probes {
-    probes: Arc<Mutex<Vec<Probe>>>,
+    said: Arc<Mutex<Vec<Probe>>>,
     platforms: Vec<Platform>,
     _saying: JoinSet<()>,
 }
@@ -45,12 +45,12 @@ impl Probes {
             saying.spawn(say(Arc::clone(crowd), Arc::clone(channel), Arc::clone(&probes)));
         }
         let platforms = channels.iter().map(|channel| channel.platform()).collect();
-        Self { probes, platforms, _saying: saying }
+        Self { said: probes, platforms, _saying: saying }
     }
 
     /// Whether each channel has answered one that was said since then.
     pub(crate) fn all_answer_since(&self, since: Instant) -> bool {
-        let probes = lock(&self.probes);
+        let probes = lock(&self.said);
         let answers = |platform: &Platform| {
             let mut its = probes.iter().filter(|probe| probe.platform == *platform);
             its.any(|probe| probe.said >= since && probe.answered.is_some())
@@ -60,7 +60,7 @@ impl Probes {
 
     /// Says no more of them; those that were said can still be answered.
     pub(crate) fn end(self) -> Said {
-        Said(self.probes)
+        Said(self.said)
     }
 }
 

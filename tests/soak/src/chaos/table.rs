@@ -158,11 +158,11 @@ impl Summary {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        let Machine { date, cores, machine_memory_gib } = &self.machine;
+        let Machine { date, cores, memory_gib } = &self.machine;
         let (nodes, database, seed) = (self.nodes, &self.database, self.seed);
         writeln!(
             out,
-            "{date}, {nodes} nodes, {database}, seed {seed}, {cores} cores, {machine_memory_gib:.0} GiB of memory.\n"
+            "{date}, {nodes} nodes, {database}, seed {seed}, {cores} cores, {memory_gib:.0} GiB of memory.\n"
         )?;
 
         let names = self.parts.first().map(|part| part.failures().map(|(name, _)| name)).unwrap_or_default();

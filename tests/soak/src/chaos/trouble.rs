@@ -249,7 +249,7 @@ impl Stage {
         if from_database {
             self.nodes.live(LEASE).await;
             let before = self.sends(node);
-            self.nodes.live(CUT - LEASE).await;
+            self.nodes.live(CUT.saturating_sub(LEASE)).await;
             sends_without_lease = self.sends(node) - before;
         } else {
             self.nodes.live(CUT).await;
