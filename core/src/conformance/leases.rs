@@ -108,7 +108,9 @@ impl LeaseTable {
         let now = self.clock.now();
         let (name, version) = (String::new(), String::new());
         let report = NodeReport { node, name, version, revision: None, draining: false, now };
-        let seen = now + lasts.saturating_sub(LASTS);
+        // As if it was heard of when it is over so soon.
+        let earlier = i64::try_from(LASTS.saturating_sub(lasts).as_millis()).unwrap_or(i64::MAX);
+        let seen = Timestamp::from_millis((now + lasts.saturating_sub(LASTS)).as_millis() - earlier);
         let living = KnownNode { report, since: now, seen, held: Vec::new(), asked_to_drain: false };
         self.state().nodes.insert(node, living);
     }

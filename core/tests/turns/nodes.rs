@@ -423,6 +423,7 @@ async fn a_gateway_that_is_alone_has_all_leases_and_is_not_drained() {
     let drained = gateway.engine().administration().drain_node(nodes[0].node, true, operator("a test")).await;
     assert!(matches!(drained, Err(OperationError::Unfit(_))), "{drained:?}");
     assert!(!gateway.engine().is_draining() && gateway.engine().runs_here(&main_channel()));
+    gateway.at_rest().await;
 }
 
 /// A process that was killed holds its leases until they end, and one that stops gives them back.

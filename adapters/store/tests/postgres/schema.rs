@@ -151,7 +151,7 @@ async fn a_database_that_is_read_is_not_changed() {
     assert!(matches!(error, PostgresOpenError::Empty { .. }), "{error:?}");
     store.backlog().await.expect("it is read");
     let refused = store.probe().await.expect_err("it is only read");
-    assert!(refused.to_string().contains("read-only"), "{refused}");
+    assert!(refused.to_string().contains("can only be read"), "{refused}");
     store.close().await;
     let error = read(empty.url()).await.expect_err("it has no tables yet");
     assert!(matches!(error, PostgresOpenError::Empty { .. }), "{error:?}");
