@@ -170,6 +170,7 @@ macro_rules! store_conformance {
             what_runs_is_found
             what_ended_last_with_a_draft_is_found
             what_is_due_is_found
+            what_is_due_is_found_by_the_node_that_acts_on_it
             what_is_open_is_found
             the_next_wake_is_the_earliest
             what_belongs_to_an_absent_channel_waits

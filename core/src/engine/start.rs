@@ -306,9 +306,9 @@ impl Ground {
         let notifier = given!(Notifier: ground [people, approvals, channels, leases, settings, clock], [inlet],
             told: SyncMutex::default());
         let expirer = given!(Expirer: ground [store, questions, leases, settings, clock], [inlet]);
-        let sweep = Arc::new(given!(Sweep: ground [channels, leases, lanes, slots, timer, clock, lifecycle],
+        let sweep = Arc::new(given!(Sweep: ground [channels, leases, hints, lanes, slots, timer, clock, lifecycle],
             [ledger, commands, attempts], [store, outbox],
-            node: ground.node, skipped: SyncMutex::default()));
+            node: ground.node, skipped: SyncMutex::default(), taken: SyncMutex::default()));
         let hint_follower = given!(HintFollower: ground [
             hints, leases, hub, lanes, slots, timer, activity, addresses, people, calendar, questions, approvals, settings, clock
         ], [ledger, caller], [store, views, outbox],

@@ -345,7 +345,8 @@ impl Leases {
 
     /// Whether this node has all leases for good: there is no other node.
     pub(crate) fn are_for_good(&self) -> bool {
-        self.all().all(|(_, held)| held.term.load().as_ref().is_some_and(|term| term.lasts.is_none()))
+        let mut all = self.channels.values().chain(iter::once(&self.housekeeper));
+        all.all(|held| held.term.load().as_ref().is_some_and(|term| term.lasts.is_none()))
     }
 
     /// Renews the leases, and takes those that become free, until the gateway has ended. If they are there for good, it returns at once.

@@ -2,11 +2,11 @@
 //! the time.
 //!
 //! Deadlines and retries are rows with a time. The sweep sleeps until the earliest of them, and is
-//! woken when an earlier one is stored; it does not poll.
+//! woken when an earlier one is stored; it polls only while other nodes live, which store some as well.
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -24,9 +24,12 @@ use crate::{
     },
     ledger::{Ledger, trigger::Trigger},
     model::{ChannelId, ConversationId, NodeId, TurnId, TurnRecord},
-    nodes::leases::{self, Leases},
+    nodes::{
+        hints::Hints,
+        leases::{self, Leases},
+    },
     outbox::{attempts::Attempts, ephemerals::marker::MARK_AFTER},
-    ports::{DeadlineStore, LeftRun, OutboxStore, Remark, RunEnd, SharedClock, StoreError},
+    ports::{DeadlineStore, Fence, LeftRun, OutboxStore, Remark, RunEnd, SharedClock, StoreError},
 };
 
 /// The number of rows read at once.
@@ -35,6 +38,9 @@ const PAGE: u32 = 256;
 /// How long before the last turn ended others may have ended whose messages an earlier process was still removing: longer
 /// than [`pauses::REMOVE`].
 const LEFTOVERS: Duration = Duration::from_mins(5);
+
+/// How soon it looks again while other nodes live: what one leaves may be due at any time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The number of turns decided on concurrently: enough to share commits.
 const AT_ONCE: usize = 64;
@@ -47,6 +53,7 @@ pub(crate) struct Sweep {
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) leases: Arc<Leases>,
+    pub(crate) hints: Arc<Hints>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) timer: Arc<Timer>,
@@ -55,11 +62,14 @@ pub(crate) struct Sweep {
     pub(crate) lifecycle: Lifecycle,
     /// The turns that were skipped, to report each once.
     pub(crate) skipped: Mutex<HashSet<TurnId>>,
+    /// The channels that were [taken over](Self::take_over), under which leases. Empty if these are there for good.
+    pub(crate) taken: Mutex<HashMap<ChannelId, Fence>>,
 }
 
 impl Sweep {
     /// Recovers what other nodes left in flight, at the start: runs without an end, and attempts without a result.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
+        let taken = self.take_over().await?;
         let runs = self.recover_runs(&[]).await?;
         let holds: HashMap<_, _> =
             self.channels.ids().filter_map(|channel| Some((channel, self.leases.hold(channel)?))).collect();
@@ -75,7 +85,38 @@ impl Sweep {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
         }
         self.ledger.unmerge_left().await?;
-        self.recover_leftovers().await
+        self.recover_leftovers(&self.held()).await?;
+        self.taken().extend(taken);
+        Ok(())
+    }
+
+    /// The channels whose leases have begun here since they were last noted as taken over. Before anything is sent there, the limits are
+    /// read that their platforms have told other nodes.
+    async fn take_over(&self) -> Result<Vec<(ChannelId, Fence)>, StoreError> {
+        if self.leases.are_for_good() {
+            return Ok(Vec::new());
+        }
+        let held = self.channels.ids().filter_map(|channel| Some((channel.clone(), self.leases.holds(channel)?)));
+        let mut new: Vec<_> = held.collect();
+        {
+            let taken = self.taken();
+            new.retain(|(channel, fence)| taken.get(channel) != Some(fence));
+        }
+        if !new.is_empty() {
+            for scope in self.outbox.blocked(self.clock.now()).await? {
+                self.attempts.caller.gate.block(&scope);
+            }
+        }
+        Ok(new)
+    }
+
+    fn taken(&self) -> MutexGuard<'_, HashMap<ChannelId, Fence>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The channels that this node holds now.
+    fn held(&self) -> Vec<ChannelId> {
+        self.channels.ids().filter(|channel| self.leases.holds(channel).is_some()).cloned().collect()
     }
 
     /// Recovers what nodes leave in flight while this one runs, until the gateway stops. If there can be no other node, the start has done
@@ -123,11 +164,15 @@ impl Sweep {
         }
     }
 
-    /// Removes the drafts, deferrals and marks that an earlier process had no time to remove. Which of them it has removed is
-    /// not stored: those are gone already.
-    async fn recover_leftovers(&self) -> Result<(), StoreError> {
+    /// Removes the drafts, deferrals and marks on these channels that another process had no time to remove. Which of them it has removed
+    /// is not stored: those are gone already.
+    async fn recover_leftovers(&self, channels: &[ChannelId]) -> Result<(), StoreError> {
+        if channels.is_empty() {
+            return Ok(());
+        }
         for id in self.store.ended_last(LEFTOVERS, MARK_AFTER, PAGE).await? {
-            let Some(turn) = self.store.readable_turn(id).await? else { continue };
+            let turn = self.store.readable_turn(id).await?;
+            let Some(turn) = turn.filter(|turn| channels.contains(&turn.event.conversation.channel)) else { continue };
             let executor = &self.ledger.executor;
             let first = self.store.runs(id).await?.first().map(|run| run.started_at);
             if first.is_none_or(|began| began.since(turn.event.received_at) >= MARK_AFTER) {
@@ -181,9 +226,10 @@ impl Sweep {
     }
 
     async fn sweep_once(&self) -> Result<(), StoreError> {
+        let new = self.take_over().await?;
         let mut is_stuck = false;
         loop {
-            let due = self.store.due(self.clock.now(), PAGE).await?;
+            let due = self.due().await?;
             if due.is_empty() {
                 break;
             }
@@ -204,10 +250,35 @@ impl Sweep {
                 self.timer.wait_until(at);
             }
         }
-        if let Some(at) = self.store.next_wake().await? {
+        if let Some(at) = self.next_wake(now).await? {
             self.timer.wait_until(if is_stuck && at <= now { now + pauses::READ_AGAIN } else { at });
         }
+        // After its lanes are opened: people wait for what these send.
+        let channels: Vec<_> = new.iter().map(|(channel, _)| channel.clone()).collect();
+        self.recover_leftovers(&channels).await?;
+        self.taken().extend(new);
         Ok(())
+    }
+
+    /// The turns that are due. While other nodes live, those that this one runs, and those on its channels that no other one runs: only
+    /// the node of a run knows how long it has taken.
+    async fn due(&self) -> Result<Vec<TurnId>, StoreError> {
+        let now = self.clock.now();
+        if !self.hints.any() {
+            return self.store.due(now, PAGE).await;
+        }
+        let due = self.store.due_at(self.node, &self.held(), now, PAGE).await?;
+        Ok(due.into_iter().map(|(turn, _)| turn).collect())
+    }
+
+    /// When the next of them is due.
+    async fn next_wake(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        if !self.hints.any() {
+            return self.store.next_wake().await;
+        }
+        let soon = now + LOOK_AGAIN;
+        let next = self.store.due_at(self.node, &self.held(), soon, 1).await?;
+        Ok(Some(next.first().map_or(soon, |(_, at)| *at)))
     }
 
     /// Opens the lanes of a channel's due deliveries. Returns when the sweep must do so again. An open lane needs no

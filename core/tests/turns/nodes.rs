@@ -8,14 +8,15 @@ use rejoinder_core::{
     TurnId, When,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::{
-        AttemptEnd, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, NodeStore, RunStart, Schedule,
-        ScheduleChange, SessionUse, Transition, WantedPermits,
+        AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, NodeStore, RunStart,
+        Schedule, ScheduleChange, SessionUse, Transition, WantedPermits,
     },
 };
 use rejoinder_guard::Event;
 
 use crate::gateway::{
-    GatewaySetup, TestGateway, chat, comes_in, is_on_postgres, main_channel, operator, other_node, policy, said, secs,
+    GatewaySetup, SOFT_DEADLINE, TestGateway, chat, comes_in, is_on_postgres, main_channel, operator, other_node,
+    policy, said, secs,
 };
 
 const MINUTE: Duration = secs(60);
@@ -119,6 +120,43 @@ async fn an_answer_is_sent_where_the_lease_of_its_channel_is() {
 
     gateway.other_frees(&of_channel()).await;
     assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// Another node was told of it.
+#[tokio::test]
+async fn the_limit_of_a_platform_holds_at_the_next_node_of_its_channel() {
+    let gateway = beside(&[of_channel()]).await;
+    let until = gateway.clock.now() + MINUTE;
+    gateway.store.block(BlockedScope { channel: main_channel(), chat: None, until }).await.expect("it is stored");
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.other_frees(&of_channel()).await;
+    assert!(gateway.is_limited());
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.advance(MINUTE).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// What runs here is deferred here. What waits is for the node that has the channel.
+#[tokio::test]
+async fn a_node_acts_on_the_deadlines_of_its_runs_and_of_its_channels() {
+    let setup = GatewaySetup { held_elsewhere: Some(vec![of_channel()]), ..GatewaySetup::new() };
+    let gateway = setup.slots(1).always(Script::replies("done").taking(MINUTE)).start().await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    let runs = gateway.receives(said(&chat("ada"), "one")).await;
+    let waits = gateway.receives(said(&chat("bob"), "two")).await;
+    let deliveries = async |turn| gateway.dossier(turn).await.deliveries.len();
+
+    gateway.advance(SOFT_DEADLINE + secs(5)).await;
+    assert_eq!((deliveries(runs).await, deliveries(waits).await), (1, 0));
+
+    gateway.other_frees(&of_channel()).await;
+    assert_eq!(deliveries(waits).await, 1);
+    gateway.advance(3 * MINUTE).await;
     gateway.at_rest().await;
 }
 

@@ -8,6 +8,7 @@ use rejoinder_guard::{
 };
 
 use super::{
+    nodes::{lives, report},
     subject::Subject,
     turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, runs_left, said},
 };
@@ -25,6 +26,7 @@ use crate::{
     ports::store::{
         Store,
         list::{TurnFilter, TurnListState},
+        nodes::{Granted, LeaseName},
         record::{AbsentChannel, LeftRun, WaitingTurn},
         transition::{AttemptStart, TranscriptLine, Transition, TurnChange},
     },
@@ -342,6 +344,35 @@ pub async fn what_is_due_is_found(subject: &mut impl Subject) {
     assert_eq!(due(START + soft, 10).await, [early.id]);
     assert_eq!(due(at(5) + soft, 10).await, [early.id, late.id]);
     assert_eq!(due(at(500), 1).await, [early.id]);
+}
+
+/// A node acts on what it runs, and on what no living node runs on its channels.
+pub async fn what_is_due_is_found_by_the_node_that_acts_on_it(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [waits] = turns(&*store, "a").await;
+    let [mut runs] = turns(&*store, "b").await;
+    runs.begin(&*store).await;
+    let (here, elsewhere) = (ChannelId::new("test", "main"), ChannelId::new("other", "main"));
+    let due = async |node, channels: &[ChannelId]| {
+        store.due_at(node, channels, at(100_000), 10).await.expect("turns are read")
+    };
+    let with_time = |turn: &Turn| (turn.id, turn.obligation.wake_at().expect("it is due at some time"));
+    let (waits, runs) = (with_time(&waits), with_time(&runs));
+
+    assert_eq!(due(gone(), &[]).await, [runs]);
+    assert_eq!(due(me(), &[]).await, []);
+    assert_eq!(due(me(), std::slice::from_ref(&elsewhere)).await, []);
+    assert_eq!(due(me(), &[elsewhere, here.clone()]).await, [waits, runs], "the node of the run is over");
+    let early = store.due_at(me(), std::slice::from_ref(&here), at(0), 10).await.expect("turns are read");
+    assert_eq!(early, []);
+
+    lives(&*store, &report(gone())).await;
+    lives(&*store, &report(me())).await;
+    let granted = store.take_leases(me(), &[LeaseName::Housekeeper]).await.expect("leases are taken");
+    let found = due(me(), &[here]).await;
+    // Of a store that admits one process, every other node is over.
+    let expected = if granted == Granted::ForGood { vec![waits, runs] } else { vec![waits] };
+    assert_eq!(found, expected);
 }
 
 /// Accepts a turn on the channel `gone.main`.

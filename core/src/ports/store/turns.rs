@@ -96,6 +96,10 @@ store_trait! {
         /// The earliest [`Obligation::wake_at`](crate::Obligation::wake_at).
         read fn next_wake() -> Option<Timestamp>;
 
+        /// As [`due`](Self::due), those that one of several nodes acts on, with their times: `node` runs them, or they are of one of
+        /// these channels, and no other node runs them that is not over.
+        read fn due_at(node: NodeId, channels: &[ChannelId], now: Timestamp, limit: u32) -> Vec<(TurnId, Timestamp)>;
+
         /// Turns whose run is stored as in flight, and is not: it is of a node that is over, or of `node`, which asks, and not of a turn
         /// of `in_flight`. A command of the gateway is of the node that accepted it. In the order of their ids, after `after`.
         read fn runs_left(node: NodeId, in_flight: &[TurnId], after: Option<TurnId>, limit: u32) -> Vec<LeftRun>;

@@ -8,7 +8,7 @@ use rejoinder_core::{
     store::{DeadlineStore, Dossier, LeftRun, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
 };
 
-use super::deliveries::select_deliveries;
+use super::{deliveries::select_deliveries, names};
 use crate::{
     postgres::{
         connections::Connections,
@@ -224,6 +224,31 @@ impl DeadlineStore for PostgresStore {
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "select min(wake_at) as at from turns where wake_at is not null and not absent";
         self.readers.one(statement!(sql), |row| row.value("at")).await.map(Option::flatten)
+    }
+
+    /// The latest run counts: the end of an earlier one may not be stored yet.
+    async fn due_at(
+        &self,
+        node: NodeId,
+        channels: &[ChannelId],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(TurnId, Timestamp)>, StoreError> {
+        let sql = "
+            select t.id, t.wake_at from turns as t
+            where t.wake_at is not null and not t.absent and t.wake_at <= $3 and coalesce(
+                case when t.work = 'running' then (
+                    select case
+                        when r.owner = $1 then true
+                        when r.owner in (select id from nodes where until > clock_timestamp()) then false end
+                    from runs as r
+                    where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null
+                    order by r.run desc limit 1) end,
+                t.channel = any($2))
+            order by t.wake_at, t.seq limit $4";
+        let channels = List(names(channels));
+        let statement = statement!(sql, node.as_uuid(), channels, now, limit);
+        self.readers.all(statement, |row| Ok((row.value("id")?, row.value("wake_at")?))).await
     }
 
     async fn runs_left(

@@ -11,6 +11,7 @@ use sqlx::SqlitePool;
 
 use super::{
     deliveries::select_deliveries,
+    names,
     rows::{all, one},
 };
 use crate::{
@@ -235,6 +236,26 @@ impl DeadlineStore for SqliteStore {
         let sql = "select min(wake_at) from turns indexed by turns_wake where wake_at is not null and absent = 0";
         let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(&self.readers).await.map_err(store_error)?;
         Ok(at.map(Timestamp::from_millis))
+    }
+
+    /// Every other node is over, as in `runs_left`.
+    async fn due_at(
+        &self,
+        node: NodeId,
+        channels: &[ChannelId],
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(TurnId, Timestamp)>, StoreError> {
+        let sql = "
+            select t.id, t.wake_at from turns as t indexed by turns_wake
+            where t.wake_at is not null and t.absent = 0 and t.wake_at <= ? and (
+                t.channel in (select value from json_each(?))
+                or t.work = 'running' and exists (
+                    select 1 from runs as r
+                    where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null and r.owner = ?))
+            order by t.wake_at, t.seq limit ?";
+        let query = sqlx::query(sql).bind(now.as_millis()).bind(names(channels)).bind(node.as_uuid()).bind(limit);
+        all(&self.readers, query, |row| Ok((row.value("id")?, row.value("wake_at")?))).await
     }
 
     /// Every other node is over: this one has the lock on the database.
