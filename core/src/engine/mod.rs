@@ -169,6 +169,11 @@ impl Engine {
 
     /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and
     /// the agents of these names. The other settings stay. `configuration` is as that of [`Parts`].
+    /// Since when this node has received on a channel: since it took it over from another one, or since it began.
+    pub fn receives_since(&self, channel: &ChannelId) -> Timestamp {
+        self.leases.at_work_since(channel)
+    }
+
     ///
     /// # Errors
     /// When the store cannot be written; then the settings and agents are as before.

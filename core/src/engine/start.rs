@@ -163,7 +163,7 @@ impl Ground {
                 .await?,
             questions: Arc::new(OpenQuestions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
-            backlog_question: Arc::new(BacklogQuestion::new(store.clone(), clock.now())),
+            backlog_question: Arc::new(BacklogQuestion::new(store.clone(), leases.clone())),
             merges: Arc::new(merges),
             sessions: Arc::new(Sessions::new(store.clone())),
             calendar: Arc::new(
@@ -172,7 +172,7 @@ impl Ground {
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
-            marks: Arc::new(Marks::new(clock.now())),
+            marks: Arc::default(),
             addresses,
             activity: Arc::default(),
             node,
@@ -246,11 +246,11 @@ impl Ground {
             warn!(%error, "cannot read the turns of the last minute: they count for no limit");
         }
         given!(EventRouter: self [
-            settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, clock
+            settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, leases, clock
         ], [],
             limits: limits,
             pairs: Pairs::new(store.clone(), clock.clone()),
-            albums: CommandAlbums::default(), permits: Arc::default(), started_at: clock.now(), node: self.node)
+            albums: CommandAlbums::default(), permits: Arc::default(), node: self.node)
     }
 
     async fn connect(

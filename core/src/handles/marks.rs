@@ -11,10 +11,9 @@ use crate::model::{ConversationId, TurnId, TurnRecord};
 const MOST: usize = 5;
 
 /// The messages that wait and are marked, or will be, by conversation.
+#[derive(Default)]
 pub(crate) struct Marks {
     waiting: DashMap<ConversationId, Vec<Waiting>>,
-    /// When this process began to accept messages.
-    started_at: Timestamp,
 }
 
 pub(crate) struct Waiting {
@@ -23,10 +22,6 @@ pub(crate) struct Waiting {
 }
 
 impl Marks {
-    pub(crate) fn new(started_at: Timestamp) -> Self {
-        Self { waiting: DashMap::new(), started_at }
-    }
-
     /// Notes that a message waits. Returns what is cancelled when it waits no more; `None` if too many wait.
     pub(crate) fn begin(&self, turn: &TurnRecord) -> Option<CancellationToken> {
         let mut waiting = self.waiting.entry(turn.conversation).or_default();
@@ -46,10 +41,11 @@ impl Marks {
         Some(removed)
     }
 
-    pub(crate) fn end(&self, turn: &TurnRecord, leftovers: &Leftovers) {
+    /// The message of a turn waits no more. One that came before `since` may have been marked by another process.
+    pub(crate) fn end(&self, turn: &TurnRecord, since: Timestamp, leftovers: &Leftovers) {
         match self.remove(turn) {
             Some(waiting) => waiting.ended.cancel(),
-            None if turn.event.received_at < self.started_at => leftovers.take_mark_away(turn.clone()),
+            None if turn.event.received_at < since => leftovers.take_mark_away(turn.clone()),
             None => {}
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     events::TurnEvents,
     ledger::trigger::Trigger,
     model::{Backlog, ConversationId, InboundEvent, TurnId, TurnRecord},
-    ports::{StoreError, Stored},
+    ports::{StoreError, Stored, WaitingTurn},
     questions::backlog_question::{State, may_be_asked},
 };
 
@@ -21,7 +21,8 @@ const MOST: u32 = 10_000;
 const TOO_OLD: &str = "it was too old when the gateway started, and `[queue] backlog` is \"expire\"";
 
 impl Acceptor {
-    /// Acts on the waiting turns that are late, if they are not simply to be answered. Nothing runs yet.
+    /// Acts on the waiting turns that are late, if they are not simply to be answered. Nothing runs here yet. Those on channels that other
+    /// nodes have did not wait because the gateway was down.
     pub(crate) async fn settle_backlog(&self) -> Result<(), StoreError> {
         match self.router.settings.get().queues.backlog {
             Backlog::Expire => self.expire_late().await?,
@@ -38,7 +39,7 @@ impl Acceptor {
 
     /// Gives up the waiting turns that are late, and tells each conversation in which one of them is owed.
     async fn expire_late(&self) -> Result<(), StoreError> {
-        for waiting in self.queue.waiting(u32::MAX).await? {
+        for waiting in self.waiting_here().await? {
             let late = self.late_in(waiting.conversation).await?;
             if let Some(owed) = late.iter().find(|turn| turn.obligation.expectation() == Expectation::Answer) {
                 self.give_up_late(&owed.event).await?;
@@ -48,6 +49,13 @@ impl Acceptor {
             }
         }
         Ok(())
+    }
+
+    /// The conversations with turns that wait for a run, on the channels of this node.
+    async fn waiting_here(&self) -> Result<Vec<WaitingTurn>, StoreError> {
+        let mut waiting = self.queue.waiting(u32::MAX).await?;
+        waiting.retain(|waiting| self.router.leases.holds(&waiting.channel).is_some());
+        Ok(waiting)
     }
 
     /// The late turns of a conversation that wait for their first run. One that cannot be read is set aside when it is next.
@@ -70,7 +78,7 @@ impl Acceptor {
 
     /// Postpones the waiting turns that are late.
     async fn postpone_late(&self) -> Result<(), StoreError> {
-        for waiting in self.queue.waiting(u32::MAX).await? {
+        for waiting in self.waiting_here().await? {
             let mut late = self.late_in(waiting.conversation).await?;
             late.retain(|turn| may_be_asked(&turn.event));
             if !late.is_empty() {

@@ -36,6 +36,7 @@ use crate::{
         ChannelId, ChatKind, ConversationId, ConversationRef, EventId, EventKind, Handler, InboundEvent, Language,
         LiveSettings, NodeId, QueueMode, Sender, SessionId, TurnId, detach_from,
     },
+    nodes::leases::Leases,
     people::{People, quiet_hours::quiet_until},
     ports::{NewEvent, NewTurn, RunStart, SharedClock, StoreError},
     questions::{backlog_question::BacklogQuestion, open_questions::OpenQuestions},
@@ -57,8 +58,7 @@ pub(crate) struct EventRouter {
     pub(crate) albums: CommandAlbums,
     pub(crate) permits: Arc<NoticePermits>,
     pub(crate) clock: SharedClock,
-    /// When this process began.
-    pub(crate) started_at: Timestamp,
+    pub(crate) leases: Arc<Leases>,
     /// This process, the node of the runs that begin here.
     pub(crate) node: NodeId,
 }

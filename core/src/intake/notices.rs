@@ -52,9 +52,10 @@ impl EventRouter {
             Notice::BacklogExpired => {
                 // One for what comes together: what is late later was sent after this.
                 let window = self.settings.get().queues.late_after.max(Duration::from_mins(1)).as_millis();
-                let number = now.since(self.started_at).as_millis() / window;
                 let address = &event.conversation;
-                (&BACKLOG_EXPIRED, format!("late:{address}:{}:{number}", self.started_at.as_millis()), None)
+                let since = self.leases.at_work_since(&address.channel);
+                let number = now.since(since).as_millis() / window;
+                (&BACKLOG_EXPIRED, format!("late:{address}:{}:{number}", since.as_millis()), None)
             }
             Notice::AsksAboutBacklog { first } => (&ASKS_ABOUT_BACKLOG, format!("late-asks:{first}"), None),
             Notice::Dropped { minute } => (&DROPPED, format!("dropped:{}:{minute}", event.conversation), None),

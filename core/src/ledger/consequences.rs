@@ -111,7 +111,7 @@ impl ConsequenceExecutor {
         }
         self.drafts.notify(after.id, after.obligation.may_draft());
         if before.obligation.is_waiting() && !after.obligation.is_waiting() {
-            self.marks.end(after, &self.leftovers);
+            self.end_mark(after);
         }
         if leaves_messages(&before.obligation, &after.obligation) {
             self.leftovers.remove(after.clone());
@@ -153,9 +153,14 @@ impl ConsequenceExecutor {
     /// one may have left.
     pub(crate) fn remove_left_elsewhere(&self, turn: TurnRecord) {
         if !turn.obligation.is_waiting() {
-            self.marks.end(&turn, &self.leftovers);
+            self.end_mark(&turn);
         }
         self.remove_leftovers(turn);
+    }
+
+    fn end_mark(&self, turn: &TurnRecord) {
+        let since = self.hints.leases.at_work_since(&turn.event.conversation.channel);
+        self.marks.end(turn, since, &self.leftovers);
     }
 
     /// Removes what a turn that has ended may have left in the chat.

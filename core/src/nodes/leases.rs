@@ -275,6 +275,12 @@ impl Leases {
         self.read(channel, |term| term.since)
     }
 
+    /// Since when this node has received and sent on a channel, and nobody else: since it has the lease, if that ends. Otherwise since it
+    /// began, also if it only runs turns of the channel.
+    pub(crate) fn at_work_since(&self, channel: &ChannelId) -> Timestamp {
+        self.read(channel, |term| term.lasts.map(|_| term.since)).flatten().unwrap_or(self.joined_at)
+    }
+
     /// The lease of a channel, if this node holds it now. Who decides under it takes it before anything is read.
     pub(crate) fn hold(&self, channel: &ChannelId) -> Option<Hold> {
         self.hold_of(self.channels.get(channel)?)

@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::Timestamp;
-
 use crate::{
     model::{ConversationId, Directed, EventKind, InboundEvent, QuestionFilter, QuestionRecord, TurnRecord},
+    nodes::leases::Leases,
     ports::{QuestionStore, StoreError},
 };
 
@@ -35,18 +34,17 @@ impl State {
 /// The conversations with late messages that wait for an answer to it.
 pub(crate) struct BacklogQuestion {
     store: Arc<dyn QuestionStore>,
-    /// When this process began to accept messages.
-    started_at: Timestamp,
+    leases: Arc<Leases>,
 }
 
 impl BacklogQuestion {
-    pub(crate) const fn new(store: Arc<dyn QuestionStore>, now: Timestamp) -> Self {
-        Self { store, started_at: now }
+    pub(crate) const fn new(store: Arc<dyn QuestionStore>, leases: Arc<Leases>) -> Self {
+        Self { store, leases }
     }
 
-    /// Whether an earlier process accepted an event: it may have waited because the gateway was down.
+    /// Whether an earlier process accepted an event, or the node that had its channel before: it may have waited because that was down.
     pub(crate) fn is_left(&self, event: &InboundEvent) -> bool {
-        event.received_at < self.started_at
+        event.received_at < self.leases.at_work_since(&event.conversation.channel)
     }
 
     /// The postponed turns of a conversation, oldest first.

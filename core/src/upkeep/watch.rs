@@ -96,7 +96,9 @@ impl Watch {
             // Others are for another node to look at.
             let runs_since = self.leases.since(&channel).or_else(|| runs_everywhere().then_some(self.started))?;
             let is_starting = now.since(runs_since) < TIME_TO_CONNECT;
-            let is_connecting = is_starting && health.problem.is_none() && health.inbound_at.is_none();
+            // What it received while it had the lease before tells nothing of now.
+            let has_received = health.inbound_at.is_some_and(|at| at >= runs_since);
+            let is_connecting = is_starting && health.problem.is_none() && !has_received;
             let is_deaf = !is_connecting && !health.is_live(now);
             let deaf = is_deaf.then(|| Down {
                 is_mute: false,

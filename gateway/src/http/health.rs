@@ -247,7 +247,7 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
         inbound_age: match health.stale_after {
             // It listens: that nobody calls is no age.
             None if health.is_live(now) => Duration::ZERO,
-            _ => now.since(health.inbound_at.unwrap_or(started_at)),
+            _ => now.since(engine.receives_since(&channel).max(health.inbound_at.unwrap_or(started_at))),
         },
         limited_for: engine.last_limit(&channel).map_or(Duration::ZERO, |until| until.since(now)),
         channel,
