@@ -87,6 +87,13 @@ impl Activity {
         all.changed.insert(watched);
     }
 
+    /// The same if its messages are known, of which some may be missing.
+    pub(crate) fn ask_anew_about(&self, watched: Watched) {
+        let mut all = self.messages();
+        all.said.insert(watched.clone(), Heard::Something);
+        all.changed.insert(watched);
+    }
+
     /// Forgets a conversation until the next message there.
     pub(crate) fn forget(&self, watched: &Watched) {
         let mut all = self.messages();

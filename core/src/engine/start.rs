@@ -3,7 +3,10 @@
 use std::{
     collections::HashSet,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex as SyncMutex, atomic::AtomicU64},
+    sync::{
+        Arc, Mutex as SyncMutex,
+        atomic::{AtomicBool, AtomicU64},
+    },
     time::Duration,
 };
 
@@ -298,8 +301,8 @@ impl Ground {
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
         let initiative = Arc::new(ground.initiative(&inlet));
         let planner = Arc::new(given!(Schedules: ground [calendar, leases, agents, settings], [initiative]));
-        let triggers = given!(Triggers: ground [channels, people, activity, leases, settings, clock], [initiative],
-            [store, lists, conversations]);
+        let triggers = given!(Triggers: ground [channels, people, activity, leases, hints, settings, clock],
+            [initiative], [store, lists, conversations]);
         let forwarder = given!(Forwarder: ground [store, hints, settings, clock], [operations],
             turns: Mutex::new(undelivered));
         let welcomer = given!(Welcomer: ground [people, leases, settings, clock], [inlet]);
@@ -311,8 +314,9 @@ impl Ground {
             node: ground.node, skipped: SyncMutex::default(), taken: SyncMutex::default()));
         let hint_follower = given!(HintFollower: ground [
             hints, leases, hub, lanes, slots, timer, activity, addresses, people, calendar, questions, approvals, settings, clock
-        ], [ledger, caller], [store, views, outbox],
-            elsewhere: RunsElsewhere::new(ephemerals.clone(), ground.slots.clone()), seen: SyncMutex::default());
+        ], [ledger, caller, sweep], [store, views, outbox],
+            elsewhere: RunsElsewhere::new(ephemerals.clone(), ground.slots.clone()), seen: SyncMutex::default(),
+            has_missed: AtomicBool::default());
         let retention = given!(Retention: ground [store, calendar, settings, clock], []);
         let session_teller = given!(SessionTeller: ground [clock], [runtimes], [store, state]);
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);

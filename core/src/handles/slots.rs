@@ -453,6 +453,15 @@ impl Slots {
         }
     }
 
+    /// Stops the runs of a turn that is not stored any more.
+    pub(crate) fn stop_runs_of(&self, turn: TurnId) {
+        let state = self.state();
+        let held = state.held.values().map(|held| &held.run).filter(|run| run.turn == turn && run.is_stored);
+        for run in held.chain(state.late.of(turn)) {
+            run.tokens.stop.cancel();
+        }
+    }
+
     /// Lets run `run` of `turn` go on without the slot of `conversation`.
     pub(crate) fn let_go_on(&self, conversation: ConversationId, turn: TurnId, run: u32) {
         if let Some(found) = self.state().find(conversation, (turn, run)) {

@@ -17,7 +17,10 @@ use crate::{
     base::{channels::Channels, lifecycle::Lifecycle, pauses},
     conversations::activity::{Activity, Heard, Watched},
     model::{ConversationRef, ConversationTrigger, LiveSettings, Said, SenderKind, TurnId, WordsTo},
-    nodes::leases::{Hold, Leases},
+    nodes::{
+        hints::Hints,
+        leases::{Hold, Leases},
+    },
     operator::error::OperationError,
     people::People,
     ports::{
@@ -37,8 +40,14 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The pause before a turn that could not be begun is tried again.
 const BLOCKED: Duration = Duration::from_mins(1);
 
-/// How many conversations are looked at after a start at most.
+/// How many conversations are looked at at once at most.
 const LOOKED_AT: u32 = 1000;
+
+/// How often it looks for messages that other nodes have accepted and of which it was not told.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+/// How long ago these came at most.
+const MISSED: Duration = Duration::from_mins(5);
 
 /// How many turns of a conversation are read at once.
 const PAGE: u32 = 200;
@@ -53,6 +62,7 @@ pub(crate) struct Triggers {
     pub(crate) initiative: Arc<Initiative>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) leases: Arc<Leases>,
+    pub(crate) hints: Arc<Hints>,
     pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
 }
@@ -95,13 +105,22 @@ impl Triggers {
     /// Acts on all triggers, until it is stopped.
     pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let mut agenda = Agenda::default();
-        while let Err(error) = self.look_back().await {
+        while let Err(error) = self.look_back(None).await {
             if !pauses_after(&error, &lifecycle).await {
                 return;
             }
         }
+        let mut look_at = self.hints.may_be_any().then(|| self.clock.now() + LOOK_AGAIN);
         loop {
             let now = self.clock.now();
+            if look_at.is_some_and(|at| at <= now) {
+                look_at = Some(now + LOOK_AGAIN);
+                if self.hints.any()
+                    && let Err(error) = self.look_back(Some(MISSED)).await
+                {
+                    debug!(%error, "cannot look for messages that other nodes have accepted, trying again");
+                }
+            }
             for watched in self.activity.take_changed() {
                 agenda.set(watched, now);
             }
@@ -119,7 +138,7 @@ impl Triggers {
                 }
             }
             tokio::select! {
-                () = self.clock.sleep_until_next(agenda.next()) => {}
+                () = self.clock.sleep_until_next(agenda.next().into_iter().chain(look_at).min()) => {}
                 () = self.activity.changed() => {}
                 () = lifecycle.stopping.cancelled() => return,
             }
@@ -237,8 +256,8 @@ impl Triggers {
         }))
     }
 
-    /// After a start: the conversations in which something may be due.
-    async fn look_back(&self) -> Result<(), StoreError> {
+    /// After a start: the conversations in which something may be due. Later: those with messages `lately`.
+    async fn look_back(&self, lately: Option<Duration>) -> Result<(), StoreError> {
         let settings = self.settings.get();
         let Some(longest) = settings.triggers.iter().map(|it| it.idle.unwrap_or_default().max(it.cooldown)).max()
         else {
@@ -246,9 +265,10 @@ impl Triggers {
         };
         let filter = ConversationFilter { limit: LOOKED_AT, ..ConversationFilter::default() };
         let (latest, now) = (self.lists.conversations(&filter).await?, self.clock.now());
-        for summary in latest.into_iter().filter(|it| now.since(it.last_at) <= longest + LATE) {
+        let span = lately.unwrap_or(longest + LATE);
+        for summary in latest.into_iter().filter(|it| now.since(it.last_at) <= span) {
             for trigger in &settings.triggers {
-                self.activity.ask_about((Arc::clone(&trigger.name), summary.conversation.clone()));
+                self.activity.ask_anew_about((Arc::clone(&trigger.name), summary.conversation.clone()));
             }
         }
         Ok(())

@@ -87,8 +87,8 @@ impl Ledger {
         Ok(decided?.pop().unwrap_or_default())
     }
 
-    /// As [`decide`](Self::decide), and retries until it is stored. `None` if that was given up (see [`StoreRetry`]):
-    /// the turn's stored deadline ends it then.
+    /// As [`decide`](Self::decide), and retries until it is stored. `None` if the turn was removed, or that was given up (see
+    /// [`StoreRetry`]): the turn's stored deadline ends it then.
     ///
     /// Must not be cancelled: the store may apply the decision all the same, and nobody would make the attempt that began with it.
     pub(crate) async fn decide_until_stored(
@@ -105,6 +105,7 @@ impl Ledger {
         let decided = loop {
             match self.decide_again(&mut inputs, &trigger, may_send_at_once, &mut unsettled).await {
                 Ok(mut decided) => break Some(decided.pop().unwrap_or_default()),
+                Err(error) if self.is_gone(turn.id, &error).await => break None,
                 Err(error) if retry.wait(&error).await => may_send_at_once = false,
                 Err(_) => break None,
             }
@@ -370,14 +371,14 @@ impl Ledger {
         self.decide_all(&mut [], &trigger).await.map(drop)
     }
 
-    /// As [`record`](Self::record), and retries until it is stored or that is given up (see [`StoreRetry`]).
+    /// As [`record`](Self::record), and retries until it is stored, the turn was removed, or that is given up (see [`StoreRetry`]).
     pub(crate) async fn record_until_stored(&self, turn: TurnId, trigger: Trigger) {
         let mut retry = self.store_retry("something that happened to a turn", turn);
         let mut is_unsettled = false;
         loop {
             let Err(error) = self.record_once(&trigger, is_unsettled).await else { return };
             is_unsettled |= matches!(error, StoreError::Unknown(_));
-            if !retry.wait(&error).await {
+            if self.is_gone(turn, &error).await || !retry.wait(&error).await {
                 return;
             }
         }
@@ -454,6 +455,11 @@ impl Ledger {
 
     pub(crate) async fn turn(&self, turn: TurnId) -> Result<TurnRecord, StoreError> {
         self.store.turn(turn).await?.ok_or_else(|| StoreError::Corrupt(format!("turn {turn} is gone")))
+    }
+
+    /// Whether an error is because a turn was removed: nothing of it is to be stored any more.
+    async fn is_gone(&self, turn: TurnId, error: &StoreError) -> bool {
+        !error.is_outage() && matches!(self.store.turn(turn).await, Ok(None))
     }
 
     /// `false` if a turn was changed meanwhile. The error is [`StoreError::NotOwner`] if it was to be stored under a lease that this node

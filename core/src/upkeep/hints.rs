@@ -2,12 +2,16 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
 use tracing::debug;
 
+use super::sweep::Sweep;
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     conversations::{activity::Activity, addresses::Addresses},
@@ -37,6 +41,7 @@ pub(crate) struct HintFollower {
     pub(crate) outbox: Arc<dyn OutboxStore>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) caller: Arc<Caller>,
+    pub(crate) sweep: Arc<Sweep>,
     pub(crate) elsewhere: RunsElsewhere,
     pub(crate) hub: Arc<Hub>,
     pub(crate) lanes: Arc<Lanes>,
@@ -52,6 +57,8 @@ pub(crate) struct HintFollower {
     pub(crate) clock: SharedClock,
     /// The versions of the turns that run here or are watched here, as they were looked at last.
     pub(crate) seen: Mutex<HashMap<TurnId, Version>>,
+    /// Whether hints may have been lost since what turns have left was looked for.
+    pub(crate) has_missed: AtomicBool,
 }
 
 #[async_trait]
@@ -62,6 +69,7 @@ impl Follower for HintFollower {
 
     fn missed(&self) {
         self.hub.resync();
+        self.has_missed.store(true, Ordering::Relaxed);
     }
 
     async fn follow(&self, hints: HashSet<Hint>) {
@@ -88,7 +96,10 @@ impl Follower for HintFollower {
         self.questions.look_again();
         self.approvals.look_again();
         note(self.look_at_turns().await);
+        note(self.look_at_marks().await);
+        note(self.look_for_leftovers().await);
         note(self.elsewhere.look().await);
+        note(self.elsewhere.catch_up().await);
         note(self.read_pauses().await);
         note(self.people.refresh(self.people.seen()).await);
         note(self.calendar.refresh().await);
@@ -117,7 +128,7 @@ impl HintFollower {
             Hint::Run(turn) => {
                 let runs = self.slots.runs().into_iter().filter(|run| run.turn == turn).collect::<Vec<_>>();
                 if !runs.is_empty()
-                    && let Some(turn) = self.views.readable_turn(turn).await?
+                    && let Some(turn) = self.turn_of(turn).await?
                 {
                     self.compare(&turn, &runs);
                 }
@@ -195,13 +206,55 @@ impl HintFollower {
             return Ok(());
         }
         for id in self.store.changed_turns(&looked_at).await? {
-            let Some(turn) = self.views.readable_turn(id).await? else { continue };
+            let Some(turn) = self.turn_of(id).await? else { continue };
             let of_it: Vec<_> = runs.iter().filter(|run| run.turn == id).copied().collect();
             self.compare(&turn, &of_it);
             self.publish(id).await?;
             self.seen().insert(id, turn.version);
         }
         Ok(())
+    }
+
+    /// A turn, if it can be read. If it was removed, its runs stop: nobody waits for them.
+    async fn turn_of(&self, id: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        match self.views.turn(id).await {
+            Ok(None) => {
+                self.slots.stop_runs_of(id);
+                Ok(None)
+            }
+            Err(StoreError::CorruptTurn { .. }) => Ok(None),
+            read => read,
+        }
+    }
+
+    /// Takes the marks of messages away that wait no more, because another node has begun or ended their turns.
+    async fn look_at_marks(&self) -> Result<(), StoreError> {
+        let executor = &self.ledger.executor;
+        let marked = executor.marks.turns();
+        if marked.is_empty() {
+            return Ok(());
+        }
+        for id in self.store.changed_turns(&marked).await? {
+            match self.views.turn(id).await {
+                Ok(Some(turn)) => executor.remove_left_elsewhere(turn),
+                Ok(None) => executor.marks.forget(id),
+                Err(StoreError::CorruptTurn { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// After hints were lost: removes what turns have left that other nodes have ended.
+    async fn look_for_leftovers(&self) -> Result<(), StoreError> {
+        if !self.hints.neighbours.any() || !self.has_missed.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let removed = self.sweep.recover_missed().await;
+        if removed.is_err() {
+            self.has_missed.store(true, Ordering::Relaxed);
+        }
+        removed
     }
 
     /// Does with runs of a turn what the turn says that was read after these were in flight: another node may have decided on it.

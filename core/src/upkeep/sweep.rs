@@ -164,6 +164,11 @@ impl Sweep {
         }
     }
 
+    /// Removes what turns that other nodes have ended lately may have left on the channels of this one, because nobody told it of them.
+    pub(crate) async fn recover_missed(&self) -> Result<(), StoreError> {
+        self.recover_leftovers(&self.held()).await
+    }
+
     /// Removes the drafts, deferrals and marks on these channels that another process had no time to remove. Which of them it has removed
     /// is not stored: those are gone already.
     async fn recover_leftovers(&self, channels: &[ChannelId]) -> Result<(), StoreError> {

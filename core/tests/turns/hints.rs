@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use rejoinder_core::{
-    Action, CancelledBy, Clock as _, Missed, NewSchedule, ScheduledAction, TurnId, When,
+    Action, CancelledBy, Clock as _, Missed, NewSchedule, Policy, Queues, ScheduledAction, TurnId, When,
     conformance::scripted::Script,
-    store::{Commit, Hint, LeaseName, Noun, Pause, RunEnd, ScheduleChange, Transition, TurnChange},
+    store::{Commit, Hint, LeaseName, Noun, Pause, Removal, RunEnd, ScheduleChange, Transition, TurnChange},
 };
 use rejoinder_guard::Event;
 use rstest::rstest;
@@ -56,6 +56,12 @@ fn drafts(gateway: &TestGateway) -> Vec<String> {
     drafts.collect()
 }
 
+/// Whether a mark was shown or taken away, in order.
+fn marks(gateway: &TestGateway) -> Vec<bool> {
+    let seen = gateway.platform.seen().into_iter();
+    seen.filter_map(|seen| if let Action::Mark { on, .. } = seen.action { Some(on) } else { None }).collect()
+}
+
 #[rstest]
 #[case::at_a_hint(true)]
 #[case::by_looking(false)]
@@ -71,6 +77,32 @@ async fn a_run_ends_whose_turn_was_cancelled_at_another_node(#[case] is_told: bo
 
     assert_eq!(gateway.dossier(turn).await.runs[0].end.as_deref(), Some("stopped"));
     assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.at_rest().await;
+}
+
+/// Somebody is forgotten at another node.
+#[rstest]
+#[case::at_a_hint(true)]
+#[case::by_looking(false)]
+#[tokio::test]
+async fn a_run_ends_whose_turn_was_removed_at_another_node(#[case] is_told: bool) {
+    let policy = Policy { soft_deadline: None, ..policy() };
+    let setup = beside(&[]).slots(1).policy(policy).always(Script::replies("done").taking(MINUTE));
+    let gateway = setup.start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    gateway.hears(Hint::Log).await;
+
+    other_decides(&gateway, turn, cancelled()).await;
+    gateway.store.remove(Removal::Turns(vec![turn])).await.expect("it is removed");
+    assert!(gateway.store.turn(turn).await.expect("turns are read").is_none());
+    finds_out(&gateway, is_told, Hint::Run(turn)).await;
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.agent("main").runs().len(), 2, "there is room for the next one");
+    gateway.advance(MINUTE).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    assert_eq!(gateway.visible(&chat("bob")), ["done"]);
     gateway.at_rest().await;
 }
 
@@ -217,6 +249,48 @@ async fn the_holder_of_a_channel_shows_what_a_run_of_another_node_says() {
     gateway.hears(Hint::Draft(turn)).await;
     gateway.advance(secs(2)).await;
     assert_eq!(drafts(&gateway), ["so", "so far"]);
+    gateway.at_rest().await;
+}
+
+/// Hints may be lost.
+#[tokio::test]
+async fn the_holder_of_a_channel_finds_what_a_run_of_another_node_says() {
+    let gateway = beside(&[]).capable(showing).always(Script::replies("done")).start().await;
+    gateway.hears(Hint::Log).await;
+    let event = runs_elsewhere(said(&chat("ada"), "hello"));
+    let turn = event.turn.as_ref().expect("it has a turn").id;
+    gateway.store.accept(vec![event], None).await.expect("it is accepted");
+
+    gateway.store.put_draft(turn, 1, Some("so")).await.expect("it is kept");
+    gateway.advance(secs(1)).await;
+    assert_eq!(drafts(&gateway), ["so"]);
+
+    other_decides(&gateway, turn, cancelled()).await;
+    let end = RunEnd::new(turn, 1, gateway.clock.now(), "stopped".to_owned(), None);
+    other_commits(&gateway, Transition { runs_ended: vec![end], ..Transition::default() }).await;
+    gateway.advance(MINUTE).await;
+    assert_eq!(drafts(&gateway), ["so"], "once");
+    gateway.at_rest().await;
+}
+
+/// Nobody tells the gateway.
+#[tokio::test]
+async fn the_mark_of_a_message_is_taken_away_whose_turn_another_node_has_ended() {
+    let queues = Queues { seen: Some("👀".to_owned()), ..Queues::default() };
+    let script = Script::replies("done").taking(secs(10));
+    let gateway = GatewaySetup { queues, ..beside(&[]).always(script) }.start().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let turn = gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.advance(secs(3)).await;
+    assert_eq!(marks(&gateway), [true]);
+    gateway.hears(Hint::Log).await;
+
+    other_decides(&gateway, turn, cancelled()).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(marks(&gateway), [true, false]);
+    gateway.advance(MINUTE).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }
 

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
+        conversation::ChannelId,
         ids::TurnId,
         turn::Version,
     },
@@ -52,7 +53,7 @@ pub async fn hints_are_heard_by_the_other_store(subject: &mut impl Subject) {
     other.close().await;
 }
 
-/// Turns that are not there, or have the version that was seen, are not.
+/// Those that are not there are found as well, and those with the version that was seen are not.
 pub async fn changed_turns_are_found_by_their_versions(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turns = Vec::new();
@@ -66,7 +67,8 @@ pub async fn changed_turns_are_found_by_their_versions(subject: &mut impl Subjec
     turns[1].begin(&*store).await;
 
     assert_eq!(changed(&seen).await, [turns[1].id]);
-    assert_eq!(changed(&[(turns[1].id, 2), (TurnId::new(at(9)), 0)]).await, []);
+    let missing = TurnId::new(at(9));
+    assert_eq!(changed(&[(turns[1].id, 2), (missing, 0)]).await, [missing]);
     assert_eq!(changed(&[]).await, []);
 }
 
@@ -93,6 +95,24 @@ pub async fn what_a_run_says_is_kept_until_it_is_removed(subject: &mut impl Subj
     store.remove_draft(one, 1).await.expect("that run says nothing any more");
     store.remove_draft(other, 2).await.expect("it is removed");
     assert_eq!(drafts().await, [draft(one, 2, "")]);
+}
+
+/// A turn that is not stored has no channel.
+pub async fn what_runs_say_on_channels_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let (here, elsewhere) = (ChannelId::new("test", "main"), ChannelId::new("other", "main"));
+    let found = async |channels: &[ChannelId]| store.drafts_on(channels).await.expect("drafts are read");
+    assert_eq!(found(std::slice::from_ref(&here)).await, []);
+
+    for turn in [turn.id, TurnId::new(at(9))] {
+        store.put_draft(turn, 1, Some("so far")).await.expect("it is kept");
+    }
+
+    assert_eq!(found(&[here.clone(), elsewhere.clone()]).await, [turn.id]);
+    assert_eq!(found(&[elsewhere]).await, []);
+    store.remove_draft(turn.id, 1).await.expect("it is removed");
+    assert_eq!(found(&[here]).await, []);
 }
 
 /// Another node writes a line of a session that this one has read.

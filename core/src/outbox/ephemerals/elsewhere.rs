@@ -4,7 +4,7 @@
 //! holder of the lease shows it. What clients of several nodes see, such as pages, each node shows to its own.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -90,6 +90,16 @@ impl RunsElsewhere {
             }
         }
         Ok(())
+    }
+
+    /// Shows what runs of other nodes say, whether this one was told of it or not.
+    pub(crate) async fn catch_up(&self) -> Result<(), StoreError> {
+        let Ephemerals { channels, hints, texts, .. } = &*self.ephemerals;
+        let shown: Vec<_> = channels.ids().filter(|channel| hints.is_shown_here(channel)).cloned().collect();
+        let own: HashSet<_> = self.slots.runs().iter().map(|run| run.turn).collect();
+        let mut turns = texts.drafts_on(&shown).await?;
+        turns.retain(|turn| !own.contains(turn));
+        if turns.is_empty() { Ok(()) } else { self.show(&turns).await }
     }
 
     /// Shows what a run says that is shown already; `false` if it is not.

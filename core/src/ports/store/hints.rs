@@ -53,7 +53,8 @@ pub struct RunText {
 store_trait! {
     /// What nodes look at to follow each other, beside hints.
     pub trait HintStore: TurnStore {
-        /// Those of the turns that were changed since these versions. The duration must not depend on how many turns there are.
+        /// Those of the turns that were changed since these versions, or are not there. The duration must not depend on how many turns
+        /// there are.
         read fn changed_turns(turns: &[(TurnId, Version)]) -> Vec<TurnId>;
 
         /// Keeps what a run says so far, for nodes that show it: in place of an earlier text of it or of an earlier run; `None`: it
@@ -62,6 +63,9 @@ store_trait! {
 
         /// Removes what a run has said, if that is kept.
         write fn remove_draft(turn: TurnId, run: u32) -> ();
+
+        /// The turns of these channels of which [that](Self::put_draft) is kept, and was changed within the last ten seconds, at least.
+        read fn drafts_on(channels: &[ChannelId]) -> Vec<TurnId>;
 
         /// What runs of these turns say so far, in the order of the turns' ids.
         read fn drafts(turns: &[TurnId]) -> Vec<RunText>;

@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    StoreError, TurnId,
+    ChannelId, StoreError, TurnId,
     store::{HintStore, RunText, Version},
 };
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
+use super::names;
 use crate::{
     postgres::{
         store::PostgresStore,
@@ -32,6 +33,11 @@ impl HintStore for PostgresStore {
         self.hints.connections().rows(statement!(REMOVE_DRAFT, turn, run)).await.map(drop)
     }
 
+    async fn drafts_on(&self, channels: &[ChannelId]) -> Result<Vec<TurnId>, StoreError> {
+        let channels = List(names(channels));
+        self.hints.connections().all(statement!(DRAFTS_ON, channels), |row| row.value("id")).await
+    }
+
     async fn drafts(&self, turns: &[TurnId]) -> Result<Vec<RunText>, StoreError> {
         let turns = List(turns.iter().map(|turn| turn.as_uuid()).collect());
         let said = |row: &PgRow| Ok(record!(row => RunText { turn, run, text }));
@@ -40,8 +46,8 @@ impl HintStore for PostgresStore {
 }
 
 const CHANGED_TURNS: &str = "
-    select t.id from unnest($1::uuid[], $2::bigint[]) as s (id, version) join turns as t on t.id = s.id
-    where t.version > s.version";
+    select s.id from unnest($1::uuid[], $2::bigint[]) as s (id, version) left join turns as t on t.id = s.id
+    where t.version > s.version or t.id is null";
 
 /// Also removes what nodes have left that are over.
 const PUT_DRAFT: &str = "
@@ -57,5 +63,9 @@ const PUT_DRAFT: &str = "
         where d.run <= excluded.run";
 
 const REMOVE_DRAFT: &str = "delete from drafts where turn_id = $1 and run <= $2";
+
+const DRAFTS_ON: &str = "
+    select t.id from drafts as d join turns as t on t.id = d.turn_id
+    where d.at > clock_timestamp() - interval '10 seconds' and t.channel = any($1)";
 
 const DRAFTS: &str = "select turn_id as turn, run, text from drafts where turn_id = any($1::uuid[]) order by turn_id";

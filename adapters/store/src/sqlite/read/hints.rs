@@ -7,19 +7,20 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    StoreError, TurnId,
+    ChannelId, StoreError, TurnId,
     store::{HintStore, RunText, Version},
 };
 
-use super::rows::all;
+use super::{names, rows::all};
 use crate::{records::columns::Columns, sqlite::store::SqliteStore};
 
 #[async_trait]
 impl HintStore for SqliteStore {
     async fn changed_turns(&self, turns: &[(TurnId, Version)]) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
-            select t.id from json_each(?) as s cross join turns as t
-            where t.id = unhex(s.value ->> 0, '-') and t.version > s.value ->> 1";
+            select s.id from (select unhex(value ->> 0, '-') as id, value ->> 1 as version from json_each(?)) as s
+                left join turns as t on t.id = s.id
+            where t.version > s.version or t.id is null";
         let turns = serde_json::to_string(turns).expect("ids and numbers are text");
         all(&self.readers, sqlx::query(sql).bind(turns), |row| row.value("id")).await
     }
@@ -41,6 +42,16 @@ impl HintStore for SqliteStore {
             drafts.remove(&turn);
         }
         Ok(())
+    }
+
+    /// Those that changed long ago are among them.
+    async fn drafts_on(&self, channels: &[ChannelId]) -> Result<Vec<TurnId>, StoreError> {
+        let sql = "
+            select t.id from json_each(?) as s cross join turns as t
+            where t.id = unhex(s.value, '-') and t.channel in (select value from json_each(?))";
+        let turns: Vec<TurnId> = self.lock_drafts().keys().copied().collect();
+        let turns = serde_json::to_string(&turns).expect("ids are text");
+        all(&self.readers, sqlx::query(sql).bind(turns).bind(names(channels)), |row| row.value("id")).await
     }
 
     async fn drafts(&self, turns: &[TurnId]) -> Result<Vec<RunText>, StoreError> {
