@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use opentelemetry_sdk::trace::SpanData;
 use rejoinder_core::{
     ChannelId, Engine, StoreError, TurnId,
-    store::{Beside, CursorMove, InboxStore, LogEntry, LogFilter, LogSeq, LogStore, OperatorStore},
+    store::{Beside, CursorMove, Fence, InboxStore, LeaseName, LogEntry, LogFilter, LogSeq, LogStore, OperatorStore},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -56,7 +56,7 @@ pub(crate) async fn follow(
     let cursor = TraceCursor { store };
     match exporter {
         Some(exporter) => {
-            let tracer = Tracer { cursor, log, lists, exporter };
+            let tracer = Tracer { engine: engine.clone(), cursor, log, lists, exporter };
             let run = async move {
                 while let Some(term) = engine.housekeeping().await {
                     if term.run_until_cancelled(tracer.run()).await.is_some() {
@@ -87,19 +87,21 @@ impl TraceCursor {
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
-    async fn write(&self, position: String) -> Result<(), StoreError> {
+    /// Moves it, under the lease of who sends traces.
+    async fn write(&self, position: String, fence: Option<(LeaseName, Fence)>) -> Result<(), StoreError> {
         let channel = ChannelId::from_stored(CURSOR.0);
-        let move_to = CursorMove { channel, name: CURSOR.1.to_owned(), position, fence: None };
+        let move_to = CursorMove { channel, name: CURSOR.1.to_owned(), position, fence };
         self.store.accept(Vec::new(), Some(Beside::Cursor(move_to))).await.map(drop)
     }
 
     async fn switch_off(&self) -> Result<(), StoreError> {
-        if self.read().await?.is_some() { self.write(OFF.to_owned()).await } else { Ok(()) }
+        if self.read().await?.is_some() { self.write(OFF.to_owned(), None).await } else { Ok(()) }
     }
 }
 
 /// Follows the log and sends traces.
 struct Tracer {
+    engine: Engine,
     cursor: TraceCursor,
     log: Arc<dyn LogStore>,
     lists: Arc<dyn OperatorStore>,
@@ -126,6 +128,10 @@ impl Tracer {
                         tokio::time::sleep(COLLECT).await;
                     }
                 }
+                // Another node sends them: this one is stopped soon.
+                Err(error) if error.downcast_ref::<StoreError>().is_some_and(StoreError::is_move) => {
+                    tokio::time::sleep(COLLECT).await;
+                }
                 Err(error) => {
                     if failures % SAY_AGAIN == 0 {
                         warn!("traces cannot be sent, trying again: {error:#}");
@@ -140,6 +146,8 @@ impl Tracer {
 
     /// Sends the next traces; returns whether there are no more for now.
     async fn send_next(&self, position: &mut Option<LogSeq>, first: LogSeq) -> Result<bool> {
+        // Before anything is read: another node may go on from there once this one does not have the lease any more.
+        let fence = self.engine.housekeeping_fence()?;
         let after = if let Some(position) = *position { position } else { self.cursor.read().await?.unwrap_or(first) };
         let end = *self.log.logged().borrow();
         let topics = TOPICS.map(ToOwned::to_owned).into();
@@ -152,7 +160,7 @@ impl Tracer {
         let is_first = position.replace(reached).is_none();
         if is_first || !entries.is_empty() {
             // After a restart they may be sent again, with the same ids.
-            self.cursor.write(reached.to_string()).await.context("cannot store which traces were sent")?;
+            self.cursor.write(reached.to_string(), fence).await.context("cannot store which traces were sent")?;
         }
         Ok(is_at_end)
     }

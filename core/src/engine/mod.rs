@@ -22,7 +22,7 @@ use crate::{
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, FileStore, Hub, InboxStore, Inlet, Intake,
+        AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Fence, FileStore, Hub, InboxStore, Inlet, Intake,
         LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
@@ -124,6 +124,14 @@ impl Engine {
         self.leases.held(&LeaseName::Housekeeper).await.map(|term| term.stopping)
     }
 
+    /// What the store checks of what this node does once; `None` if there can be no other node.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwner`] if another node does it.
+    pub fn housekeeping_fence(&self) -> Result<Option<(LeaseName, Fence)>, StoreError> {
+        Ok(self.leases.housekeeping()?.fence())
+    }
+
     /// The nodes that work on the store, in the order of their ids.
     ///
     /// # Errors
@@ -161,6 +169,11 @@ impl Engine {
         self.leases.since(channel).is_some() || runs_everywhere()
     }
 
+    /// Since when this node has received on a channel: since it took it over from another one, or since it began.
+    pub fn receives_since(&self, channel: &ChannelId) -> Timestamp {
+        self.leases.at_work_since(channel)
+    }
+
     /// Since when another node has, or had, a later configuration than this one: a configuration is later if a node began with it, or read
     /// it again, later.
     pub fn behind_since(&self) -> Option<Timestamp> {
@@ -169,11 +182,6 @@ impl Engine {
 
     /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and
     /// the agents of these names. The other settings stay. `configuration` is as that of [`Parts`].
-    /// Since when this node has received on a channel: since it took it over from another one, or since it began.
-    pub fn receives_since(&self, channel: &ChannelId) -> Timestamp {
-        self.leases.at_work_since(channel)
-    }
-
     ///
     /// # Errors
     /// When the store cannot be written; then the settings and agents are as before.

@@ -318,7 +318,7 @@ impl Ground {
             elsewhere: RunsElsewhere::new(ephemerals.clone(), ground.slots.clone()), seen: SyncMutex::default(),
             has_missed: AtomicBool::default());
         let retention = given!(Retention: ground [store, calendar, settings, clock], []);
-        let session_teller = given!(SessionTeller: ground [clock], [runtimes], [store, state]);
+        let session_teller = given!(SessionTeller: ground [leases, clock], [runtimes], [store, state]);
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);
         let refusal_recorder = given!(RefusalRecorder: ground [clock, lifecycle], [ledger, runtimes], [store]);
         let indexer = given!(Indexer: ground [store, clock], []);

@@ -15,7 +15,8 @@ use tracing::{error, warn};
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, pauses},
     model::{AgentName, AgentNotice, AgentSessionChange, SessionNotice},
-    ports::{AgentError, AgentRuntime, AgentSessionStore, SharedClock, StoreError, StoreState, Transition},
+    nodes::leases::{Hold, Leases},
+    ports::{AgentError, AgentRuntime, AgentSessionStore, Commit, SharedClock, StoreError, StoreState, Transition},
     worker::{memory::tell, runtimes::Runtimes},
 };
 
@@ -30,7 +31,17 @@ pub(crate) struct SessionTeller {
     pub(crate) store: Arc<dyn AgentSessionStore>,
     pub(crate) state: Arc<dyn StoreState>,
     pub(crate) runtimes: Arc<Runtimes>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) clock: SharedClock,
+}
+
+/// What agents are to be told now.
+struct Due {
+    /// The lease under which they are told.
+    hold: Hold,
+    of_agents: BTreeMap<AgentName, Vec<AgentNotice>>,
+    /// How long until more is due.
+    pause: Option<Duration>,
 }
 
 impl SessionTeller {
@@ -49,15 +60,17 @@ impl SessionTeller {
                 }
             };
             let pause = match due {
-                Ok((due, pause)) => {
-                    for (agent, notices) in due {
+                Ok(Due { hold, of_agents, pause }) => {
+                    for (agent, notices) in of_agents {
                         busy.insert(agent.clone());
-                        telling.push(self.tell_and_store(agent, notices, &lifecycle));
+                        telling.push(self.tell_and_store(agent, notices, hold.clone(), &lifecycle));
                     }
                     pause
                 }
                 Err(error) => {
-                    warn!(%error, "cannot read what agents are told of their sessions, retrying");
+                    if !error.is_move() {
+                        warn!(%error, "cannot read what agents are told of their sessions, retrying");
+                    }
                     Some(pauses::READ_AGAIN)
                 }
             };
@@ -72,12 +85,9 @@ impl SessionTeller {
         while telling.next().await.is_some() {}
     }
 
-    /// What is due for each agent that is not `busy`, and how long until more is due.
-    async fn due(
-        &self,
-        busy: &BTreeSet<AgentName>,
-    ) -> Result<(BTreeMap<AgentName, Vec<AgentNotice>>, Option<Duration>), StoreError> {
-        let now = self.clock.now();
+    /// What is due for each agent that is not `busy`.
+    async fn due(&self, busy: &BTreeSet<AgentName>) -> Result<Due, StoreError> {
+        let (hold, now) = (self.leases.housekeeping()?, self.clock.now());
         let mut of_agents: BTreeMap<AgentName, Vec<AgentNotice>> = BTreeMap::new();
         for notice in self.store.agent_notices(now, STEP).await? {
             if !busy.contains(&notice.agent) {
@@ -85,15 +95,25 @@ impl SessionTeller {
             }
         }
         let next = self.store.next_agent_notice(now).await?;
-        Ok((of_agents, next.map(|at| at.since(now))))
+        Ok(Due { hold, of_agents, pause: next.map(|at| at.since(now)) })
     }
 
-    /// Tells an agent, and stores what it was told. Returns the agent.
-    async fn tell_and_store(&self, agent: AgentName, notices: Vec<AgentNotice>, lifecycle: &Lifecycle) -> AgentName {
-        let agent_sessions = self.tell(agent.clone(), notices, lifecycle).await;
+    /// Tells an agent, and stores what it was told, unless another node tells it by then. Returns the agent.
+    async fn tell_and_store(
+        &self,
+        agent: AgentName,
+        notices: Vec<AgentNotice>,
+        hold: Hold,
+        lifecycle: &Lifecycle,
+    ) -> AgentName {
+        let (agent_sessions, fence) = (self.tell(agent.clone(), notices, lifecycle).await, hold.fence());
         crash_point!("agents_told");
-        if let Err(error) = self.store.commit(Transition { agent_sessions, ..Transition::default() }).await {
-            warn!(%agent, %error, "cannot store what an agent was told of its sessions, telling it again");
+        let told = Transition { agent_sessions, fence: fence.clone(), ..Transition::default() };
+        let stored = self.store.commit(told).await.and_then(Commit::is_done);
+        if let Err(error) = self.leases.checked(fence.as_ref(), stored) {
+            if !error.is_move() {
+                warn!(%agent, %error, "cannot store what an agent was told of its sessions, telling it again");
+            }
             lifecycle.stopping.run_until_cancelled(self.clock.sleep(pauses::READ_AGAIN)).await;
         }
         agent

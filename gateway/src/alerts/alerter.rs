@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use utoipa::ToSchema;
+use uuid::Builder;
 
 use super::{
     board::{Board, CanTell, Key, News, Rules},
@@ -148,9 +149,9 @@ impl Alerter {
             if may_log && !unlogged.is_empty() && !self.log(&mut unlogged).await {
                 log_not_before = now + TRY_AGAIN;
             }
-            if next_digest.is_some_and(|at| at <= now) {
+            if let Some(at) = next_digest.filter(|at| *at <= now) {
                 next_digest = self.next_digest(now);
-                self.send_digest(now).await;
+                self.send_digest(at, now).await;
             }
         }
         unlogged
@@ -211,8 +212,16 @@ impl Alerter {
         Rules { at_once, always, is_quiet, after: *after, window: *window }
     }
 
+    /// Whether another node tells people by now: this one may have stood still since it looked. What is on its way cannot be held back.
+    fn is_relieved(&self) -> bool {
+        self.sources.problems.engine.housekeeping_fence().is_err()
+    }
+
     /// Whether anybody was told.
     async fn tell(&self, news: &News) -> bool {
+        if self.is_relieved() {
+            return false;
+        }
         let ended = news.ended.iter().map(|(problem, _)| problem.clone()).collect();
         let News { begun, grown, still, .. } = news.clone();
         let alert = self.sender.alert("alert", Data { text: news.text(), begun, grown, ended, still });
@@ -285,16 +294,25 @@ impl Alerter {
         next(now, at.0, &self.settings.time_zone.zone)
     }
 
-    async fn send_digest(&self, now: Timestamp) {
+    /// Sends the digest of `at`.
+    async fn send_digest(&self, at: Timestamp, now: Timestamp) {
         let wrong = self.board.lock().await.wrong();
         match digest::text(&self.sources.figures, &*self.sources.problems.lists, &wrong, now).await {
             Ok(text) => {
                 let alert = self.sender.alert("digest", Data { text, still: wrong, ..Data::default() });
-                self.send(&alert).await;
+                if !self.is_relieved() {
+                    self.send(&Alert { id: digest_id(at), ..alert }).await;
+                }
             }
             Err(error) => warn!(%error, "the digest cannot be made"),
         }
     }
+}
+
+/// The id of the digest of `at`: the same at each node, so that it is not told twice.
+fn digest_id(at: Timestamp) -> String {
+    let millis = u64::try_from(at.as_millis()).unwrap_or_default();
+    Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid().to_string()
 }
 
 /// An entry as it will be in the log.
