@@ -162,6 +162,7 @@ const METRICS: &[Metric] = &[
     gauge("rejoinder_store_up", "Whether the store can write: 1 or 0", &[]),
     histogram("rejoinder_store_batch_seconds", "Duration of the store's commits", &[]),
     histogram("rejoinder_store_batch_requests", "Requests that shared one commit", &[]),
+    gauge("rejoinder_store_bytes", "Size of the database", &[]),
     gauge("rejoinder_store_log_bytes", "Size of the database's log, after its last write", &[]),
     gauge("rejoinder_store_free_bytes", "Room on the disk of an SQLite database", &[]),
     counter("rejoinder_refused_requests_total", "Requests refused because of their secret",
@@ -328,6 +329,8 @@ pub(crate) struct CurrentState {
     /// `None` when the store could not be read.
     pub(crate) backlog: Option<Backlog>,
     pub(crate) store_writes: bool,
+    /// `None` when the store could not be read.
+    pub(crate) store_bytes: Option<u64>,
     /// `None` when the system does not tell.
     pub(crate) free_bytes: Option<u64>,
     pub(crate) channels: Vec<ChannelState>,
@@ -392,8 +395,12 @@ impl CurrentState {
             gauge!("rejoinder_oldest_open_turn_seconds").set(age.as_secs_f64());
         }
         gauge!("rejoinder_store_up").set(one_if(self.store_writes));
-        if let Some(bytes) = self.free_bytes {
-            gauge!("rejoinder_store_free_bytes").set(bytes as f64);
+        for (name, bytes) in
+            [("rejoinder_store_bytes", self.store_bytes), ("rejoinder_store_free_bytes", self.free_bytes)]
+        {
+            if let Some(bytes) = bytes {
+                gauge!(name).set(bytes as f64);
+            }
         }
         for ChannelState { channel, is_up, sends, is_paused, inbound_age, limited_for } in &self.channels {
             for (name, value) in [
@@ -625,6 +632,7 @@ mod tests {
             started_at: Timestamp::from_millis(1500),
             backlog: None,
             store_writes: true,
+            store_bytes: None,
             free_bytes: None,
             channels: Vec::new(),
             agents: Vec::new(),
@@ -656,6 +664,7 @@ mod tests {
             started_at: Timestamp::from_millis(1500),
             backlog: None,
             store_writes: false,
+            store_bytes: None,
             free_bytes: None,
             channels: vec![ChannelState {
                 channel: ChannelId::new("webhook", "a"),

@@ -258,6 +258,7 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
         started_at,
         backlog,
         store_writes,
+        store_bytes: app.records.housekeeping.size().await.ok(),
         free_bytes: app.database.room().map(|room| room.free),
         channels: engine
             .channels()

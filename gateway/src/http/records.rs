@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     SharedClock, Store,
-    store::{LineStore, LogStore, OperatorStore, OutboxStore, PeopleStore, SearchStore, TokenStore},
+    store::{HousekeepingStore, LineStore, LogStore, OperatorStore, OutboxStore, PeopleStore, SearchStore, TokenStore},
 };
 
 #[derive(Clone)]
 pub(crate) struct Records {
     pub(crate) lists: Arc<dyn OperatorStore>,
+    pub(super) housekeeping: Arc<dyn HousekeepingStore>,
     pub(super) lines: Arc<dyn LineStore>,
     pub(super) log: Arc<dyn LogStore>,
     pub(super) outbox: Arc<dyn OutboxStore>,
@@ -23,6 +24,7 @@ impl Records {
     pub(crate) fn new(store: &Arc<dyn Store>, clock: SharedClock) -> Self {
         Self {
             lists: store.clone(),
+            housekeeping: store.clone(),
             lines: store.clone(),
             log: store.clone(),
             outbox: store.clone(),

@@ -34,6 +34,9 @@ store_trait! {
         /// about a second for each 100 MB, and writes wait for it.
         write fn scrub() -> bool;
 
+        /// The size of the database in bytes. The duration must not depend on how many rows there are.
+        read fn size() -> u64;
+
         /// The size of the store, and how many rows are past their time. The duration grows with the number of rows.
         read fn stats(cutoffs: &Cutoffs) -> StoreStats;
     }

@@ -306,6 +306,10 @@ impl HousekeepingStore for PostgresStore {
         self.counter.all(query_of(UNENDED, person, u32::MAX), id).await
     }
 
+    async fn size(&self) -> Result<u64, StoreError> {
+        Ok(self.operator.one(statement!(SIZE), |row| row.value("bytes")).await?.unwrap_or(0))
+    }
+
     async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
         // Not in one transaction: what was deleted during a long one cannot be vacuumed.
         let counter = &self.counter;

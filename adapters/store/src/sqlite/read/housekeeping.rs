@@ -301,6 +301,11 @@ impl HousekeepingStore for SqliteStore {
         all(&self.counter, query_of(UNENDED, person, u32::MAX), id).await
     }
 
+    async fn size(&self) -> Result<u64, StoreError> {
+        let pages = Pages::read(&self.operator).await?;
+        Ok(unsigned(pages.all * pages.size))
+    }
+
     async fn stats(&self, cutoffs: &Cutoffs) -> Result<StoreStats, StoreError> {
         // Not in one transaction: a long one keeps the log from being written back.
         let mut rows = BTreeMap::new();
