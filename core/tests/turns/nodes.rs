@@ -39,7 +39,7 @@ async fn beside(held: &[LeaseName]) -> TestGateway {
 }
 
 /// A turn that another node has accepted, and that waits.
-fn waits_elsewhere(event: InboundEvent) -> NewEvent {
+pub(crate) fn waits_elsewhere(event: InboundEvent) -> NewEvent {
     let at = event.received_at;
     let turn = NewTurn {
         id: TurnId::new(at),

@@ -1,13 +1,15 @@
 //! Triggers: turns that begin because of what is said in a conversation.
 
 use rejoinder_core::{
-    Access, AgentTurn, ChatKind, Condition, ConversationTrigger, Expectation, Words, conformance::scripted::Script,
+    Access, AgentTurn, ChatKind, Clock as _, Condition, ConversationTrigger, Expectation, InboundEvent, Words,
+    conformance::scripted::Script,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, ambient, chat, comes_in, mention, said, secs},
+    gateway::{GatewaySetup, TestGateway, ambient, chat, comes_in, mention, other_node, said, secs},
     life::{at_every_write, passes_dying},
     linking::{says, setup},
+    nodes::waits_elsewhere,
 };
 
 const PROMPT: &str = "Sum it up.";
@@ -74,6 +76,24 @@ async fn a_turn_begins_after_some_messages() {
     assert_eq!(summaries(&gateway, "ada"), 1, "two messages are not three");
     hears(&gateway, "ada", 1).await;
     assert_eq!(summaries(&gateway, "ada"), 2);
+    gateway.at_rest().await;
+}
+
+/// Hints may be lost.
+#[tokio::test]
+async fn a_message_counts_that_another_node_has_accepted() {
+    let mut setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new().agent("main", sums_up) };
+    setup.triggers = vec![after(3)];
+    let gateway = setup.start().await;
+    gateway.leases().live(other_node(), secs(3600));
+    gateway.advance(secs(5)).await;
+    hears(&gateway, "ada", 2).await;
+
+    let event = InboundEvent { received_at: gateway.clock.now(), ..says(&chat("ada"), "hello") };
+    gateway.store.accept(vec![waits_elsewhere(event)], None).await.expect("it is accepted");
+    gateway.advance(secs(70)).await;
+
+    assert_eq!(summaries(&gateway, "ada"), 1);
     gateway.at_rest().await;
 }
 
