@@ -194,7 +194,7 @@ pub use ports::hub::Watch;
 pub use ports::{
     agent::{AgentError, AgentRuntime, MemberHealth, MemberReport, RunEvent, RunEvents, SendResult},
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
-    clock::{Clock, SharedClock, SystemClock},
+    clock::{Clock, SharedClock, StoreClock, SystemClock},
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     refusals::{Refusal, Refusals},
     store::{Store, accept::EarlierMessage, error::StoreError},

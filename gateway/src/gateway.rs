@@ -14,7 +14,7 @@ use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
 use rejoinder_core::{
-    AgentName, AgentRuntime, Engine, NodeId, SharedClock, Store, StoreError, SystemClock, store::StoreState,
+    AgentName, AgentRuntime, Engine, NodeId, SharedClock, Store, StoreClock, StoreError, store::StoreState,
 };
 use rejoinder_kit::{Tokens, problem_pages};
 use rejoinder_store::OpenError;
@@ -65,12 +65,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A gateway with this configuration, data directory and the system clock.
+    /// A gateway with this configuration, data directory and the system clock, or that of its database server.
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self {
             config,
             data_dir: data_dir.into(),
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(StoreClock::default()),
             agents: HashMap::new(),
             reload: None,
             shutdown: CancellationToken::new(),

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use rejoinder_core::{NodeId, SharedClock};
+use rejoinder_core::{NodeId, SharedClock, Timestamp};
 use sqlx::{Connection as _, Executor as _, PgConnection, Row as _};
 use tokio::time::timeout;
 
@@ -99,7 +99,7 @@ impl PostgresOptions {
         let node = node.unwrap_or_else(|| NodeId::new(clock.now()));
         let connector = connector.named(format!("rejoinder/{node}"));
         let connector = if purpose == Use::Read { connector.for_reading() } else { connector };
-        prepare(&connector, purpose).await?;
+        prepare(&connector, purpose, &clock).await?;
         let for_slow =
             |(number, deadline)| Connections::for_slow(limited(connector.clone(), deadline), number, deadline);
         let log_order = LogOrder::start(limited(connector.clone(), READERS.1)).await;
@@ -175,7 +175,7 @@ fn planned(connector: Connector) -> Connector {
 }
 
 /// Checks the server, and makes or updates the schema, or checks it.
-async fn prepare(connector: &Connector, purpose: Use) -> Result<(), PostgresOpenError> {
+async fn prepare(connector: &Connector, purpose: Use, clock: &SharedClock) -> Result<(), PostgresOpenError> {
     let database = connector.database();
     let failed = |source| PostgresOpenError::connection(database, source);
     let mut connection = connect(connector).await?;
@@ -185,6 +185,10 @@ async fn prepare(connector: &Connector, purpose: Use) -> Result<(), PostgresOpen
     }
     another.close().await.map_err(failed)?;
     check(&mut connection, database, purpose).await?;
+    // Before it is asked for anything that is stored.
+    let asked_at = clock.boottime();
+    let now: i64 = sqlx::query_scalar(NOW).fetch_one(&mut connection).await.map_err(failed)?;
+    clock.follow(Timestamp::from_millis(now), asked_at);
     let is_begun: bool = sqlx::query_scalar(IS_BEGUN).fetch_one(&mut connection).await.map_err(failed)?;
     if is_begun {
         return Err(PostgresOpenError::Unfinished { database: database.to_owned() });
@@ -241,6 +245,9 @@ async fn check(connection: &mut PgConnection, database: &str, purpose: Use) -> R
 const SELECT_SERVER: &str = "
     select current_setting('server_version_num')::bigint / 10000, current_setting('server_version'),
         current_setting('server_encoding'), pg_is_in_recovery(), current_setting('transaction_read_only')::boolean";
+
+/// In milliseconds since the Unix epoch.
+const NOW: &str = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
 
 /// Whether another store is copied into the database, and not all of it is there.
 pub(super) const IS_BEGUN: &str = "select to_regclass('begun_copy') is not null";
