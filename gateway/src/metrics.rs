@@ -621,6 +621,7 @@ mod tests {
             seen_ago: Duration::ZERO,
             clock_ms: -1500,
             draining,
+            channels: Vec::new(),
             leases: leases
                 .iter()
                 .map(|name| (LeaseName::Channel(ChannelId::new("webhook", name)), Timestamp::from_millis(500)))

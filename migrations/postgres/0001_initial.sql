@@ -25,6 +25,8 @@ create table nodes (
     version text not null,
     revision bigint,                            -- of its configuration
     held text[] not null,                       -- the leases that it had before its last heartbeat
+    channels text[] not null,                   -- those of its configuration
+    agents text[] not null,                     -- likewise
     draining boolean not null,                  -- it takes no leases
     asked_to_drain boolean not null default false,
     clock_ms bigint not null,                   -- how far its clock was ahead of the database's at its last heartbeat

@@ -107,7 +107,8 @@ impl LeaseTable {
     pub fn live(&self, node: NodeId, lasts: Duration) {
         let now = self.clock.now();
         let (name, version) = (String::new(), String::new());
-        let report = NodeReport { node, name, version, revision: None, draining: false, now };
+        let (channels, agents) = Default::default();
+        let report = NodeReport { node, name, version, revision: None, draining: false, channels, agents, now };
         // As if it was heard of when it is over so soon.
         let earlier = i64::try_from(LASTS.saturating_sub(lasts).as_millis()).unwrap_or(i64::MAX);
         let seen = Timestamp::from_millis((now + lasts.saturating_sub(LASTS)).as_millis() - earlier);
@@ -174,7 +175,7 @@ impl NodeStore for LeaseTable {
                 seen: now,
                 asked_to_drain: known.is_some_and(|known| known.asked_to_drain),
             };
-            let mut pulse = Pulse { drains: living.asked_to_drain, ..Pulse::default() };
+            let mut pulse = Pulse { drains: living.asked_to_drain, now: Some(now), ..Pulse::default() };
             state.nodes.insert(report.node, living);
             for grant in held {
                 if let Some(lease) = state.held_by(report.node, grant, now) {
@@ -183,7 +184,10 @@ impl NodeStore for LeaseTable {
                 }
             }
             for (node, living) in state.nodes.iter().filter(|(_, living)| living.lives(now)) {
-                pulse.others += u32::from(*node != report.node);
+                if *node != report.node {
+                    pulse.others += 1;
+                    pulse.agents.extend_from_slice(&living.report.agents);
+                }
                 pulse.latest_revision = pulse.latest_revision.max(living.report.revision);
             }
             pulse
@@ -249,6 +253,7 @@ impl NodeStore for LeaseTable {
                     seen_ago: now.since(*seen),
                     clock_ms: report.now.as_millis() - seen.as_millis(),
                     draining: report.draining || *asked_to_drain,
+                    channels: report.channels.clone(),
                     leases: held.map(|(name, lease)| (name.clone(), lease.since)).collect(),
                 }
             });

@@ -8,7 +8,7 @@
 //! A store that admits one process grants all leases for good. Then nothing is renewed, and an idle gateway is not woken.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     iter, mem,
     sync::{
         Arc,
@@ -30,7 +30,7 @@ use tracing::{info, warn};
 use super::neighbours::Neighbours;
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
-    model::{ChannelId, NodeId},
+    model::{AgentName, ChannelId, NodeId},
     ports::{
         Beside, Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, SharedClock,
         StoreError,
@@ -62,6 +62,7 @@ pub(crate) struct ThisNode {
     pub(crate) version: String,
     /// The revision of its configuration at the start, if it has one.
     pub(crate) revision: Option<i64>,
+    pub(crate) agents: Vec<AgentName>,
 }
 
 pub(crate) struct Leases {
@@ -201,8 +202,12 @@ impl Leases {
 
     /// Says that this node lives.
     async fn beat(&self, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
+        let asked_at = self.clock.boottime();
         let pulse = self.store.heartbeat(&self.report(), held).await?;
-        self.neighbours.set(pulse.others);
+        if let Some(now) = pulse.now {
+            self.clock.follow(now, asked_at);
+        }
+        self.neighbours.set(pulse.others, &pulse.agents);
         self.note_latest(pulse.latest_revision);
         Ok(pulse)
     }
@@ -224,7 +229,7 @@ impl Leases {
     }
 
     fn report(&self) -> NodeReport {
-        let ThisNode { id, name, version, .. } = &self.node;
+        let ThisNode { id, name, version, agents, .. } = &self.node;
         let revision = self.revision.load(Ordering::Relaxed);
         NodeReport {
             node: *id,
@@ -232,7 +237,9 @@ impl Leases {
             version: version.clone(),
             revision: (revision != 0).then_some(revision),
             draining: self.is_draining(),
-            now: self.clock.now(),
+            channels: self.channels.keys().cloned().collect(),
+            agents: agents.clone(),
+            now: self.clock.of_machine(),
         }
     }
 
@@ -362,31 +369,36 @@ impl Leases {
         }
     }
 
-    /// While this node stops, gives its leases to other nodes, if any takes leases: what runs here may take long to end, and is answered
-    /// there. If there is none, what is answered until this node has ended is sent here.
+    /// While this node stops, gives its leases to other nodes, as far as any takes them: what runs here may take long to end, and is
+    /// answered there. What is answered on a channel that no other node takes is sent here, until this node has ended.
     pub(crate) async fn hand_over(&self) {
         if self.are_for_good() {
             return;
         }
-        match self.is_relieved().await {
-            Ok(true) => self.give_back().await,
-            Ok(false) => {}
+        match self.wanted_elsewhere().await {
+            Ok(terms) => self.give_back(terms).await,
             Err(error) => warn!(%error, "cannot find out whether another node takes the leases of this one"),
         }
     }
 
-    /// Tells that this node takes no leases, and returns whether another one does.
-    async fn is_relieved(&self) -> Result<bool, StoreError> {
-        if self.beat(&Self::grants(&self.terms())).await?.others == 0 {
-            return Ok(false);
+    /// Tells that this node takes no leases, and returns those that another one takes.
+    async fn wanted_elsewhere(&self) -> Result<Vec<(LeaseName, Arc<Term>)>, StoreError> {
+        let mut terms = self.terms();
+        if self.beat(&Self::grants(&terms)).await?.others == 0 {
+            return Ok(Vec::new());
         }
-        let nodes = self.store.nodes().await?;
-        Ok(nodes.iter().any(|other| other.node != self.node.id && !other.draining))
+        let mut others = self.store.nodes().await?;
+        others.retain(|other| other.node != self.node.id && !other.draining);
+        terms.retain(|(name, _)| match name {
+            LeaseName::Channel(channel) => others.iter().any(|other| other.channels.contains(channel)),
+            LeaseName::Housekeeper => !others.is_empty(),
+        });
+        Ok(terms)
     }
 
-    /// Has other nodes take each lease as soon as what is done under it has ended. It stops, and nothing else begins.
-    async fn give_back(&self) {
-        let terms: Vec<_> = self.terms().into_iter().filter(|(_, term)| term.lasts.is_some()).collect();
+    /// Has other nodes take each of these leases as soon as what is done under it has ended. It stops, and nothing else begins.
+    async fn give_back(&self, mut terms: Vec<(LeaseName, Arc<Term>)>) {
+        terms.retain(|(_, term)| term.lasts.is_some());
         for (_, term) in &terms {
             term.uses.close();
             term.lifecycle.stopping.cancel();
@@ -424,6 +436,12 @@ impl Leases {
         if self.are_for_good() { Ok(vec![self.alone()]) } else { self.store.nodes().await }
     }
 
+    /// The channels that this node or another one has.
+    pub(crate) async fn known_channels(&self) -> Result<BTreeSet<ChannelId>, StoreError> {
+        let of_nodes = self.nodes().await?.into_iter().flat_map(|node| node.channels);
+        Ok(of_nodes.chain(self.channels.keys().cloned()).collect())
+    }
+
     /// The nodes that were lost with leases within the last hour.
     pub(crate) async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
         self.store.lost_nodes().await
@@ -431,11 +449,11 @@ impl Leases {
 
     /// This node, whose leases are there for good.
     fn alone(&self) -> NodeSummary {
-        let NodeReport { node, name, version, revision, draining, .. } = self.report();
+        let NodeReport { node, name, version, revision, draining, channels, .. } = self.report();
         let mut leases: Vec<_> = self.terms().into_iter().map(|(name, term)| (name, term.since)).collect();
         leases.sort_unstable();
         let (since, seen_ago) = (self.joined_at, Duration::ZERO);
-        NodeSummary { node, name, version, revision, since, seen_ago, clock_ms: 0, draining, leases }
+        NodeSummary { node, name, version, revision, since, seen_ago, clock_ms: 0, draining, channels, leases }
     }
 
     /// The id of this node.
@@ -466,7 +484,7 @@ impl Leases {
             }
             if *asked.borrow_and_update() {
                 info!("an operator wants this node to give its leases back and to take none");
-                self.give_back().await;
+                self.give_back(self.terms()).await;
             } else {
                 info!("this node takes leases again");
             }
@@ -510,7 +528,7 @@ impl Leases {
             match self.take().await {
                 Ok(false) => {}
                 // It was asked meanwhile.
-                Ok(true) if self.is_draining() => self.give_back().await,
+                Ok(true) if self.is_draining() => self.give_back(self.terms()).await,
                 Ok(true) => self.timer.wake_now(),
                 Err(error) => warn!(%error, "cannot take leases, trying again"),
             }

@@ -1,11 +1,22 @@
 //! The other nodes, as the last heartbeat's answer tells.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+
+use crate::model::AgentName;
 
 /// Whether this node is alone. What several nodes must agree on is asked of the store only while it is not.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     any: AtomicBool,
+    agents: ArcSwap<HashSet<AgentName>>,
 }
 
 impl Neighbours {
@@ -14,8 +25,14 @@ impl Neighbours {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// The store has said how many others there are.
-    pub(super) fn set(&self, others: u32) {
+    /// Whether one of them has an agent.
+    pub(crate) fn have_agent(&self, agent: &str) -> bool {
+        self.agents.load().contains(agent)
+    }
+
+    /// The store has said how many others there are, and which agents they have.
+    pub(super) fn set(&self, others: u32, agents: &[AgentName]) {
         self.any.store(others > 0, Ordering::Relaxed);
+        self.agents.store(Arc::new(agents.iter().cloned().collect()));
     }
 }

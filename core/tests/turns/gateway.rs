@@ -307,10 +307,17 @@ impl TestGateway {
         tokio::spawn(async move { engine.stop(drain).await })
     }
 
-    /// Another node lives, for a while.
+    /// Another node lives, for a while, with the same channels and agents.
     pub(crate) async fn other_lives(&self) {
+        self.other_lives_with(&[main_channel()], &["main"]).await;
+    }
+
+    /// The same with these.
+    pub(crate) async fn other_lives_with(&self, channels: &[ChannelId], agents: &[&str]) {
         let (name, version, now) = ("another machine".to_owned(), "1.0.0".to_owned(), self.clock.now());
-        let report = NodeReport { node: other_node(), name, version, revision: None, draining: false, now };
+        let (channels, agents) = (channels.to_vec(), agents.iter().map(|agent| (*agent).into()).collect());
+        let (node, revision, draining) = (other_node(), None, false);
+        let report = NodeReport { node, name, version, revision, draining, channels, agents, now };
         self.leases().heartbeat(&report, &[]).await.expect("the table answers");
     }
 

@@ -156,6 +156,7 @@ fn node(draining: bool, channels: &[&ChannelId]) -> NodeSummary {
         seen_ago: Duration::ZERO,
         clock_ms: 0,
         draining,
+        channels: Vec::new(),
         leases: channels.iter().map(|channel| (LeaseName::Channel((*channel).clone()), at(1))).collect(),
     }
 }

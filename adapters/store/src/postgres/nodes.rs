@@ -31,15 +31,19 @@ const LASTS: Duration = Duration::from_secs(15);
 impl NodeStore for PostgresStore {
     async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         let (names, fences) = columns(held);
-        let NodeReport { node, name, version, revision, draining, now } = report;
-        let beat = statement!(HEARTBEAT, node.as_uuid(), names, fences, name, version, revision, draining, now);
+        let NodeReport { node, name, version, revision, draining, channels, agents, now } = report;
+        let (channels, agents) = (texts(channels), texts(agents));
+        let node = node.as_uuid();
+        let beat = statement!(HEARTBEAT, node, names, fences, name, version, revision, draining, now, channels, agents);
         let pulse = |row: &PgRow| {
-            let kept = row.value::<Vec<String>>("kept")?;
+            let (kept, agents) = (row.value::<Vec<String>>("kept")?, row.value::<Vec<String>>("agents")?);
             Ok(Pulse {
                 kept: kept.iter().map(|name| lease_name(name)).collect(),
                 others: row.value("others")?,
+                agents: agents.into_iter().map(AgentName::from).collect(),
                 latest_revision: row.value("latest_revision")?,
                 drains: row.value("drains")?,
+                now: Some(row.value("now")?),
             })
         };
         let pulse = self.nodes.one(beat, pulse).await?;
@@ -47,7 +51,7 @@ impl NodeStore for PostgresStore {
     }
 
     async fn take_leases(&self, node: NodeId, wanted: &[LeaseName]) -> Result<Granted, StoreError> {
-        let names = List(wanted.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let names = texts(wanted);
         let lease = |row: &PgRow| Ok(Lease { name: name(row)?, fence: Fence(row.value("fence")?), lasts: LASTS });
         self.nodes.all(statement!(TAKE, node.as_uuid(), names), lease).await.map(Granted::These)
     }
@@ -74,6 +78,7 @@ impl NodeStore for PostgresStore {
         let summary = |row: &PgRow| {
             let leases: Vec<(String, i64)> = parse("leases", &row.json("leases")?)?;
             let lease = |(name, since): (String, i64)| (lease_name(&name), Timestamp::from_millis(since));
+            let channels = row.value::<Vec<String>>("channels")?;
             Ok(NodeSummary {
                 node: NodeId::from(row.value::<Uuid>("id")?),
                 name: row.value("name")?,
@@ -83,6 +88,7 @@ impl NodeStore for PostgresStore {
                 seen_ago: Duration::from_millis(row.value("seen_ago")?),
                 clock_ms: row.value("clock_ms")?,
                 draining: row.value("draining")?,
+                channels: channels.into_iter().map(ChannelId::from_stored).collect(),
                 leases: leases.into_iter().map(lease).collect(),
             })
         };
@@ -135,6 +141,10 @@ async fn grant_all(
     Ok(wanted.iter().map(|wanted| wanted.agent.clone()).zip(granted).collect())
 }
 
+fn texts(values: &[impl ToString]) -> List<String> {
+    List(values.iter().map(ToString::to_string).collect())
+}
+
 fn columns(held: &[(LeaseName, Fence)]) -> (List<String>, List<i64>) {
     let (names, fences) = held.iter().map(|(name, fence)| (name.to_string(), fence.0)).unzip();
     (List(names), List(fences))
@@ -175,13 +185,14 @@ macro_rules! millis {
 /// read of other nodes is as it was before this statement.
 const HEARTBEAT: &str = concat!(
     "with living as (
-        insert into nodes as n (id, held, name, version, revision, draining, clock_ms, since, until)
-        values ($1, $2, $4, $5, $6, $7, $8 - ",
+        insert into nodes as n (id, held, name, version, revision, draining, channels, agents, clock_ms, since, until)
+        values ($1, $2, $4, $5, $6, $7, $9, $10, $8 - ",
     millis!("clock_timestamp()"),
     ", clock_timestamp(), clock_timestamp() + interval '15 seconds')
         on conflict (id) do update
             set held = excluded.held, name = excluded.name, version = excluded.version, revision = excluded.revision,
-                draining = excluded.draining, clock_ms = excluded.clock_ms, until = excluded.until
+                draining = excluded.draining, channels = excluded.channels, agents = excluded.agents,
+                clock_ms = excluded.clock_ms, until = excluded.until
         returning n.asked_to_drain
     ), removed as (
         delete from nodes where until < clock_timestamp() - interval '1 hour' and id <> $1
@@ -195,9 +206,14 @@ const HEARTBEAT: &str = concat!(
     select
         (select coalesce(jsonb_agg(r.name), '[]') from renewed as r) as kept,
         (select count(*) from nodes as o where o.id <> $1 and o.until > clock_timestamp()) as others,
+        (select coalesce(jsonb_agg(distinct a.name), '[]')
+            from nodes as o cross join unnest(o.agents) as a (name)
+            where o.id <> $1 and o.until > clock_timestamp()) as agents,
         greatest($6, (select max(o.revision) from nodes as o where o.until > clock_timestamp()),
             (select c.revision from configuration as c)) as latest_revision,
-        l.asked_to_drain as drains
+        l.asked_to_drain as drains, ",
+    millis!("clock_timestamp()"),
+    " as now
     from living as l"
 );
 
@@ -233,7 +249,8 @@ const LEAVE: &str = "
     update leases as l set node = null, until = clock_timestamp() from held where l.name = held.name";
 
 const NODES: &str = concat!(
-    "select n.id, n.name, n.version, n.revision, n.clock_ms, n.draining or n.asked_to_drain as draining, ",
+    "select n.id, n.name, n.version, n.revision, n.clock_ms, n.draining or n.asked_to_drain as draining,
+        to_jsonb(n.channels) as channels, ",
     millis!("n.since"),
     " as since,
         greatest(15000 - ",

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     model::{
+        agent::AgentName,
         conversation::ChannelId,
         ids::NodeId,
         log::{LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
@@ -31,7 +32,7 @@ fn channel(name: &str) -> LeaseName {
     LeaseName::Channel(ChannelId::new("test", name))
 }
 
-/// A node that has no configuration, and whose clock is right.
+/// A node whose configuration has no revision, and whose clock is right.
 pub(super) fn report(node: NodeId) -> NodeReport {
     NodeReport {
         node,
@@ -39,6 +40,8 @@ pub(super) fn report(node: NodeId) -> NodeReport {
         version: "1.0.0".to_owned(),
         revision: None,
         draining: false,
+        channels: vec![ChannelId::new("test", "main")],
+        agents: vec!["main".into()],
         now: SystemClock.now(),
     }
 }
@@ -185,20 +188,30 @@ pub async fn nodes_say_how_they_are(subject: &mut impl Subject) {
 }
 
 async fn reported(one: &dyn NodeStore, other: &dyn NodeStore) {
-    assert_eq!(lives(one, &report(me())).await, Pulse::default());
+    let says = async |report: NodeReport| {
+        let pulse = lives(one, &report).await;
+        let off = SystemClock.now().as_millis() - pulse.now.expect("the store tells its time").as_millis();
+        assert!((-MINUTE..MINUTE).contains(&off), "its clock is {off} ms off");
+        Pulse { now: None, ..pulse }
+    };
+    assert_eq!(says(report(me())).await, Pulse::default());
+    let (siri, helper) = (ChannelId::new("test", "siri"), AgentName::from("helper"));
     let ahead = NodeReport {
         name: "another machine".to_owned(),
         version: "1.1.0".to_owned(),
         revision: Some(7),
         draining: true,
+        channels: vec![siri.clone()],
+        agents: vec![helper.clone(), "main".into()],
         now: SystemClock.now() + Duration::from_hours(1),
         ..report(gone())
     };
     assert_eq!(lives(other, &ahead).await.others, 1);
 
-    let pulse = lives(one, &NodeReport { revision: Some(6), ..report(me()) }).await;
-    assert_eq!(pulse, Pulse { others: 1, latest_revision: Some(7), ..Pulse::default() });
-    let pulse = lives(one, &NodeReport { revision: Some(8), ..report(me()) }).await;
+    let pulse = says(NodeReport { revision: Some(6), ..report(me()) }).await;
+    let agents = vec![helper, "main".into()];
+    assert_eq!(pulse, Pulse { others: 1, agents, latest_revision: Some(7), ..Pulse::default() });
+    let pulse = says(NodeReport { revision: Some(8), ..report(me()) }).await;
     assert_eq!(pulse.latest_revision, Some(8), "its own counts at once");
 
     let nodes = other.nodes().await.expect("nodes are read");
@@ -210,6 +223,8 @@ async fn reported(one: &dyn NodeStore, other: &dyn NodeStore) {
             ("a machine".to_owned(), "1.0.0".to_owned(), Some(8), false)
         ]
     );
+    let channels: Vec<_> = nodes.iter().map(|node| node.channels.clone()).collect();
+    assert_eq!(channels, [vec![siri], report(me()).channels]);
     for (node, ahead) in nodes.iter().zip([60 * MINUTE, 0]) {
         assert!((ahead - MINUTE..ahead + MINUTE).contains(&node.clock_ms), "{node:?}");
         assert!(node.seen_ago < Duration::from_secs(15), "{node:?}");

@@ -5,11 +5,11 @@ use futures_util::poll;
 use super::*;
 use crate::{
     conformance::{
-        clock::TestClock,
+        clock::{START, TestClock},
         layered::NullStore,
         leases::{LASTS, LeaseTable},
     },
-    ports::Clock,
+    ports::{Clock, StoreClock},
 };
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -105,16 +105,18 @@ async fn settle() {
 }
 
 fn report(node: NodeId, now: Timestamp) -> NodeReport {
-    NodeReport { node, name: "machine".to_owned(), version: "1.0.0".to_owned(), revision: None, draining: false, now }
+    let (name, version, revision, draining) = ("machine".to_owned(), "1.0.0".to_owned(), None, false);
+    NodeReport { node, name, version, revision, draining, channels: vec![channel()], agents: Vec::new(), now }
 }
 
-async fn join(store: Arc<dyn NodeStore>, clock: Arc<TestClock>) -> Result<Arc<Leases>, StoreError> {
+async fn join(store: Arc<dyn NodeStore>, clock: SharedClock) -> Result<Arc<Leases>, StoreError> {
     let (timer, lifecycle, neighbours) = (Arc::new(Timer::new()), Lifecycle::new(clock.clone()), Arc::default());
     let node = ThisNode {
         id: NodeId::new(clock.now()),
         name: "machine".to_owned(),
         version: "1.0.0".to_owned(),
         revision: None,
+        agents: Vec::new(),
     };
     Leases::join(store, clock, node, neighbours, timer, lifecycle, vec![channel()]).await.map(Arc::new)
 }
@@ -361,6 +363,33 @@ async fn a_node_that_stops_keeps_its_leases_if_no_other_one_takes_them(#[case] d
 
     assert!(node.leases.begin_use(&channel()).is_some());
     assert_eq!(node.held_here(), [true, true]);
+}
+
+/// That of its machine is months off.
+#[tokio::test]
+async fn a_node_goes_by_the_clock_of_the_store() {
+    let (clock, table) = (Arc::new(StoreClock::default()), LeaseTable::new(TestClock::new()));
+
+    let leases = join(table, clock.clone()).await.expect("the table answers");
+
+    let ahead = clock.now().as_millis() - START.as_millis();
+    assert!((0..60_000).contains(&ahead), "{ahead} ms ahead");
+    let nodes = leases.nodes().await.expect("the table answers");
+    assert!(nodes[0].clock_ms.abs() > 60_000, "{nodes:?}");
+}
+
+/// What is answered on the channel meanwhile is sent here.
+#[tokio::test]
+async fn a_channel_that_no_other_node_has_stays_until_the_end() {
+    let node = Node::alone().await;
+    let other = NodeReport { channels: Vec::new(), ..report(node.other, node.clock.now()) };
+    node.table.heartbeat(&other, &[]).await.expect("the table answers");
+    assert_eq!(node.leases.known_channels().await.expect("the table answers"), [channel()].into());
+
+    node.stops().await.await.expect("it does not panic");
+
+    assert!(node.leases.begin_use(&channel()).is_some());
+    assert_eq!(node.held_here(), [true, false]);
 }
 
 #[tokio::test]

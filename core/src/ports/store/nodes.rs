@@ -80,7 +80,10 @@ pub struct NodeReport {
     pub revision: Option<i64>,
     /// It takes no leases: it stops, or was asked to drain.
     pub draining: bool,
-    /// The time on its clock.
+    /// The channels and agents of its configuration.
+    pub channels: Vec<ChannelId>,
+    pub agents: Vec<AgentName>,
+    /// The time on the clock of its machine.
     pub now: Timestamp,
 }
 
@@ -91,10 +94,14 @@ pub struct Pulse {
     pub kept: Vec<LeaseName>,
     /// How many other nodes live.
     pub others: u32,
+    /// The agents that they have.
+    pub agents: Vec<AgentName>,
     /// The latest revision of the configuration.
     pub latest_revision: Option<i64>,
     /// The node is asked to drain.
     pub drains: bool,
+    /// The time on the store's clock, if that is another one than the machine's.
+    pub now: Option<Timestamp>,
 }
 
 /// What one node at a time does.
@@ -163,6 +170,8 @@ pub struct NodeSummary {
     pub clock_ms: i64,
     /// It takes no leases, or is asked not to.
     pub draining: bool,
+    /// The channels of its configuration.
+    pub channels: Vec<ChannelId>,
     /// The leases that it holds and since when, in the order of their names.
     pub leases: Vec<(LeaseName, Timestamp)>,
 }
