@@ -39,7 +39,7 @@ use crate::{
     },
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
-    model::{AgentName, ChannelId, LiveSettings, NodeId, Settings},
+    model::{AgentName, LiveSettings, NodeId, Settings},
     nodes::{
         hints::Hints,
         leases::{Leases, ThisNode},
@@ -60,7 +60,7 @@ use crate::{
         health::Health,
     },
     people::People,
-    ports::{AbsentChannel, ChannelAdapter, Hub, Inlet, LeaseName, SharedClock, Store, StoreError},
+    ports::{ChannelAdapter, Hub, Inlet, LeaseName, SharedClock, Store, StoreError},
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -68,8 +68,8 @@ use crate::{
     schedules::Calendar,
     telling::{elsewhere::Forwarder, owners::Notifier, welcome::Welcomer},
     upkeep::{
-        hints::HintFollower, indexer::Indexer, prober::Prober, refusals::RefusalRecorder, retention::Retention,
-        session_teller::SessionTeller, sweep::Sweep, watch::Watch,
+        absence::Absence, hints::HintFollower, indexer::Indexer, prober::Prober, refusals::RefusalRecorder,
+        retention::Retention, session_teller::SessionTeller, sweep::Sweep, watch::Watch,
     },
     worker::{
         Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes,
@@ -196,7 +196,7 @@ impl Ground {
 
     fn ledger(&self, caller: &Arc<Caller>, leftovers: Leftovers, undeliverable: Undeliverable) -> Ledger {
         let first_attempts = given!(FirstAttempts: self [channels, lanes], [caller]);
-        let context = given!(DecisionContext: self [settings, channels, people, agents], [],
+        let context = given!(DecisionContext: self [settings, channels, people, agents, neighbours], [],
             node: self.node, reservations: Arc::new(first_attempts));
         let executor = given!(ConsequenceExecutor:
             self [store, timer, slots, lanes, drafts, marks, hub, hints, lifecycle], [],
@@ -262,6 +262,8 @@ impl Ground {
         runtimes: Arc<Runtimes>,
     ) -> Result<Components, StoreError> {
         let ground = self;
+        let absence = Arc::new(given!(Absence: ground [store, leases], []));
+        absence.mark().await?;
         let (leftovers, left) = Leftovers::new(ground.lifecycle.clone());
         let (undeliverable, undelivered) = Undeliverable::new();
         let caller = Arc::new(ground.caller().await?);
@@ -343,6 +345,7 @@ impl Ground {
             looped("retention", Arc::new(retention), Retention::run),
             looped("session_teller", Arc::new(session_teller), SessionTeller::run),
             looped("indexer", Arc::new(indexer), Indexer::run),
+            looped("absence", absence, Absence::run),
         ];
         let engine = given!(Engine: ground [clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle],
             [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
@@ -395,12 +398,9 @@ impl Engine {
         } = parts;
         // Before anything is planted: what is planted is that of the latest one.
         let revision = revision_of(&*store, configuration, id).await?;
-        let this = ThisNode { id, name, version, revision };
-        let names: Vec<ChannelId> = adapters.iter().map(|adapter| adapter.channel().clone()).collect();
-        for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
-            warn!(%channel, turns, deliveries, "turns and deliveries wait for a channel that is not configured");
-        }
-        let names = agents.names().into_iter().collect();
+        let names = agents.names();
+        let this = ThisNode { id, name, version, revision, agents: names.clone() };
+        let names = names.into_iter().collect();
         let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
             ground.connect(opened, agents).await?;

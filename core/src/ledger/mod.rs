@@ -25,11 +25,14 @@ use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle, recent_turns::RecentTurns},
     conversations::addresses::{Addresses, ChangedConversations},
     events::TurnEvents,
-    model::{ApprovalChange, AskedQuestion, DeliveryId, DeliveryState, PeopleChange, TurnId, TurnRecord},
+    model::{
+        AgentName, ApprovalChange, AskedQuestion, ChannelId, DeliveryId, DeliveryState, PeopleChange, TurnId,
+        TurnRecord,
+    },
     nodes::leases::Leases,
     ports::{
         DeliveryChange, Fence, Hint, LeaseName, LineChange, Noun, OutboxStore, Seen, SharedClock, StoreError,
-        Transition, TurnChange,
+        Transition, TurnChange, WaitingTurn,
     },
     questions::{approvals::Approvals, open_questions::OpenQuestions},
 };
@@ -73,6 +76,17 @@ struct Unsettled {
 }
 
 impl Ledger {
+    /// Whether this node works on the turns of a channel: it has it, or there can be no other node.
+    pub(crate) fn has_channel(&self, channel: &ChannelId) -> bool {
+        self.context.channels.get(channel).is_some() || self.leases.are_for_good()
+    }
+
+    /// The agent that a waiting turn is for. `None` if this node leaves it to those that have its channel or its agent.
+    pub(crate) fn agent_of(&self, waiting: &WaitingTurn) -> Option<AgentName> {
+        let agent = self.context.agent_or_current(&waiting.agent, &waiting.channel);
+        (self.has_channel(&waiting.channel) && !self.context.is_elsewhere(&agent)).then_some(agent)
+    }
+
     /// Lets the guard decide on an event of one turn, and stores the decision. Updates `turn` to what is stored.
     pub(crate) async fn decide(
         &self,

@@ -27,6 +27,7 @@ use crate::{
         DeliveryState, Handler, Label, LineState, LiveSettings, LogEvent, NewLogEntry, NodeId, Receipts, Subject,
         TurnFile, TurnId, TurnRecord, detach,
     },
+    nodes::neighbours::Neighbours,
     people::{People, quiet_hours::quiet_until},
     ports::{
         AttemptStart, ClosedQuestion, DeliveryChange, LineChange, NewDelivery, Operation, Remark, RunStart, Transition,
@@ -44,6 +45,7 @@ pub(crate) struct DecisionContext {
     pub(crate) channels: Arc<Channels>,
     pub(crate) people: Arc<People>,
     pub(crate) agents: HashSet<AgentName>,
+    pub(crate) neighbours: Arc<Neighbours>,
     /// This process, the node of the runs and attempts that begin here.
     pub(crate) node: NodeId,
     pub(crate) reservations: Arc<dyn Reservations>,
@@ -63,9 +65,19 @@ impl DecisionContext {
         self.agent_or_current(agent.unwrap_or_default(), &turn.event.conversation.channel)
     }
 
-    /// The agent with this name, or, if it is not configured, the current agent of `channel`.
+    /// The agent with this name, also if only [another node](Self::is_elsewhere) has it, or, if it is not configured, the current agent of
+    /// `channel`.
     pub(crate) fn agent_or_current(&self, name: &str, channel: &ChannelId) -> AgentName {
-        self.agents.get(name).cloned().unwrap_or_else(|| self.settings.read().agent(channel).clone())
+        match self.agents.get(name) {
+            Some(agent) => agent.clone(),
+            None if self.neighbours.have_agent(name) => name.into(),
+            None => self.settings.read().agent(channel).clone(),
+        }
+    }
+
+    /// Whether other nodes have an agent, and this one does not.
+    pub(crate) fn is_elsewhere(&self, agent: &AgentName) -> bool {
+        !self.agents.contains(agent) && self.neighbours.have_agent(agent)
     }
 }
 

@@ -198,7 +198,7 @@ impl Dispatcher {
             }
             // Before the rows are read: nothing is stored that was decided on them, if another node had the channel since.
             let hold = self.caller.leases.hold(on).filter(Hold::is_open);
-            if hold.is_none() && self.channels.get(on).is_some() {
+            if hold.is_none() && (self.channels.get(on).is_some() || !self.caller.leases.are_for_good()) {
                 // Another node has it, or is given it now: it sends what waits, and an attempt may be in flight there.
                 return Ok(Next::End);
             }

@@ -218,6 +218,9 @@ impl Scheduler {
                 continue;
             }
             let agent = self.ledger.context.next_agent(&turn);
+            if self.ledger.context.is_elsewhere(&agent) {
+                return self.leave_elsewhere(slot, agent).await;
+            }
             let permit = Permit { agent, channel: turn.event.conversation.channel.clone() };
             if !slot.acquire(&permit) {
                 return slot.leave_to(permit.agent);
@@ -234,9 +237,9 @@ impl Scheduler {
         }
     }
 
-    /// Gives the slot of a conversation back in which another node runs a turn: its rows are looked for later.
+    /// Gives the slot of a conversation back in which another node runs a turn, or is to: its rows are looked for later.
     async fn leave_elsewhere(&self, mut slot: Slot, agent: AgentName) {
-        debug!(conversation = %slot.conversation(), "another node runs a turn of the conversation");
+        debug!(conversation = %slot.conversation(), "another node runs the turns of the conversation");
         self.slots.note_elsewhere();
         if self.neighbours.any() {
             return slot.release();
@@ -387,13 +390,14 @@ impl Scheduler {
     /// Reads the conversations with waiting turns, and gives slots to those that are next.
     async fn schedule_waiting(self: &Arc<Self>) -> Result<(), StoreError> {
         let round = self.slots.begin_round();
-        let context = &self.ledger.context;
-        let agent_of = |waiting: &WaitingTurn| context.agent_or_current(&waiting.agent, &waiting.channel);
+        let here = |waiting: WaitingTurn| {
+            let agent = self.ledger.agent_of(&waiting)?;
+            Some(WaitingConversation { agent, waiting })
+        };
         let mut limit = round.few;
         let (mut candidates, unread) = loop {
             let waiting = self.store.waiting_for(self.node, limit).await?;
-            let candidates: Vec<WaitingConversation> =
-                waiting.into_iter().map(|waiting| WaitingConversation { agent: agent_of(&waiting), waiting }).collect();
+            let candidates: Vec<WaitingConversation> = waiting.into_iter().filter_map(here).collect();
             let unread = slots::unread(&candidates, limit);
             let is_hidden = self.slots.hides_any(&round, limit, &candidates)
                 || candidates.iter().any(|candidate| !candidate.waiting.owed);

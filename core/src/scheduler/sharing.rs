@@ -114,8 +114,9 @@ impl Sharing {
     /// Looks for turns that wait and may begin here.
     async fn look(&self) -> Result<(), StoreError> {
         for waiting in self.queue.waiting_for(self.node, CONVERSATIONS).await? {
-            let agent = self.ledger.context.agent_or_current(&waiting.agent, &waiting.channel);
-            self.slots.enqueue(waiting.conversation, &agent);
+            if let Some(agent) = self.ledger.agent_of(&waiting) {
+                self.slots.enqueue(waiting.conversation, &agent);
+            }
         }
         Ok(())
     }

@@ -193,7 +193,8 @@ impl Sweep {
         loop {
             let Some(turn) = self.store.turn(left.turn).await? else { return Ok(false) };
             let is_here = self.slots.ran(turn.conversation, turn.id).is_some();
-            if is_here || turn.runs != left.runs || !turn.obligation.is_running() {
+            let is_ours = self.ledger.has_channel(&turn.event.conversation.channel);
+            if is_here || !is_ours || turn.runs != left.runs || !turn.obligation.is_running() {
                 return Ok(false);
             }
             if turn.handler.is_gateway() {

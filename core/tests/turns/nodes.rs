@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Clock as _, ConversationId, Directed, EventId, Expectation, Handler, InboundEvent, Missed,
-    NewSchedule, Obligation, OperationError, PersonLimits, Policy, Resend, ScheduleId, ScheduledAction, SessionId,
-    TurnId, When,
+    Accepted, AgentTurn, ChannelId, Clock as _, ConversationId, ConversationRef, Directed, EventId, Expectation,
+    Farewell, Handler, InboundEvent, Missed, NewSchedule, Obligation, OperationError, PersonLimits, Policy, Resend,
+    ScheduleId, ScheduledAction, SessionId, TurnId, When,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::{
         AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, NodeStore, RunStart,
@@ -15,8 +15,8 @@ use rejoinder_core::{
 use rejoinder_guard::Event;
 
 use crate::gateway::{
-    GatewaySetup, SOFT_DEADLINE, TestGateway, chat, comes_in, is_on_postgres, main_channel, operator, other_node,
-    policy, said, secs,
+    GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, comes_in, is_on_postgres, main_channel, operator,
+    other_node, policy, said, secs,
 };
 
 const MINUTE: Duration = secs(60);
@@ -334,6 +334,83 @@ async fn a_turn_that_another_node_has_accepted_runs_here_within_a_second() {
     assert!(gateway.visible(&chat("ada")).is_empty());
     gateway.advance(secs(1)).await;
 
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// The other node recovers the run and ends overdue turns. Once it is gone, they wait until a node has the channel again.
+#[tokio::test]
+async fn turns_of_a_channel_that_only_another_node_has_are_left_to_it() {
+    let gateway = beside(&[]).await;
+    let elsewhere = ChannelId::new("gone", "main");
+    let other_goes_on = async |time: Duration| {
+        for _ in 0..time.as_secs().div_ceil(10) {
+            gateway.other_lives_with(std::slice::from_ref(&elsewhere), &[]).await;
+            gateway.advance(secs(10)).await;
+        }
+    };
+    let there = |name: &str| ConversationRef::new(elsewhere.clone(), name);
+    let all = vec![waits_elsewhere(said(&there("ada"), "one")), runs_elsewhere(said(&there("bob"), "two"))];
+    let turns: Vec<_> = all.iter().map(|new| new.turn.as_ref().expect("it has a turn").id).collect();
+    let look = async || {
+        let mut seen = Vec::new();
+        for turn in &turns {
+            let dossier = gateway.dossier(*turn).await;
+            seen.push((dossier.turn.version, dossier.runs.len(), dossier.absent));
+        }
+        seen
+    };
+    gateway.other_lives_with(std::slice::from_ref(&elsewhere), &[]).await;
+    gateway.store.accept(all, None).await.expect("they are accepted");
+    let accepted = look().await;
+
+    other_goes_on(HARD_DEADLINE + MINUTE * 3).await;
+    assert_eq!(look().await, accepted);
+    assert!(gateway.agent("main").runs().is_empty());
+
+    gateway.advance(MINUTE * 4).await;
+    let absent = accepted.iter().map(|(version, runs, _)| (*version, *runs, true)).collect::<Vec<_>>();
+    assert_eq!(look().await, absent);
+    other_goes_on(MINUTE * 3).await;
+    assert_eq!(look().await, accepted);
+}
+
+/// An operator has asked a node that cannot send it.
+#[tokio::test]
+async fn what_is_to_be_sent_on_a_channel_that_only_another_node_has_is_left_to_it() {
+    let gateway = beside(&[]).await;
+    let waits = waits_elsewhere(said(&ConversationRef::new(ChannelId::new("gone", "main"), "ada"), "hello"));
+    let turn = waits.turn.as_ref().expect("it has a turn").id;
+    gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+    let cancelled = gateway.engine().operations().cancel(turn, Farewell::Template, operator("a test")).await;
+    cancelled.expect("it is cancelled");
+
+    let now = gateway.clock.now();
+    gateway.advance(MINUTE).await;
+
+    let deliveries = gateway.dossier(turn).await.deliveries;
+    let waiting: Vec<_> = deliveries.iter().map(|it| (it.state, it.attempts, it.next_attempt_at <= now)).collect();
+    assert_eq!(waiting, [(DeliveryState::Pending, 0, true)]);
+}
+
+#[tokio::test]
+async fn a_turn_is_rerouted_when_no_node_has_its_agent() {
+    let gateway = beside(&[]).await;
+    let other_goes_on = async || {
+        gateway.other_lives_with(&[main_channel()], &["helper"]).await;
+        gateway.advance(secs(10)).await;
+    };
+    other_goes_on().await;
+    let mut waits = waits_elsewhere(said(&chat("ada"), "hello"));
+    waits.turn.as_mut().expect("it has a turn").handler = Handler::Agent("helper".into());
+    gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+
+    for _ in 0..6 {
+        other_goes_on().await;
+    }
+    assert!(gateway.agent("main").runs().is_empty());
+
+    gateway.advance(MINUTE).await;
     assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
     gateway.at_rest().await;
 }
