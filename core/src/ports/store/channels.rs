@@ -10,9 +10,9 @@ store_trait! {
     /// Channels, their cursors and their conversations.
     pub trait ChannelStore {
         /// Sets the configured channels: with several nodes, those of any. Unfinished turns and deliveries of any other channel
-        /// wait until it is configured again: [`waiting`](super::turns::QueueStore::waiting), [`next_waiting`](super::turns::QueueStore::next_waiting),
-        /// [`due`](super::turns::DeadlineStore::due), [`upcoming`](super::outbox::OutboxStore::upcoming),
-        /// [`runs_left`](super::turns::DeadlineStore::runs_left),
+        /// wait until it is configured again: [`waiting`](super::turns::QueueStore::waiting),
+        /// [`next_waiting`](super::turns::QueueStore::next_waiting), [`due`](super::turns::DeadlineStore::due),
+        /// [`upcoming`](super::outbox::OutboxStore::upcoming), [`runs_left`](super::turns::DeadlineStore::runs_left),
         /// [`attempts_left`](super::outbox::OutboxStore::attempts_left) and
         /// [`next_wake`](super::turns::DeadlineStore::next_wake) leave them out. Returns the unconfigured channels with
         /// unfinished turns or deliveries, in the order of their ids.
