@@ -99,6 +99,7 @@ pub mod store {
             files::FileStore,
             hints::{Hint, HintStore, RunText},
             housekeeping::{Cutoffs, ExpiredRows, HousekeepingStore, Removal, StoreStats},
+            keyring::{KeyChanges, KeyName, KeyRange, KeyringStore, KeyringUse},
             list::{
                 AgentFigures, AgentSessionFilter, AgentSessionSummary, AuditFilter, AuditRecord, ConversationFilter,
                 ConversationSummary, DeadLetter, DeadLetterFilter, DeliveryFilter, DeliveryListState, FoundLine,
@@ -196,6 +197,7 @@ pub use ports::{
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, StoreClock, SystemClock},
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
+    keyring::{Keyring, OpenKeyring},
     refusals::{Refusal, Refusals},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };

@@ -62,6 +62,22 @@ create table secrets (
     at timestamptz not null
 );
 
+-- What the accounts of channels need at whichever node has the channel, such as the keys that decrypt messages. Written under the
+-- channel's lease, by the use of the keyring that began last.
+create table keyring_uses (
+    channel text collate "C" primary key,
+    id uuid not null
+) with (fillfactor = 50);
+
+create table keyring (
+    channel text collate "C" not null,
+    kind text collate "C" not null,             -- what it is; the adapter's
+    owner bytea not null,                       -- the text, or its SHA-256 if it is long; so is the id
+    id bytea not null,
+    value bytea not null,
+    primary key (channel, kind, owner, id)
+) with (fillfactor = 75);
+
 -- Requests with an idempotency key that are being done. One of a node that is over, or older than a request may be, does not count. Empty
 -- after a crash of the database, which ends all of them.
 create unlogged table answers_under_way (

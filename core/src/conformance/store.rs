@@ -16,6 +16,7 @@ mod files;
 mod hinting;
 mod housekeeping;
 mod keeping;
+mod keyring;
 mod lasting;
 mod lines;
 mod listing;
@@ -35,9 +36,9 @@ mod two_writers;
 
 pub use self::{
     accepting::*, agreements::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*,
-    hinting::*, housekeeping::*, keeping::*, lasting::*, lines::*, listing::*, nodes::*, operating::*, people::*,
-    queueing::*, reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject, transitions::*,
-    two_writers::*,
+    hinting::*, housekeeping::*, keeping::*, keyring::*, lasting::*, lines::*, listing::*, nodes::*, operating::*,
+    people::*, queueing::*, reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject,
+    transitions::*, two_writers::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -276,6 +277,8 @@ macro_rules! store_conformance {
             what_a_run_says_is_kept_until_it_is_removed
             what_runs_say_on_channels_is_found
             a_shared_store_answers_as_another_one_has_written
+            keys_are_found_by_their_names
+            a_keyring_is_changed_by_its_latest_use
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -349,7 +349,7 @@ impl Ground {
         ];
         let engine = given!(Engine: ground [clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle],
             [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
-            [store, views, files, agreements],
+            [store, views, files, keyring, agreements],
             schedules: planner);
         let first = [
             looped("leases", ground.leases.clone(), |leases, _| leases.run()),

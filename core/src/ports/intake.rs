@@ -9,10 +9,12 @@ use tokio::sync::broadcast;
 use super::{
     clock::SharedClock,
     hub::{Hub, Watch},
+    keyring::Keyring,
     store::{
         accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
         files::FileStore,
+        keyring::KeyringStore,
         nodes::{Fence, LeaseName},
         record::SentText,
         turns::ViewStore,
@@ -200,6 +202,7 @@ pub struct Intake {
     pub(crate) store: Arc<dyn InboxStore>,
     pub(crate) views: Arc<dyn ViewStore>,
     pub(crate) files: Arc<dyn FileStore>,
+    pub(crate) keyring: Arc<dyn KeyringStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: SharedClock,
     /// The lease under which the channel runs and moves its cursors; `None` if each node runs it, or there can be no other node.
@@ -390,6 +393,12 @@ impl Intake {
     /// Records that a turn's row was written to its reader. Not waited for.
     pub fn fetched(&self, turn: TurnId) {
         self.store.mark_fetched(turn, self.clock.now());
+    }
+
+    /// The keyring of the channel. `None` if no other node can have the channel: then its adapter has in files what its account needs.
+    pub fn keyring(&self) -> Option<Keyring> {
+        let lease = self.fence.clone()?;
+        Some(Keyring::new(Arc::clone(&self.keyring), self.channel.clone(), lease))
     }
 
     /// The gateway's clock.

@@ -6,12 +6,13 @@ pub(crate) mod channel;
 pub(crate) mod clock;
 pub(crate) mod hub;
 pub(crate) mod intake;
+pub(crate) mod keyring;
 pub(crate) mod refusals;
 pub(crate) mod store;
 
 pub(crate) use self::store::{
     Store, accept::*, agent_sessions::*, agreements::*, channels::*, day_use::*, error::*, files::*, hints::*,
-    housekeeping::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*, schedules::*,
-    sessions::*, state::*, transition::*, turns::*,
+    housekeeping::*, keyring::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*,
+    schedules::*, sessions::*, state::*, transition::*, turns::*,
 };
 pub(crate) use self::{agent::*, channel::*, clock::*, hub::*, intake::*, refusals::*};

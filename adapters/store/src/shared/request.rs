@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "postgres")]
+use rejoinder_core::store::{KeyChanges, KeyringUse};
 use rejoinder_core::{
     ChannelId, Obligation, SessionId, Timestamp, TurnId,
     store::{AbsentChannel, Beside, BlockedScope, Commit, LogLine, LogSeq, NewEvent, Removal, Stored, Transition},
@@ -34,10 +36,23 @@ pub(crate) enum WriteRequest {
         turn: TurnId,
         at: Timestamp,
     },
+    #[cfg(feature = "postgres")]
+    Keyring(Box<KeyringUse>, KeyringWrite),
     /// Writes this many bytes, and one page more.
     Probe {
         room: u32,
     },
+}
+
+/// What is written to the keyring of a channel.
+#[cfg(feature = "postgres")]
+#[derive(Debug)]
+pub(crate) enum KeyringWrite {
+    /// A use begins.
+    Use {
+        anew: bool,
+    },
+    Change(KeyChanges),
 }
 
 #[derive(Debug)]

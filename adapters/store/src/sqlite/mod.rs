@@ -4,6 +4,7 @@ mod agreements;
 mod connections;
 mod error;
 mod foreign;
+mod keyring;
 mod lock;
 mod open;
 mod read;

@@ -26,6 +26,7 @@ pub(crate) mod error;
 pub(crate) mod files;
 pub(crate) mod hints;
 pub(crate) mod housekeeping;
+pub(crate) mod keyring;
 #[cfg(feature = "testing")]
 pub mod layered;
 pub(crate) mod list;
@@ -49,6 +50,7 @@ use self::{
     files::FileStore,
     hints::HintStore,
     housekeeping::HousekeepingStore,
+    keyring::KeyringStore,
     list::{OperatorStore, TokenStore},
     log::{LineStore, LogStore, SearchStore},
     nodes::NodeStore,
@@ -84,5 +86,6 @@ pub trait Store:
     + NodeStore
     + AgreementStore
     + HintStore
+    + KeyringStore
 {
 }

@@ -7,6 +7,7 @@ mod deliveries;
 mod files;
 mod hints;
 mod housekeeping;
+mod keyring;
 mod lists;
 mod log;
 mod log_lines;

@@ -11,6 +11,7 @@ mod daily_use;
 mod files;
 mod index;
 mod insert;
+mod keyring;
 mod leases;
 mod lines;
 mod log;
@@ -69,6 +70,7 @@ pub(super) async fn request(
         // Words go with their rows.
         WriteRequest::Scrub => Ok(WriteResult::Scrubbed(false)),
         WriteRequest::Index { limit } => index::step(transaction, *limit).await.map(WriteResult::Indexed),
+        WriteRequest::Keyring(by, write) => keyring::write(transaction, by, write).await.map(|()| WriteResult::Done),
         // How much room there is, only the server knows.
         WriteRequest::Probe { .. } => {
             rows::change_one(transaction, "probe", statement!(PROBE)).await.map(|()| WriteResult::Done)
