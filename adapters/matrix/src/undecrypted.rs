@@ -69,10 +69,13 @@ pub(crate) struct UndecryptedEvents {
 impl Run<'_> {
     pub(crate) async fn load_undecrypted(&self) -> Result<(), RunEnd> {
         let stored = self.receiver.cursor(LIST).await?.unwrap_or_default();
+        let mut stored: Vec<UndecryptedEvent> = serde_json::from_str(&stored).unwrap_or_default();
         let mut events = self.matrix.undecrypted.events.lock().await;
-        if events.is_empty() {
-            *events = serde_json::from_str(&stored).unwrap_or_default();
+        // Another node may have changed the list.
+        for event in &mut stored {
+            event.raw = events.iter_mut().find(|known| known.event == event.event).and_then(|known| known.raw.take());
         }
+        *events = stored;
         Ok(())
     }
 

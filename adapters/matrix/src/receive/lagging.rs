@@ -99,7 +99,8 @@ impl Run<'_> {
         let stored = self.receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
         let rooms = stored.into_iter().map(|(room, since)| (room, Lag { since, ..Lag::default() }));
-        self.matrix.lagging.rooms.lock().extend(rooms);
+        // Another node may have read others to their end.
+        *self.matrix.lagging.rooms.lock() = rooms.collect();
         self.matrix.lagging.more.notify_one();
         Ok(())
     }
