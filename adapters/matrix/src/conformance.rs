@@ -53,8 +53,9 @@ async fn double() -> Double {
         ..MatrixSection::default()
     };
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let device = session::Device::Folder(place.clone());
     let client =
-        session::open(&options, &place, &http, None).await.map_err(|error| error.to_string()).expect("a session");
+        session::open(&options, &device, &http, None).await.map_err(|error| error.to_string()).expect("a session");
     let channel = ChannelId::new("matrix", "main");
     let adapter = Arc::new(Matrix::new(channel, options, place, Arc::new(SystemClock), http));
     let ada = homeserver.person("ada").await;
@@ -64,7 +65,7 @@ async fn double() -> Double {
     client.invited_rooms().first().expect("an invitation").join().await.expect("the account may join");
     let asked = ada.says(&room, "hello").await;
     sync().await.expect("a sync");
-    adapter.set_session(Some(Arc::new(Session { client, user: account.user, name: None })));
+    adapter.set_session(Some(Arc::new(Session { client, device, user: account.user, name: None })));
     Double { proxy, adapter, ada, room, asked, numbers: AtomicU64::new(0), _folder: folder }
 }
 

@@ -49,6 +49,7 @@ mod room;
 mod run;
 mod section;
 mod session;
+mod shared_keys;
 mod trust;
 mod undecrypted;
 mod verification;
@@ -60,7 +61,7 @@ use matrix_sdk::{Client, ruma::RoomId};
 use quick_cache::sync::Cache;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ChatKind, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, TurnId,
+    Delivery, DeliveryError, FetchError, Intake, Keyring, Receipt, SharedClock, Surface, TurnId,
 };
 use rejoinder_kit::{Health, Receiver, RunEnd};
 use tokio::sync::watch;
@@ -76,7 +77,7 @@ use self::{
     invites::RoomJoins,
     memory::Memory,
     receive::LaggingRooms,
-    session::{REQUEST_TIMEOUT, SessionError},
+    session::{Device, REQUEST_TIMEOUT, SessionError},
     undecrypted::UndecryptedEvents,
 };
 
@@ -92,7 +93,7 @@ const REMEMBERED: usize = 4096;
 pub struct Matrix {
     channel: ChannelId,
     options: MatrixSection,
-    /// Holds our device's session and keys.
+    /// Holds our device's session and keys, if no other node can have the channel.
     folder: PathBuf,
     clock: SharedClock,
     http: reqwest::Client,
@@ -114,6 +115,7 @@ pub struct Matrix {
 
 struct Session {
     client: Client,
+    device: Device,
     user: String,
     name: Option<String>,
 }
@@ -128,7 +130,7 @@ impl Matrix {
     /// The account that `options` describe, on `channel`. It sends no request before [`run`](ChannelAdapter::run).
     ///
     /// `folder` holds our device's session and keys, as precious as the database. It is created with mode 700; each
-    /// channel needs its own.
+    /// channel needs its own. If several nodes may have the channel, they are in its keyring, and the folder can be made anew.
     ///
     /// `http` must not follow redirects: requests may go only to the configured homeserver.
     #[must_use]
@@ -178,11 +180,15 @@ impl Matrix {
 
     /// Opens the session, or returns the open one. Retries until the homeserver can be reached.
     async fn open(&self, receiver: &Receiver<'_>) -> Result<Arc<Session>, RunEnd> {
-        if let Some(session) = self.session() {
+        let keyring = receiver.intake.keyring();
+        if keyring.is_some() {
+            // What is stored counts: another node may have had the channel since.
+            self.set_session(None);
+        } else if let Some(session) = self.session() {
             return Ok(session);
         }
         let before = receiver.cursor(DEVICE).await?;
-        let open = || Box::pin(session::open(&self.options, &self.folder, &self.http, before.as_deref()));
+        let open = || Box::pin(self.open_device(keyring.as_ref(), before.as_deref()));
         let classify = |error: &SessionError| match error {
             SessionError::Unreachable { retry_after, .. } => Ok(retry_after.unwrap_or_default()),
             SessionError::Unauthorized(detail) => {
@@ -194,17 +200,30 @@ impl Matrix {
                 Err(ChannelError::Failed(error.to_string()))
             }
         };
-        let client = receiver.ask("the homeserver", open, classify).await?;
+        let (client, device) = receiver.ask("the homeserver", open, classify).await?;
         let user = client.user_id().map(ToString::to_string).unwrap_or_default();
-        let device = client.device_id().map(ToString::to_string).unwrap_or_default();
-        tracing::info!(channel = %self.channel, user, device, "logged in");
-        if before.as_deref() != Some(&device) {
-            receiver.move_cursor(DEVICE, &device).await?;
+        let id = client.device_id().map(ToString::to_string).unwrap_or_default();
+        tracing::info!(channel = %self.channel, user, device = id, "logged in");
+        if before.as_deref() != Some(&id) {
+            receiver.move_cursor(DEVICE, &id).await?;
         }
         let name = client.account().get_display_name().await.ok().flatten();
-        let session = Arc::new(Session { client, user, name });
+        let session = Arc::new(Session { client, device, user, name });
         self.set_session(Some(Arc::clone(&session)));
         Ok(session)
+    }
+
+    async fn open_device(
+        &self,
+        keyring: Option<&Keyring>,
+        before: Option<&str>,
+    ) -> Result<(Client, Device), SessionError> {
+        let device = match keyring {
+            Some(keyring) => Device::shared(keyring, &self.folder).await?,
+            None => Device::Folder(self.folder.clone()),
+        };
+        let client = Box::pin(session::open(&self.options, &device, &self.http, before)).await?;
+        Ok((client, device))
     }
 }
 

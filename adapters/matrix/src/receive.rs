@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use matrix_sdk::{
-    Error, Room,
+    Room,
     config::SyncSettings,
     ruma::{
         UInt,
@@ -65,13 +65,14 @@ impl Matrix {
             ended = run.sync() => ended,
             ended = run.catch_up_lagging() => ended,
             ended = background => ended,
+            ended = run.until_keys_fail() => ended,
         }
     }
 
     /// Reports a failed sync. Returns the shortest pause before the next one; an error ends the run.
-    fn report_sync_failure(&self, error: &Error) -> Result<Duration, ChannelError> {
-        let (pause, detail) = match errors::sdk(error) {
-            Failure::Unauthorized { is_soft, detail } => return Err(self.session_ended(is_soft, detail)),
+    async fn report_sync_failure(&self, failure: Failure) -> Result<Duration, ChannelError> {
+        let (pause, detail) = match failure {
+            Failure::Unauthorized { is_soft, detail } => return Err(self.session_ended(is_soft, detail).await),
             Failure::Limited { retry_after, detail } => (retry_after, detail),
             Failure::Refused(detail)
             | Failure::NotSent(detail)
@@ -84,21 +85,36 @@ impl Matrix {
     }
 
     /// Handles the end of the session. If the homeserver keeps the device, the next run logs in as the same device.
-    fn session_ended(&self, is_soft: bool, detail: String) -> ChannelError {
+    async fn session_ended(&self, is_soft: bool, detail: String) -> ChannelError {
         self.health.inbound_fails(format!("the homeserver has ended the session: {detail}"));
+        let session = self.session();
         // The next run opens another one.
         self.set_session(None);
-        if !is_soft {
-            return ChannelError::Unauthorized(detail);
-        }
-        match session::forget_token(&self.folder) {
-            Ok(()) => ChannelError::Failed("the session ended, logging in again".to_owned()),
-            Err(error) => ChannelError::Failed(error.to_string()),
+        match session {
+            Some(session) if is_soft => match session::forget_token(&session.device).await {
+                Ok(()) => ChannelError::Failed("the session ended, logging in again".to_owned()),
+                Err(error) => ChannelError::Failed(error.to_string()),
+            },
+            _ => ChannelError::Unauthorized(detail),
         }
     }
 }
 
 impl Run<'_> {
+    /// Waits until the keys of our device cannot be used any more, or are not those that are stored.
+    async fn until_keys_fail(&self) -> Result<(), RunEnd> {
+        let error = self.session.device.failure().await;
+        if error.is_move() {
+            // The lease is over, and so is the run as soon as that is known here.
+            self.receiver.shutdown.cancelled().await;
+            return Err(RunEnd::Shutdown);
+        }
+        self.matrix.set_session(None);
+        let detail = format!("the keys of the device cannot be stored: {error}");
+        self.matrix.health.inbound_fails(detail.clone());
+        Err(RunEnd::Failed(ChannelError::Failed(detail)))
+    }
+
     async fn sync(&self) -> Result<(), RunEnd> {
         self.load_lagging().await?;
         let mut stored = self.receiver.cursor(SYNC).await?;
@@ -121,7 +137,8 @@ impl Run<'_> {
                 Ok(response) => response,
                 Err(error) => {
                     is_away = true;
-                    let pause = backoff.pause_unreachable().max(self.matrix.report_sync_failure(&error)?);
+                    let least = self.matrix.report_sync_failure(errors::sdk(&error)).await?;
+                    let pause = backoff.pause_unreachable().max(least);
                     wait = Duration::ZERO;
                     self.receiver.pause(pause).await?;
                     continue;

@@ -3,16 +3,28 @@
 //! Transaction ids and keys belong to the device. All its data is in one folder: `session.json`, and the SDK's stores
 //! beside it. If one of them is missing, the other is useless: this is reported, and never repaired by silently
 //! creating a new device.
+//!
+//! If several nodes may have the channel, session and keys are in its keyring. The SDK's store of rooms is in the folder of each node:
+//! what it does not know it hears with the next sync. A folder from before is taken over once.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use matrix_sdk::{
-    Client, ClientBuildError, SessionMeta, SessionTokens,
+    Client, ClientBuildError, STATE_STORE_DATABASE_NAME, SessionMeta, SessionTokens, SqliteCryptoStore,
+    SqliteStateStore,
     authentication::matrix::MatrixSession,
-    config::RequestConfig,
+    config::{RequestConfig, StoreConfig},
+    cross_process_lock::CrossProcessLockConfig,
     encryption::{BackupDownloadStrategy, EncryptionSettings},
     ruma::{DeviceId, OwnedDeviceId, OwnedUserId, UserId},
+    store::{StateStoreDataKey, StateStoreDataValue},
 };
+use matrix_sdk_base::crypto::store::{CryptoStore, CryptoStoreError};
+use rejoinder_core::{Keyring, StoreError};
 use rejoinder_kit::{make_private, make_private_folder, private_file};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -22,6 +34,7 @@ use url::Url;
 use crate::{
     errors::{self, Failure},
     section::{Login, MatrixSection},
+    shared_keys::{self, SharedKeys},
 };
 
 /// The SDK's database of our keys.
@@ -29,11 +42,25 @@ const KEYS: &str = "matrix-sdk-crypto.sqlite3";
 
 const SESSION: &str = "session.json";
 
+/// Says of which device the SDK's store of rooms is, in a folder without its keys.
+const DEVICE_FILE: &str = "device";
+
+/// What the names of files end with that are not used any more: their content is in the keyring.
+const MOVED: &str = ".moved";
+
 /// The operator creates this file to give up the old device.
 const NEW_DEVICE_FILE: &str = "start-anew";
 
 /// Timeout of a request, in addition to the time that it asks the homeserver to wait.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where our device's session and keys are.
+#[derive(Clone, Debug)]
+pub(crate) enum Device {
+    Folder(PathBuf),
+    /// In the keyring. Only the store of rooms is in the folder.
+    Shared(SharedKeys, PathBuf),
+}
 
 #[derive(Serialize, Deserialize)]
 struct StoredSession {
@@ -66,6 +93,18 @@ pub(crate) enum SessionError {
     Failed(String),
 }
 
+impl From<CryptoStoreError> for SessionError {
+    fn from(error: CryptoStoreError) -> Self {
+        Self::Failed(format!("the device's session and keys cannot be read or stored: {error}"))
+    }
+}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        CryptoStoreError::backend(error).into()
+    }
+}
+
 impl From<Failure> for SessionError {
     fn from(failure: Failure) -> Self {
         match failure {
@@ -78,19 +117,193 @@ impl From<Failure> for SessionError {
     }
 }
 
-async fn client(options: &MatrixSection, folder: &Path, http: &reqwest::Client) -> Result<Client, SessionError> {
+impl Device {
+    /// The device in the keyring. If it is not there yet, that of the folder is taken over.
+    pub(crate) async fn shared(keyring: &Keyring, folder: &Path) -> Result<Self, SessionError> {
+        make_private_folder(folder).map_err(|error| failed(folder, &error))?;
+        let new_device_file = folder.join(NEW_DEVICE_FILE);
+        let is_given_up = new_device_file.exists();
+        let keys = SharedKeys::new(keyring.open(is_given_up).await?);
+        if is_given_up {
+            keys.store(shared_keys::ANEW, &(), None).await?;
+            set_aside(folder)?;
+            fs::remove_file(&new_device_file).map_err(|error| failed(&new_device_file, &error))?;
+        }
+        let device = Self::Shared(keys.clone(), folder.to_owned());
+        if device.read().await?.is_none()
+            && !device.may_be_new().await?
+            && let Some(stored) = read(folder)?
+            && folder.join(KEYS).exists()
+        {
+            take_over(&keys, folder, &stored).await?;
+        }
+        Ok(device)
+    }
+
+    fn folder(&self) -> &Path {
+        match self {
+            Self::Folder(folder) | Self::Shared(_, folder) => folder,
+        }
+    }
+
+    /// Waits until the device's keys cannot be used any more, and returns why. Those in a folder always can.
+    pub(crate) async fn failure(&self) -> StoreError {
+        match self {
+            Self::Folder(_) => std::future::pending().await,
+            Self::Shared(keys, _) => keys.failure().await,
+        }
+    }
+
+    async fn read(&self) -> Result<Option<StoredSession>, SessionError> {
+        match self {
+            Self::Folder(folder) => read(folder),
+            Self::Shared(keys, _) => Ok(keys.find(shared_keys::SESSION).await?),
+        }
+    }
+
+    async fn write(&self, stored: &StoredSession) -> Result<(), SessionError> {
+        match self {
+            Self::Folder(folder) => write(folder, stored),
+            // From now on keys that are missing are an error again.
+            Self::Shared(keys, _) => {
+                Ok(keys.store(shared_keys::SESSION, stored, stored.has_keys.then_some(shared_keys::ANEW)).await?)
+            }
+        }
+    }
+
+    async fn has_keys(&self) -> Result<bool, SessionError> {
+        match self {
+            Self::Folder(folder) => Ok(folder.join(KEYS).exists()),
+            Self::Shared(keys, _) => Ok(keys.has_account().await?),
+        }
+    }
+
+    /// Whether the operator has given the old device up.
+    async fn may_be_new(&self) -> Result<bool, SessionError> {
+        match self {
+            Self::Folder(folder) => Ok(folder.join(NEW_DEVICE_FILE).exists()),
+            Self::Shared(keys, _) => Ok(keys.find::<()>(shared_keys::ANEW).await?.is_some()),
+        }
+    }
+
+    /// The error if there are keys without a session.
+    fn session_lost(&self) -> SessionError {
+        let folder = self.folder().display();
+        SessionError::Lost(match self {
+            Self::Folder(_) => format!(
+                "{folder}/{SESSION} is missing, and the keys beside it are useless without it: restore it, or empty \
+                 {folder} and create the file {folder}/{NEW_DEVICE_FILE} to continue as a new device"
+            ),
+            Self::Shared(..) => format!(
+                "the database has keys of a device without its session: create the file {folder}/{NEW_DEVICE_FILE} to \
+                 continue as a new device"
+            ),
+        })
+    }
+
+    /// The error if the keys of this device are missing.
+    fn keys_lost(&self, device: &str) -> SessionError {
+        let folder = self.folder().display();
+        SessionError::Lost(match self {
+            Self::Folder(_) => format!(
+                "the keys of device {device} are gone from {folder}: restore the folder, or empty it and create the \
+                 file {folder}/{NEW_DEVICE_FILE} to continue as a new device, which cannot read earlier messages"
+            ),
+            Self::Shared(..) => format!(
+                "the database does not have the keys of device {device}: start the node first that has them in its \
+                 folder {folder}, or create the file {folder}/{NEW_DEVICE_FILE} to continue as a new device, which \
+                 cannot read earlier messages"
+            ),
+        })
+    }
+
+    /// The error if the token belongs to another device than ours.
+    fn other_device(&self, device: &str, ours: &str) -> SessionError {
+        match self {
+            Self::Folder(folder) => other_device(folder, device, ours),
+            Self::Shared(..) => SessionError::Lost(format!(
+                "the access token belongs to device {device}, but the database has the keys of {ours}: use the token \
+                 of {ours}"
+            )),
+        }
+    }
+}
+
+/// Moves the device of a folder into the keyring. If that is interrupted, it is begun again: the session comes last.
+async fn take_over(keys: &SharedKeys, folder: &Path, stored: &StoredSession) -> Result<(), SessionError> {
+    let old = SqliteCryptoStore::open(folder, None).await;
+    let old = old.map_err(|error| SessionError::Failed(format!("{}: {error}", folder.display())))?;
+    Box::pin(keys.copy_from(&old)).await?;
+    let closed: Result<(), CryptoStoreError> = old.close().await.map_err(Into::into);
+    closed?;
+    fs::write(folder.join(DEVICE_FILE), device_of(&stored.user, &stored.device))
+        .map_err(|error| failed(folder, &error))?;
+    keys.store(shared_keys::SESSION, stored, None).await?;
+    tracing::info!(folder = %folder.display(), device = stored.device, "the device is in the database from now on");
+    set_aside(folder)
+}
+
+/// Renames the session and the keys in a folder: they are not used any more.
+fn set_aside(folder: &Path) -> Result<(), SessionError> {
+    for name in [SESSION, KEYS] {
+        let path = folder.join(name);
+        match fs::rename(&path, folder.join(format!("{name}{MOVED}"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&path, &error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn device_of(user: &str, device: &str) -> String {
+    format!("{user} {device}\n")
+}
+
+/// Opens the store of rooms in a folder. That of another device is removed.
+async fn state_store(folder: &Path, user: &str, device: &str) -> Result<SqliteStateStore, SessionError> {
+    let (path, expected) = (folder.join(DEVICE_FILE), device_of(user, device));
+    if fs::read_to_string(&path).ok().is_none_or(|found| found != expected) {
+        for entry in fs::read_dir(folder).map_err(|error| failed(folder, &error))?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(STATE_STORE_DATABASE_NAME) {
+                fs::remove_file(entry.path()).map_err(|error| failed(&entry.path(), &error))?;
+            }
+        }
+        fs::write(&path, expected).map_err(|error| failed(&path, &error))?;
+    }
+    let store = SqliteStateStore::open(folder, None).await;
+    store.map_err(|error| SessionError::Failed(format!("{}: {error}", folder.display())))
+}
+
+async fn client(
+    options: &MatrixSection,
+    device: &Device,
+    id: &str,
+    http: &reqwest::Client,
+) -> Result<Client, SessionError> {
     let settings = EncryptionSettings {
         auto_enable_cross_signing: true,
         backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
         // Without a recovery key nobody could open a backup; with one, enabling recovery creates it.
         auto_enable_backups: false,
     };
-    let client = builder(&options.homeserver, http)
-        .sqlite_store(folder, None)
-        .with_encryption_settings(settings)
-        .build()
-        .await
-        .map_err(|error| build_error(&error))?;
+    let builder = builder(&options.homeserver, http).with_encryption_settings(settings);
+    let builder = match device {
+        Device::Folder(folder) => builder.sqlite_store(folder, None),
+        Device::Shared(keys, folder) => {
+            let rooms = state_store(folder, &options.user, id).await?;
+            // The lease has this process alone here.
+            let stores = StoreConfig::new(CrossProcessLockConfig::SingleProcess);
+            builder.store_config(stores.state_store(rooms).crypto_store(keys.clone()))
+        }
+    };
+    let client = builder.build().await.map_err(|error| build_error(&error))?;
+    if let Device::Shared(keys, _) = device {
+        // With the token up to which keys were received, the next sync tells of all devices that have changed since.
+        let reached = client.state_store().get_kv_data(StateStoreDataKey::SyncToken).await.ok().flatten();
+        if reached.and_then(StateStoreDataValue::into_sync_token) != keys.next_batch_token().await? {
+            keys.expect_outdated_devices();
+        }
+    }
     // Only the outbox stores and resends.
     client.send_queue().set_enabled(false).await;
     Ok(client)
@@ -116,22 +329,27 @@ pub(crate) fn builder(homeserver: &Url, http: &reqwest::Client) -> matrix_sdk::C
 /// the gateway's store remembers.
 pub(crate) async fn open(
     options: &MatrixSection,
-    folder: &Path,
+    device: &Device,
     http: &reqwest::Client,
     before: Option<&str>,
 ) -> Result<Client, SessionError> {
+    let folder = device.folder();
     make_private_folder(folder).map_err(|error| failed(folder, &error))?;
     make_folder_private(folder);
-    let stored = read(folder)?;
-    check_keys(folder, stored.as_ref(), before)?;
-    if let Some(stored) = stored.as_ref().filter(|stored| stored.user != options.user) {
-        let StoredSession { user, .. } = stored;
-        return Err(SessionError::Failed(format!("{} belongs to {user}: use another folder", folder.display())));
+    let stored = device.read().await?;
+    check_keys(device, stored.as_ref(), before, device.has_keys().await?, device.may_be_new().await?)?;
+    if let Some(StoredSession { user, .. }) = stored.as_ref().filter(|stored| stored.user != options.user) {
+        return Err(SessionError::Failed(match device {
+            Device::Folder(_) => format!("{} belongs to {user}: use another folder", folder.display()),
+            Device::Shared(..) => {
+                format!("the keys of this channel in the database belong to {user}: use another channel")
+            }
+        }));
     }
     let user = UserId::parse(&options.user).map_err(|error| SessionError::Failed(format!("user: {error}")))?;
     let client = match &options.login() {
-        Login::Password(password) => with_password(options, folder, http, user, password, stored).await?,
-        Login::AccessToken(token) => with_token(options, folder, http, user, token, stored).await?,
+        Login::Password(password) => with_password(options, device, http, user, password, stored).await?,
+        Login::AccessToken(token) => with_token(options, device, http, user, token, stored).await?,
     };
     // The client's files have the mode that the umask gives.
     make_folder_private(folder);
@@ -144,23 +362,24 @@ pub(crate) async fn open(
 
 async fn with_password(
     options: &MatrixSection,
-    folder: &Path,
+    device: &Device,
     http: &reqwest::Client,
     user: OwnedUserId,
     password: &SecretString,
     stored: Option<StoredSession>,
 ) -> Result<Client, SessionError> {
-    let client = client(options, folder, http).await?;
-    if let Some(StoredSession { device, access_token: Some(access_token), .. }) = &stored {
-        let meta = SessionMeta { user_id: user, device_id: device.as_str().into() };
-        restore(&client, meta, access_token.clone()).await?;
+    let mut stored = stored.unwrap_or_else(|| {
+        let id = DeviceId::new().to_string();
+        StoredSession { user: user.to_string(), device: id, access_token: None, has_keys: false }
+    });
+    let client = client(options, device, &stored.device, http).await?;
+    if let Some(access_token) = stored.access_token.clone() {
+        let meta = SessionMeta { user_id: user, device_id: stored.device.as_str().into() };
+        restore(&client, meta, access_token).await?;
         return Ok(client);
     }
-    let has_keys = stored.as_ref().is_some_and(|stored| stored.has_keys);
     // The id is stored before the login: if the response is lost, the next login uses the same device.
-    let device = stored.map_or_else(|| DeviceId::new().to_string(), |stored| stored.device);
-    let mut stored = StoredSession { user: user.to_string(), device, access_token: None, has_keys };
-    write(folder, &stored)?;
+    device.write(&stored).await?;
     let login = client
         .matrix_auth()
         .login_username(&user, password.expose_secret())
@@ -170,13 +389,13 @@ async fn with_password(
         .await
         .map_err(|error| SessionError::from(errors::sdk(&error)))?;
     (stored.access_token, stored.has_keys) = (Some(login.access_token), true);
-    write(folder, &stored)?;
+    device.write(&stored).await?;
     Ok(client)
 }
 
 async fn with_token(
     options: &MatrixSection,
-    folder: &Path,
+    device: &Device,
     http: &reqwest::Client,
     user: OwnedUserId,
     token: &SecretString,
@@ -187,27 +406,26 @@ async fn with_token(
     if me.user_id != user {
         return Err(SessionError::Unauthorized(format!("the access token belongs to {}", me.user_id)));
     }
-    let device = me.device_id.ok_or_else(|| {
+    let id = me.device_id.ok_or_else(|| {
         SessionError::Unauthorized("the access token belongs to no device: use the token of a device".to_owned())
     })?;
     match &stored {
-        Some(stored) if stored.device != device.as_str() => {
-            return Err(other_device(folder, device.as_str(), &stored.device));
-        }
-        None if !folder.join(NEW_DEVICE_FILE).exists()
-            && has_keys(&probe, token, &me.user_id, device.as_str()).await? =>
-        {
-            return Err(keys_lost(folder, device.as_str()));
+        Some(stored) if stored.device != id.as_str() => return Err(device.other_device(id.as_str(), &stored.device)),
+        None if !device.may_be_new().await? && has_keys(&probe, token, &me.user_id, id.as_str()).await? => {
+            return Err(device.keys_lost(id.as_str()));
         }
         _ => {}
     }
-    write(
-        folder,
-        &StoredSession { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true },
-    )?;
-    let client = client(options, folder, http).await?;
-    let meta = SessionMeta { user_id: me.user_id, device_id: device };
+    let has_keys = stored.is_some_and(|stored| stored.has_keys);
+    let mut stored = StoredSession { user: user.to_string(), device: id.to_string(), access_token: None, has_keys };
+    device.write(&stored).await?;
+    let client = client(options, device, id.as_str(), http).await?;
+    let meta = SessionMeta { user_id: me.user_id, device_id: id };
     restore(&client, meta, token.expose_secret().to_owned()).await?;
+    if !stored.has_keys {
+        stored.has_keys = true;
+        device.write(&stored).await?;
+    }
     Ok(client)
 }
 
@@ -230,7 +448,8 @@ pub(crate) struct StoredDevice {
 /// Reads the stored device without changing anything. `None`: it was never created.
 pub(crate) fn stored_device(folder: &Path) -> Result<Option<StoredDevice>, SessionError> {
     let stored = read(folder)?;
-    check_keys(folder, stored.as_ref(), None)?;
+    let (has_keys, may_be_new) = (folder.join(KEYS).exists(), folder.join(NEW_DEVICE_FILE).exists());
+    check_keys(&Device::Folder(folder.to_owned()), stored.as_ref(), None, has_keys, may_be_new)?;
     Ok(stored.map(|stored| StoredDevice { device: stored.device, token: stored.access_token.map(SecretString::from) }))
 }
 
@@ -243,37 +462,30 @@ async fn restore(client: &Client, meta: SessionMeta, access_token: String) -> Re
 }
 
 /// Deletes the stored token after a soft logout, so that the next login uses the same device.
-pub(crate) fn forget_token(folder: &Path) -> Result<(), SessionError> {
-    match read(folder)? {
-        Some(stored) => write(folder, &StoredSession { access_token: None, ..stored }),
+pub(crate) async fn forget_token(device: &Device) -> Result<(), SessionError> {
+    match device.read().await? {
+        Some(stored) => device.write(&StoredSession { access_token: None, ..stored }).await,
         None => Ok(()),
     }
 }
 
 /// Fails if the keys or the session of our device are missing.
-fn check_keys(folder: &Path, stored: Option<&StoredSession>, before: Option<&str>) -> Result<(), SessionError> {
-    let (has_keys, is_new_device_allowed) = (folder.join(KEYS).exists(), folder.join(NEW_DEVICE_FILE).exists());
+fn check_keys(
+    device: &Device,
+    stored: Option<&StoredSession>,
+    before: Option<&str>,
+    has_keys: bool,
+    may_be_new: bool,
+) -> Result<(), SessionError> {
     match stored {
-        Some(stored) if stored.has_keys && !has_keys => Err(keys_lost(folder, &stored.device)),
-        None if has_keys => Err(SessionError::Lost(format!(
-            "{0}/{SESSION} is missing, and the keys beside it are useless without it: restore it, or empty {0} and \
-             create the file {0}/{NEW_DEVICE_FILE} to continue as a new device",
-            folder.display()
-        ))),
+        Some(stored) if stored.has_keys && !has_keys => Err(device.keys_lost(&stored.device)),
+        None if has_keys => Err(device.session_lost()),
         None => match before {
-            Some(device) if !is_new_device_allowed => Err(keys_lost(folder, device)),
+            Some(id) if !may_be_new => Err(device.keys_lost(id)),
             _ => Ok(()),
         },
         Some(_) => Ok(()),
     }
-}
-
-fn keys_lost(folder: &Path, device: &str) -> SessionError {
-    SessionError::Lost(format!(
-        "the keys of device {device} are gone from {0}: restore the folder, or empty it and create the file \
-         {0}/{NEW_DEVICE_FILE} to continue as a new device, which cannot read earlier messages",
-        folder.display()
-    ))
 }
 
 /// The account and the device that a token belongs to.
@@ -400,12 +612,12 @@ mod tests {
         matches!(result, Err(SessionError::Lost(_)))
     }
 
-    #[test]
-    fn a_session_is_read_back_and_nobody_else_reads_it() {
+    #[tokio::test]
+    async fn a_session_is_read_back_and_nobody_else_reads_it() {
         let folder = tempfile::tempdir().expect("a folder");
 
         write(folder.path(), &stored(true)).expect("it is written");
-        forget_token(folder.path()).expect("it is written again");
+        forget_token(&Device::Folder(folder.path().to_owned())).await.expect("it is written again");
 
         let read = read(folder.path()).expect("it can be read").expect("it is there");
         assert_eq!((&*read.device, read.access_token, read.has_keys), ("DEVICE", None, true));
@@ -439,7 +651,12 @@ mod tests {
     #[test]
     fn keys_that_are_gone_are_missed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let check = |stored: Option<&StoredSession>, before| check_keys(folder.path(), stored, before);
+        let device = Device::Folder(folder.path().to_owned());
+        let check = |stored: Option<&StoredSession>, before| {
+            let (has_keys, may_be_new) =
+                (folder.path().join(KEYS).exists(), folder.path().join(NEW_DEVICE_FILE).exists());
+            check_keys(&device, stored, before, has_keys, may_be_new)
+        };
 
         assert!(check(None, None).is_ok(), "a new device");
         assert!(check(Some(&stored(false)), None).is_ok(), "a login that was interrupted");

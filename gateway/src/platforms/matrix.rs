@@ -91,8 +91,8 @@ fn channel(name: &str) -> ChannelId {
     ChannelId::new("matrix", name)
 }
 
-/// Where the device of the account `name` stores its data: beside the database, because each is useless without the other, or in the
-/// data directory if the database is a server.
+/// Where the device of the account `name` stores its data: beside the database, because each is useless without the other. If the database
+/// is a server, it has the device, and what can be made anew is in the data directory.
 fn folder(config: &Config, data_dir: &Path, name: &str) -> PathBuf {
     let folder = format!("matrix-{name}");
     match config.store.url.file(data_dir) {
@@ -116,6 +116,7 @@ async fn check_account(name: &str, account: &MatrixSection, context: CheckContex
     };
     let device = match &state.account.device {
         Some(device) => format!("device {device}"),
+        None if context.config.store.url.file(context.data_dir).is_none() => "its device is in the database".to_owned(),
         None => "no device yet: the gateway creates it at its first start".to_owned(),
     };
     let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&state.account)))];

@@ -12,6 +12,7 @@ mod encrypted;
 mod failures;
 mod files;
 mod limits;
+mod nodes;
 mod outages;
 mod promise;
 mod rooms;

@@ -170,7 +170,7 @@ impl Run<'_> {
                     return Ok(Fetched::Refused);
                 }
                 Err(Failure::Unauthorized { is_soft, detail }) => {
-                    return Err(RunEnd::Failed(self.matrix.session_ended(is_soft, detail)));
+                    return Err(RunEnd::Failed(self.matrix.session_ended(is_soft, detail).await));
                 }
                 Err(Failure::Limited { retry_after, .. }) => pause = pause.max(retry_after),
                 Err(Failure::NotSent(detail) | Failure::Unknown(detail) | Failure::Duplicate(detail)) => {
