@@ -1,4 +1,5 @@
-//! The keyring is in memory: that of a database has the checks of the store's conformance suite.
+//! The SDK's own tests of a store of keys, and what is ours. The keyring is in memory: that of a database has the checks of the store's
+//! conformance suite.
 
 use std::{iter, time::Duration};
 
@@ -175,4 +176,26 @@ async fn the_devices_of_all_are_asked_for_after_a_gap() {
     assert_eq!(are_outdated().await, [false]);
     keys.expect_outdated_devices();
     assert_eq!(are_outdated().await, [true]);
+}
+
+#[allow(warnings, clippy::all, clippy::pedantic, reason = "it is the SDK's code")]
+mod of_the_sdk {
+    use std::{
+        collections::HashMap,
+        sync::{Arc, Mutex, OnceLock},
+    };
+
+    use super::{MemoryKeyring, SharedKeys, opened};
+
+    async fn get_store(name: &str, _passphrase: Option<&str>, clear_data: bool) -> SharedKeys {
+        static STORES: OnceLock<Mutex<HashMap<String, Arc<MemoryKeyring>>>> = OnceLock::new();
+        let store = {
+            let mut stores = STORES.get_or_init(Mutex::default).lock().expect("no test has panicked here");
+            Arc::clone(stores.entry(name.to_owned()).or_default())
+        };
+        opened(&store, clear_data).await
+    }
+
+    matrix_sdk_crypto::cryptostore_integration_tests!();
+    matrix_sdk_crypto::cryptostore_integration_tests_time!();
 }
