@@ -154,6 +154,7 @@ pub use model::{
     conversation::{ChannelId, ChatKind, ConversationRef},
     conversation_trigger::ConversationTrigger,
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
+    down::{Down, Part},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
     file_bytes::FileBytes,
     finding::{PersonFilter, folded, meant},
@@ -207,7 +208,6 @@ pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdo
 
 pub use base::words::{age, excerpt};
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
-pub use upkeep::watch::{Down, Part};
 pub use worker::{agents::AgentHealth, budgets::UsedBudget, runtimes::Runtimes};
 
 pub use rejoinder_guard::{

@@ -626,6 +626,7 @@ mod tests {
                 .iter()
                 .map(|name| (LeaseName::Channel(ChannelId::new("webhook", name)), Timestamp::from_millis(500)))
                 .collect(),
+            downs: Vec::new(),
         };
         let nodes = vec![node(1, false, &["a"]), node(2, true, &["b"])];
         let state = CurrentState {

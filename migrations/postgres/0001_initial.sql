@@ -28,6 +28,7 @@ create table nodes (
     channels text[] not null,                   -- those of its configuration
     agents text[] not null,                     -- likewise
     draining boolean not null,                  -- it takes no leases
+    downs jsonb not null default '[]',          -- its channels and agents that are down
     asked_to_drain boolean not null default false,
     clock_ms bigint not null,                   -- how far its clock was ahead of the database's at its last heartbeat
     since timestamptz not null,

@@ -107,8 +107,9 @@ impl LeaseTable {
     pub fn live(&self, node: NodeId, lasts: Duration) {
         let now = self.clock.now();
         let (name, version) = (String::new(), String::new());
-        let (channels, agents) = Default::default();
-        let report = NodeReport { node, name, version, revision: None, draining: false, channels, agents, now };
+        let (channels, agents, downs) = Default::default();
+        let (revision, draining) = (None, false);
+        let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
         // As if it was heard of when it is over so soon.
         let earlier = i64::try_from(LASTS.saturating_sub(lasts).as_millis()).unwrap_or(i64::MAX);
         let seen = Timestamp::from_millis((now + lasts.saturating_sub(LASTS)).as_millis() - earlier);
@@ -255,6 +256,7 @@ impl NodeStore for LeaseTable {
                     draining: report.draining || *asked_to_drain,
                     channels: report.channels.clone(),
                     leases: held.map(|(name, lease)| (name.clone(), lease.since)).collect(),
+                    downs: report.downs.clone(),
                 }
             });
             summaries.collect()

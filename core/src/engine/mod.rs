@@ -14,8 +14,8 @@ use crate::{
     conversations::sessions::{self, Sessions},
     initiative::{Initiative, schedules::Schedules},
     model::{
-        Addressees, AgentName, ChannelId, ConversationRef, Handler, Identity, InboundEvent, KnownAs, LiveSettings,
-        NodeId, Settings,
+        Addressees, AgentName, ChannelId, ConversationRef, Down, Handler, Identity, InboundEvent, KnownAs,
+        LiveSettings, NodeId, Part, Settings,
     },
     nodes::{leases::Leases, neighbours::Neighbours},
     operations::{Operations, administration::Administration, forget::Erasure},
@@ -27,7 +27,7 @@ use crate::{
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
-    upkeep::watch::{Down, Part, Watch},
+    upkeep::watch::Watch,
     worker::{
         agents::{AgentHealth, Agents},
         budgets::{Budgets, UsedBudget},
@@ -131,6 +131,16 @@ impl Engine {
     /// [`StoreError::NotOwner`] if another node does it.
     pub fn housekeeping_fence(&self) -> Result<Option<(LeaseName, Fence)>, StoreError> {
         Ok(self.leases.housekeeping()?.fence())
+    }
+
+    /// Whether this node does now what must happen once.
+    pub fn is_housekeeper(&self) -> bool {
+        self.leases.housekeeping().is_ok_and(|hold| hold.is_open())
+    }
+
+    /// The name of this node's machine; `None` if there can be no other node.
+    pub fn node_name(&self) -> Option<&str> {
+        (!self.leases.are_for_good()).then(|| self.leases.name())
     }
 
     /// The nodes that work on the store, in the order of their ids.
@@ -308,7 +318,7 @@ impl Engine {
         self.watch.look().await;
     }
 
-    /// What is down now, and how.
+    /// What is down at this node now, and how.
     pub fn down(&self) -> HashMap<Part, Down> {
         self.watch.down()
     }

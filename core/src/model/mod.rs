@@ -18,6 +18,7 @@ pub(crate) mod conversation_trigger;
 pub(crate) mod cron;
 pub(crate) mod day;
 pub(crate) mod delivery;
+pub(crate) mod down;
 pub(crate) mod event;
 pub(crate) mod file_bytes;
 pub(crate) mod finding;
@@ -48,8 +49,8 @@ pub(crate) mod words;
 
 pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
-    conversation::*, conversation_trigger::*, day::*, delivery::*, event::*, file_bytes::*, finding::*, ids::*,
-    language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*, question::*, queue::*, routing::*, run::*,
-    schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*, tokens::*,
+    conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_bytes::*, finding::*,
+    ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*, question::*, queue::*, routing::*,
+    run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*, tokens::*,
     trace::*, turn::*, view::*, words::*,
 };

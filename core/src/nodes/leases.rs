@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use futures_util::future::join_all;
 use rejoinder_guard::Timestamp;
 use tokio::sync::{Notify, watch};
@@ -30,7 +30,7 @@ use tracing::{info, warn};
 use super::neighbours::Neighbours;
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
-    model::{AgentName, ChannelId, NodeId},
+    model::{AgentName, ChannelId, Down, NodeId, Part, Texts},
     ports::{
         Beside, Fence, Granted, Lease, LeaseName, LostNode, NodeReport, NodeStore, NodeSummary, Pulse, SharedClock,
         StoreError,
@@ -79,6 +79,8 @@ pub(crate) struct Leases {
     /// How often that was asked here: the answer to a heartbeat from before it tells nothing of it.
     asked: AtomicU64,
     joined_at: Timestamp,
+    /// What was down here at the last look, in the order of the parts.
+    downs: ArcSwap<Vec<(Part, Down)>>,
     /// Wakes the sweep, which opens the lanes of channels whose leases are held.
     timer: Arc<Timer>,
     lifecycle: Lifecycle,
@@ -190,6 +192,7 @@ impl Leases {
             neighbours,
             asked_to_drain: watch::Sender::new(false),
             asked: AtomicU64::default(),
+            downs: ArcSwap::default(),
             timer,
             lifecycle,
             channels,
@@ -239,8 +242,24 @@ impl Leases {
             draining: self.is_draining(),
             channels: self.channels.keys().cloned().collect(),
             agents: agents.clone(),
+            downs: self.downs.load().to_vec(),
             now: self.clock.of_machine(),
         }
+    }
+
+    /// What is down here. The next heartbeat tells it.
+    pub(crate) fn set_downs(&self, downs: &HashMap<Part, Down>) {
+        if downs.is_empty() && self.downs.load().is_empty() {
+            return;
+        }
+        let mut downs: Vec<_> = downs.iter().map(|(part, down)| (part.clone(), down.clone().without_nul())).collect();
+        downs.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        self.downs.store(Arc::new(downs));
+    }
+
+    /// The name of this node's machine, for operators.
+    pub(crate) fn name(&self) -> &str {
+        &self.node.name
     }
 
     /// This node has another configuration from now on: the latest. Its next heartbeat tells the revision.
@@ -449,11 +468,11 @@ impl Leases {
 
     /// This node, whose leases are there for good.
     fn alone(&self) -> NodeSummary {
-        let NodeReport { node, name, version, revision, draining, channels, .. } = self.report();
+        let NodeReport { node, name, version, revision, draining, channels, downs, .. } = self.report();
         let mut leases: Vec<_> = self.terms().into_iter().map(|(name, term)| (name, term.since)).collect();
         leases.sort_unstable();
-        let (since, seen_ago) = (self.joined_at, Duration::ZERO);
-        NodeSummary { node, name, version, revision, since, seen_ago, clock_ms: 0, draining, channels, leases }
+        let (since, seen_ago, clock_ms) = (self.joined_at, Duration::ZERO, 0);
+        NodeSummary { node, name, version, revision, since, seen_ago, clock_ms, draining, channels, leases, downs }
     }
 
     /// The id of this node.
@@ -492,7 +511,7 @@ impl Leases {
     }
 
     async fn renew_all(&self) {
-        let mut asked_at = self.clock.boottime();
+        let (mut asked_at, mut fails) = (self.clock.boottime(), false);
         // However long the store takes to answer.
         while self.lifecycle.pause((asked_at + EVERY).saturating_sub(self.clock.boottime())).await {
             asked_at = self.clock.boottime();
@@ -502,6 +521,9 @@ impl Leases {
             self.end_overdue();
             match answer {
                 Ok(pulse) => {
+                    if mem::take(&mut fails) {
+                        info!("the leases of this node can be renewed again");
+                    }
                     for (name, term) in &terms {
                         if pulse.kept.contains(name) {
                             term.renew(asked_at);
@@ -513,7 +535,11 @@ impl Leases {
                         self.note_asked(pulse.drains);
                     }
                 }
-                Err(error) => warn!(%error, "cannot renew the leases of this node"),
+                Err(error) => {
+                    if !mem::replace(&mut fails, true) {
+                        warn!(%error, "cannot renew the leases of this node, trying again");
+                    }
+                }
             }
         }
     }
@@ -521,17 +547,22 @@ impl Leases {
     /// Apart from the renewals: it may have to wait for transactions of the node that had a lease before.
     async fn take_all(&self) {
         let every = || if self.neighbours.any() { SOON } else { EVERY };
+        let mut fails = false;
         while self.lifecycle.pause_unless_stopping(every()).await {
             if self.is_draining() {
                 continue;
             }
-            match self.take().await {
+            let taken = self.take().await;
+            match &taken {
                 Ok(false) => {}
                 // It was asked meanwhile.
                 Ok(true) if self.is_draining() => self.give_back(self.terms()).await,
                 Ok(true) => self.timer.wake_now(),
-                Err(error) => warn!(%error, "cannot take leases, trying again"),
+                Err(error) if !fails => warn!(%error, "cannot take leases, trying again"),
+                Err(_) => {}
             }
+            // The renewals say when the store answers again.
+            fails = taken.is_err();
         }
     }
 

@@ -11,32 +11,12 @@ use tracing::{info, warn};
 
 use crate::{
     base::channels::Channels,
-    model::{ChannelId, LogEvent, NewLogEntry, Subject},
+    model::{Down, LogEvent, NewLogEntry, Part, Subject},
     nodes::leases::Leases,
     outbox::health::Health,
     ports::{SharedClock, StoreState, Transition, Transitions},
     worker::agents::Agents,
 };
-
-/// What can go down.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
-    /// A channel.
-    Channel(ChannelId),
-    /// An agent, by its name.
-    Agent(String),
-}
-
-/// How something is down.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Down {
-    /// Whether a channel cannot send, and still receives.
-    pub is_mute: bool,
-    /// What is wrong.
-    pub problem: String,
-    /// Since when, if that is known.
-    pub since: Option<Timestamp>,
-}
 
 /// Looks at the channels and the agents.
 pub(crate) struct Watch {
@@ -66,6 +46,7 @@ impl Watch {
         }
         let mut log = Vec::new();
         let down = self.down();
+        self.leases.set_downs(&down);
         for (part, down) in down.iter().filter(|(part, _)| !logged.contains_key(*part)) {
             log.push(entry(part, Some(down), at));
             match part {
@@ -117,13 +98,6 @@ impl Watch {
             (Part::Agent(agent.to_string()), Down { is_mute: false, problem, since: health.failing_since })
         });
         channels.chain(agents).collect()
-    }
-}
-
-impl Down {
-    /// What is wrong, also without knowing what it is that is down.
-    fn said(&self) -> String {
-        if self.is_mute { format!("sending fails: {}", self.problem) } else { self.problem.clone() }
     }
 }
 

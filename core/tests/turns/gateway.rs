@@ -316,8 +316,8 @@ impl TestGateway {
     pub(crate) async fn other_lives_with(&self, channels: &[ChannelId], agents: &[&str]) {
         let (name, version, now) = ("another machine".to_owned(), "1.0.0".to_owned(), self.clock.now());
         let (channels, agents) = (channels.to_vec(), agents.iter().map(|agent| (*agent).into()).collect());
-        let (node, revision, draining) = (other_node(), None, false);
-        let report = NodeReport { node, name, version, revision, draining, channels, agents, now };
+        let (node, revision, draining, downs) = (other_node(), None, false, Vec::new());
+        let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
         self.leases().heartbeat(&report, &[]).await.expect("the table answers");
     }
 

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     records::columns::{Columns, record},
-    shared::stored::parse,
+    shared::stored::{json, parse},
 };
 
 /// How long a lease lasts from its grant or its last renewal on, and a node from its last heartbeat on. The statements say `15 seconds`.
@@ -31,10 +31,11 @@ const LASTS: Duration = Duration::from_secs(15);
 impl NodeStore for PostgresStore {
     async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         let (names, fences) = columns(held);
-        let NodeReport { node, name, version, revision, draining, channels, agents, now } = report;
-        let (channels, agents) = (texts(channels), texts(agents));
-        let node = node.as_uuid();
-        let beat = statement!(HEARTBEAT, node, names, fences, name, version, revision, draining, now, channels, agents);
+        let NodeReport { node, name, version, revision, draining, channels, agents, downs, now } = report;
+        let (channels, agents, downs, node) = (texts(channels), texts(agents), json(downs), node.as_uuid());
+        let beat = statement!(
+            HEARTBEAT, node, names, fences, name, version, revision, draining, now, channels, agents, downs
+        );
         let pulse = |row: &PgRow| {
             let (kept, agents) = (row.value::<Vec<String>>("kept")?, row.value::<Vec<String>>("agents")?);
             Ok(Pulse {
@@ -46,7 +47,8 @@ impl NodeStore for PostgresStore {
                 now: Some(row.value("now")?),
             })
         };
-        let pulse = self.nodes.one(beat, pulse).await?;
+        // A node that has nothing to write notices by this that the database is away.
+        let pulse = self.nodes.one(beat, pulse).await.inspect_err(|error| self.writer.failed(error))?;
         pulse.ok_or_else(|| StoreError::Failed("a heartbeat was not answered".to_owned()))
     }
 
@@ -90,6 +92,7 @@ impl NodeStore for PostgresStore {
                 draining: row.value("draining")?,
                 channels: channels.into_iter().map(ChannelId::from_stored).collect(),
                 leases: leases.into_iter().map(lease).collect(),
+                downs: parse("downs", &row.json("downs")?)?,
             })
         };
         self.nodes.all(statement!(NODES), summary).await
@@ -185,14 +188,16 @@ macro_rules! millis {
 /// read of other nodes is as it was before this statement.
 const HEARTBEAT: &str = concat!(
     "with living as (
-        insert into nodes as n (id, held, name, version, revision, draining, channels, agents, clock_ms, since, until)
-        values ($1, $2, $4, $5, $6, $7, $9, $10, $8 - ",
+        insert into nodes as n (
+            id, held, name, version, revision, draining, channels, agents, downs, clock_ms, since, until
+        )
+        values ($1, $2, $4, $5, $6, $7, $9, $10, $11::jsonb, $8 - ",
     millis!("clock_timestamp()"),
     ", clock_timestamp(), clock_timestamp() + interval '15 seconds')
         on conflict (id) do update
             set held = excluded.held, name = excluded.name, version = excluded.version, revision = excluded.revision,
                 draining = excluded.draining, channels = excluded.channels, agents = excluded.agents,
-                clock_ms = excluded.clock_ms, until = excluded.until
+                downs = excluded.downs, clock_ms = excluded.clock_ms, until = excluded.until
         returning n.asked_to_drain
     ), removed as (
         delete from nodes where until < clock_timestamp() - interval '1 hour' and id <> $1
@@ -249,7 +254,7 @@ const LEAVE: &str = "
     update leases as l set node = null, until = clock_timestamp() from held where l.name = held.name";
 
 const NODES: &str = concat!(
-    "select n.id, n.name, n.version, n.revision, n.clock_ms, n.draining or n.asked_to_drain as draining,
+    "select n.id, n.name, n.version, n.revision, n.clock_ms, n.draining or n.asked_to_drain as draining, n.downs,
         to_jsonb(n.channels) as channels, ",
     millis!("n.since"),
     " as since,

@@ -198,6 +198,11 @@ impl Writer {
         &self.shared.trouble
     }
 
+    /// Reports that something else than a write failed. If the database is away, it is tried from now on whether writes succeed.
+    pub(super) fn failed(&self, error: &StoreError) {
+        self.shared.failed(error);
+    }
+
     /// Changes when what agents are owed does.
     pub(super) fn noticed(&self) -> watch::Receiver<()> {
         self.shared.noticed.subscribe()

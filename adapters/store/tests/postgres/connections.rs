@@ -247,9 +247,9 @@ async fn reads_go_on_when_all_idle_connections_were_closed() {
     let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
     let (now, turn) = (SystemClock.now(), TurnId::new(SystemClock.now()));
     let (name, version) = ("machine".to_owned(), "1.0.0".to_owned());
-    let (channels, agents) = Default::default();
+    let (channels, agents, downs) = Default::default();
     let (node, revision, draining) = (NodeId::new(now), None, false);
-    let report = NodeReport { node, name, version, revision, draining, channels, agents, now };
+    let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
     let read = async || {
         let (one, other, lost) = tokio::join!(store.turn(turn), store.turn(turn), store.heartbeat(&report, &[]));
         one.and(other).map(drop).and(lost).expect("the database answers");

@@ -13,6 +13,7 @@ use crate::{
     model::{
         agent::AgentName,
         conversation::ChannelId,
+        down::{Down, Part},
         ids::NodeId,
         log::{LogEvent, LogFilter, NewLogEntry, Subject as LogSubject},
     },
@@ -42,6 +43,7 @@ pub(super) fn report(node: NodeId) -> NodeReport {
         draining: false,
         channels: vec![ChannelId::new("test", "main")],
         agents: vec!["main".into()],
+        downs: Vec::new(),
         now: SystemClock.now(),
     }
 }
@@ -196,6 +198,11 @@ async fn reported(one: &dyn NodeStore, other: &dyn NodeStore) {
     };
     assert_eq!(says(report(me())).await, Pulse::default());
     let (siri, helper) = (ChannelId::new("test", "siri"), AgentName::from("helper"));
+    let down = |problem: &str, since| Down { is_mute: true, problem: problem.to_owned(), since };
+    let down = vec![
+        (Part::Channel(ChannelId::new("test", "main")), down("the token is \"refused\"", Some(at(7)))),
+        (Part::Agent("lab".to_owned()), down("503", None)),
+    ];
     let ahead = NodeReport {
         name: "another machine".to_owned(),
         version: "1.1.0".to_owned(),
@@ -203,6 +210,7 @@ async fn reported(one: &dyn NodeStore, other: &dyn NodeStore) {
         draining: true,
         channels: vec![siri.clone()],
         agents: vec![helper.clone(), "main".into()],
+        downs: down.clone(),
         now: SystemClock.now() + Duration::from_hours(1),
         ..report(gone())
     };
@@ -225,6 +233,7 @@ async fn reported(one: &dyn NodeStore, other: &dyn NodeStore) {
     );
     let channels: Vec<_> = nodes.iter().map(|node| node.channels.clone()).collect();
     assert_eq!(channels, [vec![siri], report(me()).channels]);
+    assert_eq!(nodes.iter().map(|node| &*node.downs).collect::<Vec<_>>(), [&*down, &[]]);
     for (node, ahead) in nodes.iter().zip([60 * MINUTE, 0]) {
         assert!((ahead - MINUTE..ahead + MINUTE).contains(&node.clock_ms), "{node:?}");
         assert!(node.seen_ago < Duration::from_secs(15), "{node:?}");

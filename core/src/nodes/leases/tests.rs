@@ -106,7 +106,8 @@ async fn settle() {
 
 fn report(node: NodeId, now: Timestamp) -> NodeReport {
     let (name, version, revision, draining) = ("machine".to_owned(), "1.0.0".to_owned(), None, false);
-    NodeReport { node, name, version, revision, draining, channels: vec![channel()], agents: Vec::new(), now }
+    let (channels, agents, downs) = (vec![channel()], Vec::new(), Vec::new());
+    NodeReport { node, name, version, revision, draining, channels, agents, downs, now }
 }
 
 async fn join(store: Arc<dyn NodeStore>, clock: SharedClock) -> Result<Arc<Leases>, StoreError> {
@@ -475,6 +476,22 @@ async fn a_node_does_not_start_while_the_store_is_away() {
     table.set_away(true);
 
     assert!(join(table, clock).await.is_err());
+}
+
+/// PostgreSQL keeps no U+0000.
+#[tokio::test]
+async fn other_nodes_see_what_is_down_here_after_the_next_heartbeat() {
+    let node = Node::alone().await;
+    let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
+    let downs = async || node.table.nodes().await.expect("the table answers").remove(0).downs;
+
+    node.leases.set_downs(&HashMap::from([(Part::Agent("lab".to_owned()), down("50\u{0}3"))]));
+    node.passes(EVERY).await;
+    assert_eq!(downs().await, [(Part::Agent("lab".to_owned()), down("503"))]);
+
+    node.leases.set_downs(&HashMap::new());
+    node.passes(EVERY).await;
+    assert!(downs().await.is_empty());
 }
 
 #[tokio::test]

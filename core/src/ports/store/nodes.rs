@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rejoinder_guard::Timestamp;
 
 use super::error::StoreError;
-use crate::model::{AgentName, ChannelId, NodeId};
+use crate::model::{AgentName, ChannelId, Down, NodeId, Part};
 
 /// Nodes and their leases.
 ///
@@ -83,6 +83,8 @@ pub struct NodeReport {
     /// The channels and agents of its configuration.
     pub channels: Vec<ChannelId>,
     pub agents: Vec<AgentName>,
+    /// What is down there.
+    pub downs: Vec<(Part, Down)>,
     /// The time on the clock of its machine.
     pub now: Timestamp,
 }
@@ -174,6 +176,8 @@ pub struct NodeSummary {
     pub channels: Vec<ChannelId>,
     /// The leases that it holds and since when, in the order of their names.
     pub leases: Vec<(LeaseName, Timestamp)>,
+    /// What was down there at its last heartbeat.
+    pub downs: Vec<(Part, Down)>,
 }
 
 /// A node that was killed, or was cut off from the store, while it had leases.
