@@ -75,13 +75,15 @@ impl Administration {
             let why = "no other node can take over: the store admits one process";
             return Err(OperationError::Unfit(why.to_owned()));
         }
-        if by.channels.is_some() || !self.leases.ask_to_drain(node, drains).await? {
-            return Err(OperationError::Unknown("there is no living node with this id"));
+        let unknown = || OperationError::Unknown("there is no living node with this id");
+        if by.channels.is_some() || !self.leases.nodes().await?.iter().any(|living| living.node == node) {
+            return Err(unknown());
         }
+        // First: nothing is done that is not in the audit.
         let action = if drains { "drain_node" } else { "resume_node" };
         let operation = operation(&by, action, node, Subject::default(), self.clock.now());
         self.store.commit(Transition { operation: Some(operation), ..Transition::default() }).await?;
-        Ok(())
+        if self.leases.ask_to_drain(node, drains).await? { Ok(()) } else { Err(unknown()) }
     }
 
     /// Stores what an operator says of an error.
