@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use jiff::tz::TimeZone;
 use rejoinder_config::AlertKind;
 use rejoinder_core::{
-    ChannelId, Down, Engine, Handler, LoopKind, Part, Sender, StoreError, Timestamp,
+    ChannelId, Down, Engine, Handler, LoopKind, NodeId, Part, Sender, StoreError, Timestamp,
     store::{
         Backlog, ErrorFilter, ErrorRecord, LeaseName, LineStore, LostNode, NodeSummary, OperatorStore, OverdueTurn,
         ParkedDelivery, Pause, Schedule, StoreState, Stuck, TurnSummary,
@@ -36,25 +36,25 @@ const NEWS: i64 = 24 * 60 * 60 * 1000;
 /// How many new errors are told one by one.
 const MOST_ERRORS: u32 = 20;
 
-/// What people are told of.
-const ALERTS: [(&str, AlertKind); 17] = [
-    ("store", AlertKind::Store),
-    ("disk", AlertKind::Disk),
-    ("channel", AlertKind::Channel),
-    ("holder", AlertKind::Channel),
-    ("node", AlertKind::Channel),
-    ("paused", AlertKind::Overdue),
-    ("agent", AlertKind::Agent),
-    ("overdue", AlertKind::Overdue),
-    ("parked", AlertKind::Parked),
-    ("parked_alerts", AlertKind::Parked),
-    ("undeliverable", AlertKind::Undeliverable),
-    ("undelivered_alerts", AlertKind::Undeliverable),
-    ("undelivered", AlertKind::Undeliverable),
-    ("callbacks", AlertKind::Callbacks),
-    ("schedule", AlertKind::Schedule),
-    ("configuration", AlertKind::Error),
-    ("error", AlertKind::Error),
+/// What people are told of, and what they read when it is over. There, `{}` stands for the subject.
+const ALERTS: [(&str, AlertKind, &str); 17] = [
+    ("store", AlertKind::Store, "The store can write again{}"),
+    ("disk", AlertKind::Disk, "There is room on the disk again"),
+    ("channel", AlertKind::Channel, "{} works again"),
+    ("holder", AlertKind::Channel, "A node has {} again"),
+    ("node", AlertKind::Channel, "The node {} lives again, or its loss was an hour ago"),
+    ("paused", AlertKind::Overdue, "Nobody waits for {}, which was paused, any more"),
+    ("agent", AlertKind::Agent, "The agent {} answers again"),
+    ("overdue", AlertKind::Overdue, "No turn is late any more"),
+    ("parked", AlertKind::Parked, "No message on {} is stuck any more"),
+    ("parked_alerts", AlertKind::Parked, "No alert on {} is stuck any more"),
+    ("undeliverable", AlertKind::Undeliverable, "No unanswered dead letter is left"),
+    ("undelivered_alerts", AlertKind::Undeliverable, "No undelivered alert is left"),
+    ("undelivered", AlertKind::Undeliverable, "No undelivered message is left"),
+    ("callbacks", AlertKind::Callbacks, "No callback that was given up is left"),
+    ("schedule", AlertKind::Schedule, "The schedule {} was resumed or removed"),
+    ("configuration", AlertKind::Error, "The node {} has the latest configuration, or has ended"),
+    ("error", AlertKind::Error, "Acknowledged, or not repeated for a day: {}"),
 ];
 
 /// Something that is wrong.
@@ -75,7 +75,7 @@ pub(crate) struct Problem {
     #[serde(serialize_with = "maybe_rfc3339", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime, required = false)]
     pub(crate) since: Option<Timestamp>,
-    /// The channel, the agent or the schedule that it is about.
+    /// The channel, the agent, the schedule or the machine of the node that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
     /// How many turns or deliveries it is about.
@@ -151,13 +151,24 @@ impl Problem {
 
     /// How alerts call a kind of problem; `None` if nobody is told of it.
     pub(crate) fn alert_of(kind: &str) -> Option<AlertKind> {
-        ALERTS.iter().find_map(|(name, alert)| (*name == kind).then_some(*alert))
+        ALERTS.iter().find_map(|(name, alert, _)| (*name == kind).then_some(*alert))
     }
 
     /// The problem that people were told of as a `kind`; `None` if there is no such kind.
     pub(crate) fn told(kind: &str, text: String) -> Option<Self> {
-        let kind = ALERTS.iter().find(|(name, _)| *name == kind)?.0;
+        let kind = ALERTS.iter().find(|(name, ..)| *name == kind)?.0;
         Some(Self { kind, text, ..Self::default() })
+    }
+
+    /// That it is over.
+    pub(crate) fn over(&self) -> String {
+        let words = ALERTS.iter().find_map(|(kind, _, over)| (*kind == self.kind).then_some(*over)).unwrap_or_default();
+        let subject = self.subject.as_deref().unwrap_or_default();
+        match self.kind {
+            "error" => words.replace("{}", &self.what),
+            "store" => words.replace("{}", &at_node(self.subject.as_deref())),
+            _ => words.replace("{}", subject),
+        }
     }
 
     /// The page that shows more.
@@ -243,11 +254,13 @@ impl Problems {
         let paused = self.engine.channels().into_iter();
         let paused = paused.filter_map(|(channel, _)| self.engine.paused(&channel).map(|pause| (channel, pause)));
         let channels = self.engine.channels().into_iter().map(|(channel, _)| channel);
+        let nodes = waits.map(|waits| &*waits.nodes).unwrap_or_default();
         let facts = Facts {
             channels: channels.collect(),
             store: store.map(|error| (error, self.store.unwritable_since())),
             room: self.database.room(),
-            down: self.engine.down(),
+            node: self.engine.node_name().map(ToOwned::to_owned),
+            down: everywhere(self.engine.down(), nodes, self.engine.node()),
             paused: paused.collect(),
             turning_away: self.engine.people().turning_away(),
             schedules: self.engine.calendar().seen_by(None),
@@ -282,14 +295,16 @@ pub(crate) struct Causes {
 
 impl Problems {
     /// What turns may wait for now.
-    pub(crate) fn causes(&self, is_store_down: bool) -> Causes {
+    pub(crate) async fn causes(&self, is_store_down: bool) -> Causes {
         let (mut channels, mut agents) = (HashMap::new(), HashMap::new());
         for (channel, _) in self.engine.channels() {
             if let Some(Pause { by, .. }) = self.engine.paused(&channel) {
                 channels.insert(channel.to_string(), format!("{channel} is paused by {by}"));
             }
         }
-        for (part, down) in self.engine.down() {
+        let others =
+            if self.engine.has_neighbours() { self.engine.nodes().await.unwrap_or_default() } else { Vec::new() };
+        for (part, down) in everywhere(self.engine.down(), &others, self.engine.node()) {
             let words = said_down(&part, &down);
             match part {
                 Part::Channel(channel) => channels.insert(channel.to_string(), words),
@@ -317,6 +332,17 @@ impl Causes {
     }
 }
 
+/// What is down at a node, with what is down only at others.
+fn everywhere(mut down: HashMap<Part, Down>, nodes: &[NodeSummary], this: NodeId) -> HashMap<Part, Down> {
+    for NodeSummary { name, downs, .. } in nodes.iter().filter(|node| node.node != this) {
+        for (part, there) in downs {
+            let problem = || format!("{}{}", there.problem, at_node(Some(name)));
+            down.entry(part.clone()).or_insert_with(|| Down { problem: problem(), ..there.clone() });
+        }
+    }
+    down
+}
+
 /// What is down, in the words after "because".
 fn said_down(part: &Part, down: &Down) -> String {
     match part {
@@ -328,11 +354,18 @@ fn said_down(part: &Part, down: &Down) -> String {
 
 const STORE: &str = "the store cannot write";
 
+/// Where something is so, if it is not so for all nodes.
+fn at_node(name: Option<&str>) -> String {
+    name.map(|name| format!(" at the node {name}")).unwrap_or_default()
+}
+
 /// What the parts of a gateway say of themselves.
 #[derive(Default)]
 pub(crate) struct Facts {
     /// Why the store cannot write, and since when.
     pub(crate) store: Option<(String, Option<Timestamp>)>,
+    /// The name of this node's machine, if there may be other nodes.
+    pub(crate) node: Option<String>,
     pub(crate) room: Option<Room>,
     /// Those that are configured.
     pub(crate) channels: Vec<ChannelId>,
@@ -354,7 +387,8 @@ impl Facts {
         let mut problems = Vec::new();
         if let Some((error, since)) = self.store {
             let why = error.strip_prefix("the store cannot write: ").unwrap_or(&error).to_owned();
-            let cause = Problem { why: Some(why), since, ..Problem::of_all("store", STORE.to_owned()) };
+            let what = format!("{STORE}{}", at_node(self.node.as_deref()));
+            let cause = Problem { why: Some(why), since, subject: self.node, ..Problem::of_all("store", what) };
             problems.push(waiting.because_of(cause, |_| true, |_| true));
         }
         if let Some(Room { free, size }) = self.room.filter(|room| room.free < ROOM.min(room.size / 20)) {
@@ -369,7 +403,7 @@ impl Facts {
             let cause = Problem { why, subject, audience, ..Problem::new("holder", what) };
             problems.push(waiting.of_channel(cause, &channel));
         }
-        problems.extend(lost.iter().map(of_lost));
+        problems.extend(of_lost(&lost));
         problems.extend(behind(&nodes));
         let mut down: Vec<_> = self.down.into_iter().collect();
         down.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -585,7 +619,7 @@ fn behind(nodes: &[NodeSummary]) -> impl Iterator<Item = Problem> {
     nodes.iter().filter(move |node| node.revision.is_some() && node.revision < latest).map(|node| {
         let what = format!("The node {} has an earlier configuration than another one", node.name);
         let why = "start it again with the latest, or have it read its own once more (`rejoinder config reload`)";
-        let subject = Some(node.node.to_string());
+        let subject = Some(node.name.clone());
         Problem { subject, why: Some(why.to_owned()), ..Problem::of_all("configuration", what) }
     })
 }
@@ -597,16 +631,28 @@ fn unheld(mut channels: Vec<ChannelId>, nodes: &[NodeSummary]) -> Vec<ChannelId>
     channels
 }
 
-/// A node that was lost while it had channels. Others have them by now, or it is said that none has.
-fn of_lost(lost: &LostNode) -> Problem {
-    let what = format!("The node {} was lost", lost.name);
-    let channels = lost.leases.iter().filter_map(|name| match name {
-        LeaseName::Channel(channel) => Some(channel.as_str()),
-        LeaseName::Housekeeper => None,
-    });
-    let channels = channels.collect::<Vec<_>>().join(", ");
-    let why = (!channels.is_empty()).then(|| format!("it had {channels}"));
-    Problem { why, since: Some(lost.at), subject: Some(lost.node.to_string()), ..Problem::new("node", what) }
+/// The nodes that were lost while they had channels, by machine. Others have these by now, or it is said that none has.
+fn of_lost(lost: &[LostNode]) -> impl Iterator<Item = Problem> {
+    let mut machines = BTreeMap::<&str, Vec<&LostNode>>::new();
+    for node in lost {
+        machines.entry(&node.name).or_default().push(node);
+    }
+    machines.into_iter().map(|(name, nodes)| {
+        let names = nodes.iter().flat_map(|node| &node.leases).filter_map(|name| match name {
+            LeaseName::Channel(channel) => Some(channel.as_str()),
+            LeaseName::Housekeeper => None,
+        });
+        let channels: Vec<_> = names.collect::<BTreeSet<_>>().into_iter().collect();
+        let why = (!channels.is_empty()).then(|| format!("it had {}", channels.join(", ")));
+        let (what, count) = match nodes.len() {
+            1 => (format!("The node {name} was lost"), None),
+            more => (format!("The node {name} was lost {more} times"), Some(more as u64)),
+        };
+        // Another loss of it is more of the same.
+        let ids = nodes.iter().map(|node| node.at.as_millis()).collect();
+        let since = nodes.iter().map(|node| node.at).min();
+        Problem { why, since, count, ids, subject: Some(name.to_owned()), ..Problem::new("node", what) }
+    })
 }
 
 /// A schedule that has paused itself.

@@ -1,12 +1,12 @@
 //! Checks for problems, and tells people of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use anyhow::{Result, anyhow};
 use rejoinder_config::{AlertTarget, Alerts};
 use rejoinder_core::{
     SharedClock, Timestamp,
-    store::{LogEntry, LogFilter, LogSeq, LogStore, NewLogEntry, Transition, Transitions},
+    store::{LeaseName, LogEntry, LogFilter, LogSeq, LogStore, NewLogEntry, Transition, Transitions},
 };
 use serde::Serialize;
 use standardwebhooks::Webhook;
@@ -103,13 +103,18 @@ impl Alerter {
     }
 
     /// Looks, and tells, until `ends` is cancelled. `unlogged`: what was told, and could not be logged yet. Returns what is so at the end.
+    ///
+    /// Of several nodes the housekeeper tells what is wrong. While the store is away no node is that, so each tells of its own trouble with
+    /// the store.
     pub(super) async fn run(
         self: Arc<Self>,
         ends: CancellationToken,
         mut unlogged: Vec<NewLogEntry>,
     ) -> Vec<NewLogEntry> {
+        let engine = &self.sources.problems.engine;
+        let mut is_housekeeper = engine.is_housekeeper();
         self.remember(&unlogged).await;
-        let started_at = self.sources.clock.now();
+        let mut started_at = self.sources.clock.now();
         let logged = self.sources.log.logged();
         let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
         let mut next_digest = self.next_digest(self.sources.clock.now());
@@ -117,22 +122,35 @@ impl Alerter {
         let mut log_not_before = self.sources.clock.now();
         while ends.run_until_cancelled(self.sources.clock.sleep(LOOK)).await.is_some() {
             let (now, last) = (self.sources.clock.now(), *logged.borrow());
-            if last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT) {
+            let was_housekeeper = mem::replace(&mut is_housekeeper, engine.is_housekeeper());
+            if is_housekeeper && !was_housekeeper {
+                // Another node has told meanwhile what it saw.
+                self.remember(&unlogged).await;
+                (started_at, counted_at, waits) = (now, None, None);
+            }
+            let is_due = last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT);
+            if is_housekeeper && is_due {
                 // While the store cannot be read, what it said last holds.
                 if let Ok(read) = self.sources.problems.waits(now).await {
                     (counted_at, counted_to, waits) = (Some(now), last, Some(read));
                 }
             }
             let trouble = self.sources.log.trouble().map(|error| error.to_string());
-            let problems = self.sources.problems.find(trouble, waits.as_ref(), now);
+            let mut problems = self.sources.problems.find(trouble, waits.as_ref(), now);
             let has_more_errors = waits.as_ref().is_some_and(Waits::has_more_errors);
             let news = {
                 let mut board = self.board.lock().await;
+                if !is_housekeeper {
+                    waits = None;
+                    problems.retain(|problem| problem.kind == "store");
+                    board.keep_only("store");
+                }
                 board.look(now, problems, |key| match key.0 {
                     "error" if has_more_errors => CanTell::Unlisted,
-                    _ => self.known(key, started_at, now),
+                    _ => self.known(key, started_at, waits.as_ref(), now),
                 });
-                board.news(now, &self.rules(now))
+                let news = board.news(now, &self.rules(now));
+                news.map(|news| News { is_part: !is_housekeeper, ..news })
             };
             let mut is_new = false;
             if let Some(news) = news.filter(|_| now >= not_before) {
@@ -151,7 +169,9 @@ impl Alerter {
             }
             if let Some(at) = next_digest.filter(|at| *at <= now) {
                 next_digest = self.next_digest(now);
-                self.send_digest(at, now).await;
+                if is_housekeeper {
+                    self.send_digest(at, now).await;
+                }
             }
         }
         unlogged
@@ -173,13 +193,16 @@ impl Alerter {
     }
 
     /// Whether it can be told since the start if this is wrong.
-    fn known(&self, (kind, about): &Key, started_at: Timestamp, now: Timestamp) -> CanTell {
+    fn known(&self, (kind, about): &Key, started_at: Timestamp, waits: Option<&Waits>, now: Timestamp) -> CanTell {
         let (since, about) = (now.since(started_at), about.as_deref().unwrap_or_default());
         let Problems { engine, .. } = &self.sources.problems;
         match *kind {
             _ if !Problem::alert_of(kind).is_some_and(|alert| self.settings.at_once.contains(&alert)) => CanTell::Never,
             "channel" if !engine.channels().iter().any(|(channel, _)| channel.as_str() == about) => CanTell::Never,
             "channel" if since < TIME_TO_SHOW => CanTell::NotYet,
+            "channel" if waits.is_some_and(|waits| has_moved(about, waits, started_at, now)) => CanTell::Moved,
+            // Each node tells of its own.
+            "store" if engine.node_name().unwrap_or_default() != about => CanTell::Never,
             "agent" => match engine.agents().into_iter().find(|(name, _)| **name == *about) {
                 Some((_, health)) if health.ok_at.is_some() || health.is_down() => CanTell::Yes,
                 // One that nobody writes to any more may be told of again.
@@ -253,7 +276,9 @@ impl Alerter {
         let board = self.board.lock().await;
         let channel = conversation.channel.as_str();
         let is_broken = |kind| board.has(kind, Some(channel));
-        !board.has("store", None) && !is_broken("channel") && !is_broken("parked_alerts")
+        !board.has("store", self.sources.problems.engine.node_name())
+            && !is_broken("channel")
+            && !is_broken("parked_alerts")
     }
 
     /// Whether one of these got it.
@@ -313,6 +338,13 @@ impl Alerter {
 fn digest_id(at: Timestamp) -> String {
     let millis = u64::try_from(at.as_millis()).unwrap_or_default();
     Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid().to_string()
+}
+
+/// Whether no node has a channel, or one has taken it since the start so lately that it may not show yet that it is down.
+fn has_moved(channel: &str, waits: &Waits, started_at: Timestamp, now: Timestamp) -> bool {
+    let is_its = |name: &LeaseName| matches!(name, LeaseName::Channel(held) if held.as_str() == channel);
+    let held = waits.nodes.iter().flat_map(|node| &node.leases).find(|(name, _)| is_its(name));
+    !waits.nodes.is_empty() && held.is_none_or(|(_, since)| *since > started_at && now.since(*since) < TIME_TO_SHOW)
 }
 
 /// An entry as it will be in the log.

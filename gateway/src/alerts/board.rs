@@ -38,6 +38,8 @@ pub(super) enum CanTell {
     Yes,
     /// It shows with time.
     NotYet,
+    /// Another node has it from now on, and does not show it yet.
+    Moved,
     /// More is wrong of its kind than is listed.
     Unlisted,
     /// Nobody is told of it any more, or it is gone from the configuration.
@@ -54,6 +56,8 @@ pub(super) struct News {
     pub(super) ended: Vec<(Problem, Duration)>,
     /// What was told before, and is still wrong.
     pub(super) still: Vec<Problem>,
+    /// Another node tells what else is wrong.
+    pub(super) is_part: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -185,6 +189,7 @@ impl Board {
             match known(key) {
                 CanTell::NotYet if item.is_remembered => return true,
                 CanTell::Never if item.is_remembered => return false,
+                CanTell::Moved if item.told.is_some() => return true,
                 CanTell::Unlisted => return item.told.is_some(),
                 _ => {}
             }
@@ -197,6 +202,11 @@ impl Board {
         for (key, problem) in found {
             self.items.insert(key, Item::of(problem, now));
         }
+    }
+
+    /// Forgets all problems but those of a kind: another node tells of the others.
+    pub(super) fn keep_only(&mut self, kind: &'static str) {
+        self.items.retain(|(other, _), _| *other == kind);
     }
 
     /// What is to be told now, if anything.
@@ -272,7 +282,7 @@ impl News {
     /// What people read.
     pub(super) fn text(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
-        if self.begun.is_empty() && self.grown.is_empty() && self.still.is_empty() {
+        if !self.is_part && self.begun.is_empty() && self.grown.is_empty() && self.still.is_empty() {
             lines.push("**All clear.**".to_owned());
         }
         lines.extend(self.begun.iter().chain(&self.grown).map(|problem| format!("**{}**", problem.text)));
@@ -305,25 +315,7 @@ fn subject_of(event: &LogEvent) -> Subject {
 
 /// That a problem is over.
 fn over((problem, lasted): &(Problem, Duration)) -> String {
-    let subject = problem.subject.as_deref().unwrap_or_default();
-    let what = match problem.kind {
-        "store" => "The store can write again".to_owned(),
-        "disk" => "There is room on the disk again".to_owned(),
-        "channel" => format!("{subject} works again"),
-        "agent" => format!("The agent {subject} answers again"),
-        "paused" => format!("Nobody waits for {subject}, which was paused, any more"),
-        "overdue" => "No turn is late any more".to_owned(),
-        "parked_alerts" => format!("No alert on {subject} is stuck any more"),
-        "undelivered_alerts" => "No undelivered alert is left".to_owned(),
-        "parked" => format!("No message on {subject} is stuck any more"),
-        "undeliverable" => "No unanswered dead letter is left".to_owned(),
-        "error" => format!("Acknowledged, or not repeated for a day: {}", problem.what),
-        "undelivered" => "No undelivered message is left".to_owned(),
-        "configuration" => format!("The node {subject} has the latest configuration, or has ended"),
-        "schedule" => format!("The schedule {subject} was resumed or removed"),
-        _ => "No callback that was given up is left".to_owned(),
-    };
-    format!("{what}, after {}.", crate::time::age(*lasted))
+    format!("{}, after {}.", problem.over(), crate::time::age(*lasted))
 }
 
 #[cfg(test)]

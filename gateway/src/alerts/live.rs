@@ -1,6 +1,6 @@
 //! Alerts that change while the gateway runs.
 
-use std::{pin::pin, sync::Arc};
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use rejoinder_core::store::NewLogEntry;
@@ -61,31 +61,18 @@ impl LiveAlerts {
         };
     }
 
-    /// Begins an alerter when the task `before` has ended. Until then it knows what was `seen`. It runs whenever this node does what must
-    /// happen once.
+    /// Begins an alerter when the task `before` has ended. Until then it knows what was `seen`.
     fn begin(&self, means: Means, seen: Board, before: Option<Task>) -> Current {
         let alerter = Arc::new(Alerter::new(means, seen, self.sources.clone()));
         let ends = CancellationToken::new();
         let (runs, until) = (Arc::clone(&alerter), ends.clone());
-        let engine = self.sources.problems.engine.clone();
         let run = async move {
-            let mut unlogged = match before {
+            let unlogged = match before {
                 // If it panicked, it has ended as well.
                 Some(before) => before.await.ok().flatten().unwrap_or_default(),
                 None => Vec::new(),
             };
-            while let Some(Some(term)) = until.run_until_cancelled(engine.housekeeping()).await {
-                let ends = term.child_token();
-                let mut running = pin!(Arc::clone(&runs).run(ends.clone(), unlogged));
-                unlogged = tokio::select! {
-                    unlogged = &mut running => unlogged,
-                    () = until.cancelled() => {
-                        ends.cancel();
-                        running.await
-                    }
-                };
-            }
-            unlogged
+            runs.run(until, unlogged).await
         };
         let task = tokio::spawn(self.stop.clone().run_until_cancelled_owned(run));
         Current { alerter: Some(alerter), ends, task: Some(task) }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Missed, NewSchedule, NodeId, ScheduleId, ScheduledAction, When,
+    Missed, NewSchedule, ScheduleId, ScheduledAction, When,
     store::{DeadTurn, LineLevel, ScheduleOrigin, ScheduleState},
 };
 
@@ -158,6 +158,7 @@ fn node(draining: bool, channels: &[&ChannelId]) -> NodeSummary {
         draining,
         channels: Vec::new(),
         leases: channels.iter().map(|channel| (LeaseName::Channel((*channel).clone()), at(1))).collect(),
+        downs: Vec::new(),
     }
 }
 
@@ -199,6 +200,58 @@ fn a_node_that_was_lost_is_told_with_its_channels() {
     let facts = Facts { waits: Waits { lost: vec![lost()], ..Waits::default() }, ..Facts::default() };
 
     assert_eq!(sentences(facts), ["The node two was lost at 10:58 UTC (2 min ago): it had telegram.main."]);
+}
+
+/// Each restart of a machine has another id.
+#[test]
+fn a_machine_that_was_lost_again_is_one_problem_with_each_loss() {
+    let again = LostNode { at: at(659), leases: vec![LeaseName::Channel(ChannelId::new("telegram", "new"))], ..lost() };
+    let facts = Facts { waits: Waits { lost: vec![lost(), again], ..Waits::default() }, ..Facts::default() };
+
+    let problems = facts.problems("rejoinder.db");
+
+    let [Problem { kind: "node", what, why, subject, ids, .. }] = &problems[..] else { panic!("{problems:?}") };
+    assert_eq!(
+        (&**what, why.as_deref()),
+        ("The node two was lost 2 times", Some("it had telegram.main, telegram.new"))
+    );
+    assert_eq!((subject.as_deref(), ids.len()), (Some("two"), 2));
+    assert_eq!(problems[0].over(), "The node two lives again, or its loss was an hour ago");
+}
+
+/// What this node knows itself comes first.
+#[test]
+fn what_is_down_at_another_node_is_a_problem_too() {
+    let down = |problem: &str| Down { is_mute: false, problem: problem.to_owned(), since: None };
+    let (here, this) = (HashMap::from([(Part::Channel(main()), down("401"))]), NodeId::new(at(7)));
+    let there = vec![(Part::Channel(main()), down("502")), (Part::Agent("lab".to_owned()), down("503"))];
+    let other = NodeSummary { name: "two".to_owned(), downs: there, ..node(false, &[]) };
+    let itself =
+        NodeSummary { node: this, downs: vec![(Part::Agent("main".to_owned()), down("500"))], ..other.clone() };
+
+    let facts = Facts { down: everywhere(here, &[itself, other], this), ..Facts::default() };
+
+    assert_eq!(sentences(facts), ["telegram.main is down: 401.", "The agent lab fails: 503 at the node two."]);
+}
+
+#[test]
+fn of_several_nodes_each_tells_of_its_own_trouble_with_the_store() {
+    let facts = |node| Facts { store: Some(("full".to_owned(), None)), node, ..Facts::default() };
+    let one = facts(Some("one".to_owned())).problems("chats at db:5432").remove(0);
+
+    assert_eq!((&*one.what, one.subject.as_deref()), ("The store cannot write at the node one", Some("one")));
+    assert_eq!(one.over(), "The store can write again at the node one");
+    assert_eq!(facts(None).problems("rejoinder.db").remove(0).over(), "The store can write again");
+}
+
+#[test]
+fn each_kind_of_alert_has_words_for_its_end() {
+    for (kind, _, over) in ALERTS {
+        let ended = Problem { kind, what: "what".to_owned(), subject: Some("one".to_owned()), ..Problem::default() };
+        let said = ended.over();
+        assert!(!said.is_empty() && !said.contains("{}"), "{kind}: {said}");
+        assert_eq!(ALERTS.iter().filter(|(_, _, other)| *other == over).count(), 1, "{said}");
+    }
 }
 
 /// One without a configuration to compare has none that is earlier.

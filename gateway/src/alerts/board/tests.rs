@@ -98,6 +98,51 @@ fn more_of_the_same_are_told_once_in_a_window() {
     assert_eq!(told[1..], [(610, grown)]);
 }
 
+/// The channel works at the other node, or it is down there as well.
+#[rstest::rstest]
+#[case::and_is_down_there(vec![channel()], &[])]
+#[case::and_works_there(Vec::new(), &[70])]
+fn a_channel_that_goes_to_another_node_is_not_over_at_once(#[case] then: Vec<Problem>, #[case] ended_at: &[i64]) {
+    let mut board = Board::default();
+    assert_eq!(pass(&mut board, &RULES, (0, 20), &[channel()]).len(), 1);
+
+    for second in 20..60 {
+        board.look(at(second), Vec::new(), |_| CanTell::Moved);
+        assert_eq!(board.news(at(second), &RULES), None);
+    }
+
+    let told = pass(&mut board, &RULES, (60, 100), &then);
+    assert_eq!(
+        told.iter().map(|(at, news)| (*at, news.ended.len())).collect::<Vec<_>>(),
+        ended_at.iter().map(|at| (*at, 1)).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn what_was_not_told_ends_when_it_moves() {
+    let mut board = Board::default();
+    board.look(at(0), vec![channel()], |_| CanTell::Yes);
+
+    board.look(at(1), Vec::new(), |_| CanTell::Moved);
+
+    assert_eq!(board.wrong(), []);
+}
+
+/// The housekeeper says whether all is well.
+#[test]
+fn a_node_that_follows_only_the_store_gives_no_all_clear_for_the_rest() {
+    let store = Problem { subject: Some("two".to_owned()), ..Problem::new("store", String::new()) };
+    let mut board = Board::default();
+    pass(&mut board, &RULES, (0, 20), &[store.clone(), channel()]);
+
+    board.keep_only("store");
+
+    assert_eq!(board.wrong(), [store]);
+    let (_, news) = pass(&mut board, &RULES, (20, 40), &[]).remove(0);
+    let text = News { is_part: true, ..news }.text();
+    assert_eq!(text, "The store can write again at the node two, after 20 s.");
+}
+
 #[test]
 fn an_error_that_falls_off_the_list_is_not_over() {
     let rules = Rules { at_once: &[AlertKind::Error], ..RULES };

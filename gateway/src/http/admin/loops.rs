@@ -53,7 +53,7 @@ pub(super) async fn list(
     let among = TurnFilter { channels: caller.channels(channel.as_deref()), ..TurnFilter::default() };
     let loops = open_loops(&*app.records.lists, &among, app.clock.now()).await?;
     let total = loops.len();
-    let causes = app.problems.causes(app.probe.store_writes().await.is_err());
+    let causes = app.problems.causes(app.probe.store_writes().await.is_err()).await;
     let items = loops.into_iter().take(limit).map(|open| LoopItem::of(open, &causes)).collect();
     Ok(Json(LoopList { items, total, next: None }))
 }
