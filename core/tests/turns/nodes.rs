@@ -14,9 +14,12 @@ use rejoinder_core::{
 };
 use rejoinder_guard::Event;
 
-use crate::gateway::{
-    GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, comes_in, is_on_postgres, main_channel, operator,
-    other_node, policy, said, secs,
+use crate::{
+    gateway::{
+        GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, comes_in, is_on_postgres, main_channel,
+        operator, other_node, policy, said, secs,
+    },
+    life::Crash,
 };
 
 const MINUTE: Duration = secs(60);
@@ -523,6 +526,18 @@ async fn an_operator_has_a_node_give_its_channel_back_and_take_it_again() {
     let unknown = gateway.engine().administration().drain_node(other_node(), true, by).await;
     assert!(matches!(unknown, Err(OperationError::Unknown(_))), "{unknown:?}");
     gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_in_the_audit_is_not_done() {
+    let gateway = beside(&[]).await;
+
+    gateway.life.lose_at(1, Crash::Before);
+    let drained = gateway.engine().administration().drain_node(gateway.engine().node(), true, operator("a test")).await;
+    gateway.settle().await;
+
+    assert!(drained.is_err(), "{drained:?}");
+    assert!(!gateway.engine().is_draining() && gateway.engine().runs_here(&main_channel()));
 }
 
 /// With one process there is nobody to give anything to.

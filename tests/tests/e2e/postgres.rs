@@ -2,15 +2,20 @@
 
 use std::{
     os::unix::fs::symlink,
-    path::Path,
+    path::{Path, PathBuf},
     process::Output,
     time::{Duration, Instant},
 };
 
 use rejoinder_store::TestServer;
-use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Pager, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::Value;
+use tokio::{
+    io::copy_bidirectional,
+    net::{UnixListener, UnixStream},
+    task::{JoinHandle, JoinSet},
+};
 
 use crate::{TOKEN, hook};
 
@@ -166,5 +171,50 @@ async fn a_start_waits_for_a_database_that_is_away() {
     eventually("it waits", async || gateway.log().contains("the database is away").then_some(())).await;
     let socket = ".s.PGSQL.5432";
     symlink(Path::new(folder).join(socket), away.path().join(socket)).expect("the socket is there");
+    gateway.until_ready().await;
+}
+
+/// Passes connections to a Unix socket on to another one, until the task ends.
+fn relay(at: &Path, to: PathBuf) -> JoinHandle<()> {
+    let listener = UnixListener::bind(at).expect("it listens");
+    tokio::spawn(async move {
+        let mut relayed = JoinSet::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            let to = to.clone();
+            relayed.spawn(async move {
+                let mut server = UnixStream::connect(to).await?;
+                copy_bidirectional(&mut client, &mut server).await
+            });
+        }
+    })
+}
+
+/// While the database is away no node is the housekeeper: its lease ends sooner than this outage is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn that_the_database_is_away_is_told_once_and_that_it_is_back() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let url = database.url();
+    let Some((before, folder)) = url.split_once("?host=") else {
+        eprintln!("not run: the server has no Unix socket");
+        return;
+    };
+    let (pager, relayed) = (Pager::new(), tempfile::tempdir().expect("a folder"));
+    let socket = ".s.PGSQL.5432";
+    let (at, to) = (relayed.path().join(socket), Path::new(folder).join(socket));
+    let passing = relay(&at, to.clone());
+    let alerts = format!("[alerts]\nto = [\"{}\"]\nafter = \"13s\"\n", pager.path().display());
+    let mut gateway = on(&format!("{before}?host={}", relayed.path().display())).config(&alerts).start().await;
+
+    passing.abort();
+    let alert = eventually("somebody is told", async || pager.told("store").pop()).await;
+    std::fs::remove_file(&at).expect("the socket is there");
+    let _passing = relay(&at, to);
+    let is_over = || pager.alerts().iter().any(|alert| alert["data"]["ended"][0]["kind"] == "store");
+    eventually("somebody is told that it is over", async || is_over().then_some(())).await;
+
+    let text = alert["text"].as_str().expect("a text");
+    assert!(text.starts_with("The store cannot write at the node "), "{text}");
+    assert_eq!(pager.told("store").len(), 1, "{:#?}", pager.alerts());
     gateway.until_ready().await;
 }

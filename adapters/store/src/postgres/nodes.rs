@@ -33,9 +33,8 @@ impl NodeStore for PostgresStore {
         let (names, fences) = columns(held);
         let NodeReport { node, name, version, revision, draining, channels, agents, downs, now } = report;
         let (channels, agents, downs, node) = (texts(channels), texts(agents), json(downs), node.as_uuid());
-        let beat = statement!(
-            HEARTBEAT, node, names, fences, name, version, revision, draining, now, channels, agents, downs
-        );
+        let beat =
+            statement!(HEARTBEAT, node, names, fences, name, version, revision, draining, now, channels, agents, downs);
         let pulse = |row: &PgRow| {
             let (kept, agents) = (row.value::<Vec<String>>("kept")?, row.value::<Vec<String>>("agents")?);
             Ok(Pulse {

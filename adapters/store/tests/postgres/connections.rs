@@ -264,6 +264,34 @@ async fn reads_go_on_when_all_idle_connections_were_closed() {
     }
 }
 
+/// Its heartbeats tell it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_writes_nothing_notices_an_outage_and_its_end() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let proxy = Proxy::start(&database.url);
+    let (store, now) = (open(&proxy.url).await, SystemClock.now());
+    let (name, version) = ("machine".to_owned(), "1.0.0".to_owned());
+    let (node, downs) = (NodeId::new(now), Vec::new());
+    let report = NodeReport { node, name, version, revision: None, draining: false, downs, now };
+    store.heartbeat(&report, &[]).await.expect("the database answers");
+    assert!(store.trouble().is_none());
+
+    proxy.cut(true);
+    let ended = connections!("count(*) filter (where pg_terminate_backend(pid, 10000))", "true");
+    assert!(number(&mut elsewhere, ended).await > 0);
+    store.heartbeat(&report, &[]).await.expect_err("the database is away");
+    assert!(store.trouble().is_some());
+
+    proxy.cut(false);
+    let begun = Instant::now();
+    while store.trouble().is_some() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "writes still fail");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_connection_is_lost_changes_nothing_and_the_outage_is_logged() {
     let Some(database) = Database::new().await else { return };
