@@ -18,6 +18,8 @@ pub struct Build {
     pub platforms: &'static [PlatformSection],
     /// In the order of the manual.
     pub agents: &'static [AgentKind],
+    /// Checks the URL of a PostgreSQL database, with its password. The error is a sentence without any secret.
+    pub postgres: fn(&str) -> Result<(), String>,
 }
 
 impl Build {

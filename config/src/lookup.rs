@@ -139,7 +139,7 @@ pub fn load_log(options: &Options) -> Result<Log, ConfigErrors> {
 }
 
 fn load_section<T: Section + DeserializeOwned>(options: &Options, name: &str) -> Result<T, ConfigErrors> {
-    let nothing = Build { platforms: &[], agents: &[] };
+    let nothing = Build { platforms: &[], agents: &[], postgres: |_| Ok(()) };
     let Layers { tree, source, problems, .. } = Layers::find(options, &nothing)?;
     let config_dir = options.working_dir.join(source.folder());
     without_problems(read_alone(&tree, name, &context(options, &config_dir)), problems)

@@ -136,7 +136,9 @@ impl Config {
         });
         let sections = Sections {
             server: section(&tree, "server", &mut reader),
-            store: section(&tree, "store", &mut reader),
+            store: section_and(&tree, "store", &mut reader, |store: &Store, checks| {
+                store.check_with(build.postgres, checks);
+            }),
             admin: section(&tree, "admin", &mut reader),
             metrics: section(&tree, "metrics", &mut reader),
             log: section(&tree, "log", &mut reader),

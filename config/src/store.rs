@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use url::form_urlencoded;
 
@@ -29,6 +29,13 @@ impl Store {
     pub fn postgres(&self) -> Option<SecretString> {
         let StoreUrl::Postgres(url) = &self.url else { return None };
         Some(url.with(self.password.as_ref().map(|password| encoded(password.expose()))))
+    }
+
+    /// Checks the URL of a PostgreSQL database as it will be read.
+    pub(crate) fn check_with(&self, postgres: fn(&str) -> Result<(), String>, checks: &mut Checks<'_>) {
+        if let Some(Err(why)) = self.postgres().map(|url| postgres(url.expose_secret())) {
+            checks.wrong(checks.key(&["url"]), format!("cannot be used: {why}"));
+        }
     }
 }
 
@@ -152,7 +159,7 @@ impl PostgresUrl {
         if parameters().any(|(name, _)| matches!(name, "password" | "sslpassword")) {
             return Err("has a password after its `?`: write it before the `@`, or set store.password");
         }
-        let is_elsewhere = parameters().any(|(name, host)| matches!(name, "host" | "hostaddr") && !host.is_empty());
+        let is_elsewhere = parameters().any(|(name, host)| name == "host" && !host.is_empty());
         if !(hosts.is_empty() && is_elsewhere) {
             for host in hosts.split(',') {
                 check_host(host)?;
@@ -246,8 +253,6 @@ fn encoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use secrecy::ExposeSecret;
-
     use super::*;
 
     fn postgres(url: &str, password: Option<&str>) -> String {

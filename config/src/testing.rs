@@ -93,12 +93,12 @@ impl Machine {
 
 /// A gateway with one platform and a front desk.
 pub const fn platform<T: ChannelSection>() -> Build {
-    Build { platforms: Only::<T>::PLATFORM, agents: FRONT_DESK }
+    Build { platforms: Only::<T>::PLATFORM, agents: FRONT_DESK, postgres: |_| Ok(()) }
 }
 
 /// A gateway with one kind of agent, a front desk and no platform.
 pub const fn agent<T: AgentSection>() -> Build {
-    Build { platforms: &[], agents: Only::<T>::AGENT }
+    Build { platforms: &[], agents: Only::<T>::AGENT, postgres: |_| Ok(()) }
 }
 
 const FRONT_DESK: &[AgentKind] = &[AgentKind::of::<FrontDesk>()];

@@ -73,6 +73,10 @@ use rejoinder_config::Build;
 /// The platforms and the kinds of agents that this build supports.
 pub fn build() -> Build {
     static BUILD: LazyLock<Build> =
-        LazyLock::new(|| Build { platforms: platforms::sections().leak(), agents: agents::sections().leak() });
+        LazyLock::new(|| Build {
+            platforms: platforms::sections().leak(),
+            agents: agents::sections().leak(),
+            postgres: location::check_postgres,
+        });
     *BUILD
 }

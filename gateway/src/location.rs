@@ -120,6 +120,11 @@ impl fmt::Display for StoreLocation {
     }
 }
 
+/// Whether the URL of a PostgreSQL database can be used, as far as is known without its server. The error is a sentence without any secret.
+pub(crate) fn check_postgres(url: &str) -> Result<(), String> {
+    postgres::check(url)
+}
+
 /// What kept a database from being opened for reading, by what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unopened {
@@ -199,6 +204,10 @@ mod postgres {
         Ok(Arc::new(options.open_read_only().await?))
     }
 
+    pub(super) fn check(url: &str) -> Result<(), String> {
+        rejoinder_store::check_postgres_url(url)
+    }
+
     pub(super) fn schema_version() -> i64 {
         rejoinder_store::postgres_schema_version()
     }
@@ -243,6 +252,10 @@ mod postgres {
     #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
     pub(super) async fn open_read_only(server: &Server) -> Result<Arc<dyn Store>> {
         Err(left_out(server))
+    }
+
+    pub(super) fn check(_: &str) -> Result<(), String> {
+        Err("PostgreSQL was left out of this build (the feature postgres)".to_owned())
     }
 
     pub(super) const fn schema_version() -> i64 {

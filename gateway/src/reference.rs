@@ -40,7 +40,7 @@ const EXAMPLE: &str = "example";
 fn configuration() -> String {
     let build = crate::build();
     let platforms: Vec<_> = build.platforms.iter().filter(|platform| platform.name != EXAMPLE).copied().collect();
-    let manual = Build { platforms: platforms.leak(), agents: build.agents }.manual();
+    let manual = Build { platforms: platforms.leak(), ..build }.manual();
     format!(
         "# Configuration\n\n{ORIGIN}Every key of `rejoinder.toml`, with its default. `rejoinder config default` prints the \
          same, `rejoinder config check`\nfinds what is wrong in yours, and `REJOINDER__SERVER__LISTEN` and the like set any key \

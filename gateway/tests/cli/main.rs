@@ -138,6 +138,43 @@ fn problems_are_listed_for_programs_too() {
     assert_eq!(checked["problems"][0]["key"], "server.listn");
 }
 
+/// As the start does.
+#[test]
+fn the_url_of_a_database_is_checked_as_it_will_be_read() {
+    let folder = folder();
+    for (parameters, about) in [
+        ("hostaddr=10.0.0.1", "`hostaddr` is not known"),
+        ("sslmode=allow", "`sslmode=allow` is not supported"),
+        ("sslmode=sometimes", "sometimes"),
+        ("target_session_attrs=standby", "`target_session_attrs`"),
+        ("sslrootcert=/nowhere/ca.pem", "`sslrootcert` cannot be read"),
+    ] {
+        let config = format!("[store]\nurl = \"postgres://ann:secret@db/chats?{parameters}\"\n");
+        std::fs::write(folder.path().join("rejoinder.toml"), config).unwrap();
+
+        let (code, _, err) = outcome(folder.path(), &["config", "check"]);
+
+        assert_eq!(code, Some(2), "{err}");
+        assert!(
+            err.contains("`store.url` cannot be used: ") && err.contains(about) && !err.contains("secret"),
+            "{err}"
+        );
+    }
+}
+
+/// All settings of TLS stand in the URL.
+#[test]
+fn variables_of_other_programs_change_no_tls_of_the_database() {
+    let folder = folder();
+    let config = "[store]\nurl = \"postgres://ann@db/chats\"\n";
+    std::fs::write(folder.path().join("rejoinder.toml"), config).unwrap();
+
+    let mut check = rejoinder(folder.path(), &["config", "check"]);
+    let checked = check.env("PGSSLMODE", "allow").env("PGSSLROOTCERT", "/nowhere/ca.pem").output().unwrap();
+
+    assert!(checked.status.success(), "{checked:?}");
+}
+
 #[test]
 fn the_configuration_is_shown_without_its_secrets() {
     let folder = folder();

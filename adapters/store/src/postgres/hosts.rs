@@ -160,6 +160,14 @@ impl Host {
     }
 }
 
+/// Reads the URL of a database, and the files that it names, as an open does.
+///
+/// # Errors
+/// Why it cannot be used: a sentence without any secret.
+pub fn check_postgres_url(url: &str) -> Result<(), String> {
+    Connector::parse(url).map(drop)
+}
+
 fn other(reason: String) -> sqlx::Error {
     sqlx::Error::Io(io::Error::other(reason))
 }

@@ -101,6 +101,8 @@ fn options<N: AsRef<str>, V: AsRef<str>>(
 ) -> Result<PgConnectOptions, String> {
     let mut url = Url::parse(&format!("postgres://{user}localhost{path}")).map_err(|error| error.to_string())?;
     let mut query = url.query_pairs_mut();
+    // The last one counts. Without this, `PGSSLMODE` would, but none of the other variables for TLS.
+    query.append_pair("sslmode", "prefer");
     for (name, value) in parameters {
         query.append_pair(name.as_ref(), value.as_ref());
     }
