@@ -72,11 +72,10 @@ use rejoinder_config::Build;
 
 /// The platforms and the kinds of agents that this build supports.
 pub fn build() -> Build {
-    static BUILD: LazyLock<Build> =
-        LazyLock::new(|| Build {
-            platforms: platforms::sections().leak(),
-            agents: agents::sections().leak(),
-            postgres: location::check_postgres,
-        });
+    static BUILD: LazyLock<Build> = LazyLock::new(|| Build {
+        platforms: platforms::sections().leak(),
+        agents: agents::sections().leak(),
+        postgres: location::check_postgres,
+    });
     *BUILD
 }

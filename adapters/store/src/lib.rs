@@ -24,9 +24,7 @@ pub use copy::{CopiedTable, CopyEnd, CopyError, CopyProgress, CopyReport, StoreC
 #[cfg(all(feature = "postgres", feature = "testing"))]
 pub use copy::{TableOfCopy, copied_tables, tables_not_copied};
 #[cfg(feature = "postgres")]
-pub use postgres::{
-    PostgresOpenError, PostgresOptions, PostgresStore, check_postgres_url, postgres_schema_version,
-};
+pub use postgres::{PostgresOpenError, PostgresOptions, PostgresStore, check_postgres_url, postgres_schema_version};
 #[cfg(all(feature = "postgres", feature = "testing"))]
 pub use postgres::{TestDatabase, TestServer};
 pub use sqlite::{

@@ -28,5 +28,6 @@ pub(crate) use self::side::PostgresSide;
 #[cfg(feature = "testing")]
 pub use self::testing::{TestDatabase, TestServer};
 pub use self::{
-    error::PostgresOpenError, hosts::check_postgres_url, open::PostgresOptions, schema::latest as postgres_schema_version, store::PostgresStore,
+    error::PostgresOpenError, hosts::check_postgres_url, open::PostgresOptions,
+    schema::latest as postgres_schema_version, store::PostgresStore,
 };
