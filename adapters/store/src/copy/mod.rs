@@ -3,7 +3,7 @@
 //! Table by table, the rows of both are read in the order of their keys, a page at a time. What the target lacks, or has otherwise, is
 //! written and read back. So a copy that was interrupted goes on, and what has changed in the source meanwhile is copied by the next run:
 //! a gateway may use the source during all but the last one. A run in which nobody writes to the source ends the copy. Until then the
-//! target cannot be used as a store.
+//! target cannot be used as a store. As long as no gateway has opened it after that, another run checks and ends the copy once more.
 //!
 //! To add a table or a column, add it to `tables`. [`Side`] is what each database does.
 
@@ -199,7 +199,9 @@ async fn copy<F: Side, T: Side>(
     } else {
         to.close().await?;
     }
-    from.close().await?;
+    if let Err(error) = from.close().await {
+        tracing::debug!(%error, "the source was not closed");
+    }
     Ok(CopyReport { from: from_name, to: to_name, tables, is_finished })
 }
 

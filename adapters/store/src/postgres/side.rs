@@ -44,14 +44,7 @@ impl PostgresSide {
         }
         // What is lost when the server fails is copied by the next run. The end of the last one is not lost.
         side.execute("begun_copy", "set synchronous_commit = off").await?;
-        if side.is_begun().await? {
-            let other: String = side.scalar("begun_copy", "select text from begun_copy where position = 0").await?;
-            if other != from {
-                return Err(CopyError::OtherSource { database: side.name, from: from.to_owned(), other });
-            }
-        } else {
-            side.begin(from).await?;
-        }
+        side.begin(from).await?;
         Ok(side)
     }
 
@@ -64,42 +57,90 @@ impl PostgresSide {
         self.scalar("begun_copy", IS_BEGUN).await
     }
 
+    /// The source of a finished copy that no gateway has opened yet.
+    async fn finished(&mut self) -> Result<Option<String>, CopyError> {
+        if self.scalar("finished_copy", "select to_regclass('finished_copy') is null").await? {
+            return Ok(None);
+        }
+        self.scalar("finished_copy", "select text from finished_copy where position = 0").await.map(Some)
+    }
+
     /// Notes what is copied, and drops the rules that do not hold meanwhile.
     async fn begin(&mut self, from: &str) -> Result<(), CopyError> {
-        for table in TABLES {
-            // It has a row for each noun from the beginning.
-            if table.name == "versions" {
-                continue;
+        if !self.is_begun().await? {
+            let finished = self.finished().await?;
+            // The run that finished it may not have said so.
+            let is_again = finished.as_deref() == Some(from);
+            self.check_free(is_again).await?;
+            if is_again {
+                self.execute("finished_copy", "alter table finished_copy rename to begun_copy").await?;
+            } else {
+                self.note(from, finished.is_some()).await?;
             }
+        }
+        let other: String = self.scalar("begun_copy", "select text from begun_copy where position = 0").await?;
+        if other != from {
+            return Err(CopyError::OtherSource { database: self.name.clone(), from: from.to_owned(), other });
+        }
+        if self.scalar("begun_copy", "select exists (select 1 from begun_copy where position > 0)").await? {
+            return Ok(());
+        }
+        // From now on no gateway opens the database. One that did so a moment before is still there.
+        let is_again = self.scalar("begun_copy", "select exists (select 1 from begun_copy where position < 0)").await?;
+        if let Err(error) = self.check_free(is_again).await {
+            self.execute("begun_copy", "drop table begun_copy").await?;
+            return Err(error);
+        }
+        let dropped = self.drop_rules().await;
+        dropped.map_err(|error| CopyError::of(&self.name, "begun_copy", error))
+    }
+
+    /// Fails if a gateway uses the database, or if it has rows which are not of an earlier copy.
+    async fn check_free(&mut self, may_have_rows: bool) -> Result<(), CopyError> {
+        // `versions` has a row for each noun from the beginning.
+        for table in TABLES.iter().filter(|table| !may_have_rows && table.name != "versions") {
             let sql = AssertSqlSafe(format!("select exists (select 1 from {})", table.name));
             let has_rows: Result<bool, _> = sqlx::query_scalar(sql).fetch_one(&mut self.connection).await;
             if has_rows.map_err(|error| CopyError::of(&self.name, table.name, error))? {
                 return Err(CopyError::NotEmpty { database: self.name.clone(), table: table.name });
             }
         }
+        self.check_unused().await
+    }
+
+    async fn check_unused(&mut self) -> Result<(), CopyError> {
         let is_in_use: bool = self.scalar("nodes", IN_USE).await?;
-        if is_in_use {
-            return Err(CopyError::InUse { database: self.name.clone() });
-        }
-        let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
-        let begun = async {
+        if is_in_use { Err(CopyError::InUse { database: self.name.clone() }) } else { Ok(()) }
+    }
+
+    /// `is_finished`: it is a copy of another source, which had no rows.
+    async fn note(&mut self, from: &str, is_finished: bool) -> Result<(), CopyError> {
+        let noted = async {
             let mut transaction = self.connection.begin().await?;
-            let rules: Vec<(String, String)> =
-                sqlx::query_as(SELECT_RULES).bind(&tables).fetch_all(&mut *transaction).await?;
+            if is_finished {
+                sqlx::query("drop table finished_copy").execute(&mut *transaction).await?;
+            }
             sqlx::query(MAKE_BEGUN).execute(&mut *transaction).await?;
-            // In the opposite order they can be made again.
-            let mut noted = vec![from];
-            noted.extend(rules.iter().rev().map(|(_, made)| made.as_str()));
-            for (position, text) in (0_i64..).zip(noted) {
-                sqlx::query(NOTE).bind(position).bind(text).execute(&mut *transaction).await?;
-            }
-            for (dropped, _) in &rules {
-                sqlx::query(AssertSqlSafe(dropped.as_str())).execute(&mut *transaction).await?;
-            }
+            sqlx::query(NOTE).bind(0_i64).bind(from).execute(&mut *transaction).await?;
             transaction.commit().await
         };
-        let begun: Result<(), sqlx::Error> = begun.await;
-        begun.map_err(|error| CopyError::of(&self.name, "begun_copy", error))
+        let noted: Result<(), sqlx::Error> = noted.await;
+        noted.map_err(|error| CopyError::of(&self.name, "begun_copy", error))
+    }
+
+    async fn drop_rules(&mut self) -> Result<(), sqlx::Error> {
+        let tables: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+        let mut transaction = self.connection.begin().await?;
+        let rules: Vec<(String, String)> =
+            sqlx::query_as(SELECT_RULES).bind(&tables).fetch_all(&mut *transaction).await?;
+        // In the opposite order they can be made again.
+        for (position, (_, made)) in (1_i64..).zip(rules.iter().rev()) {
+            sqlx::query(NOTE).bind(position).bind(made.as_str()).execute(&mut *transaction).await?;
+        }
+        for (dropped, _) in &rules {
+            sqlx::query(AssertSqlSafe(dropped.as_str())).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await
     }
 
     async fn execute(&mut self, what: &'static str, sql: &'static str) -> Result<(), CopyError> {
@@ -137,7 +178,7 @@ impl PostgresSide {
             sqlx::query(AssertSqlSafe(sql)).execute(&mut *transaction).await?;
         }
         sqlx::query(SET_LAST_LINE).bind(last_line).execute(&mut *transaction).await?;
-        for sql in [INDEX_ANEW, "drop table begun_copy"] {
+        for sql in [INDEX_ANEW, FORGET_RULES, MARK_FINISHED, "alter table begun_copy rename to finished_copy"] {
             sqlx::query(sql).execute(&mut *transaction).await?;
         }
         transaction.commit().await
@@ -214,6 +255,8 @@ impl Side for PostgresSide {
     }
 
     async fn finish(mut self, last_line: i64) -> Result<(), CopyError> {
+        // One that was cut off from the database when the copy was begun may be back.
+        self.check_unused().await?;
         self.make_store(last_line).await.map_err(|error| match error.as_database_error() {
             // Rows that a rule does not allow.
             Some(found) if found.is_foreign_key_violation() || found.is_unique_violation() => {
@@ -225,7 +268,10 @@ impl Side for PostgresSide {
         if let Err(error) = self.execute("statistics", "analyze").await {
             tracing::debug!(%error, "the copied tables were not analysed");
         }
-        self.close().await
+        if let Err(error) = self.close().await {
+            tracing::debug!(%error, "the connection was not closed");
+        }
+        Ok(())
     }
 
     async fn close(self) -> Result<(), CopyError> {
@@ -321,8 +367,14 @@ const IN_USE: &str = "
         where datname = current_database() and pid <> pg_backend_pid() and (
             starts_with(application_name, 'rejoinder/') or starts_with(application_name, 'rejoinder-writer')))";
 
-/// What is copied is at the position 0. After it come the statements with which the rules are made again.
+/// What is copied is at the position 0. After it come the statements with which the rules are made again, once the rules are dropped. The
+/// position -1 is there if the copy was finished once. Then the table is called `finished_copy`, until a gateway opens the database, or
+/// the copy is begun again.
 const MAKE_BEGUN: &str = "create table begun_copy (position bigint primary key, text text not null)";
+
+const FORGET_RULES: &str = "delete from begun_copy where position <> 0";
+
+const MARK_FINISHED: &str = "insert into begun_copy (position, text) values (-1, 'finished')";
 
 const NOTE: &str = "insert into begun_copy (position, text) values ($1, $2)";
 

@@ -103,6 +103,8 @@ async fn migrate_with(migrator: &Migrator, connection: &mut SqliteConnection, pa
     // `run` is not used: its future is not `Send`.
     let updated = migrator.run_direct(None, &mut *transaction, false).await;
     updated.map_err(|error| not_updated(error.to_string()))?;
+    // From now on it is no copy that a repeated run may replace.
+    sqlx::query("drop table if exists finished_copy").execute(&mut *transaction).await.map_err(failed)?;
     transaction.commit().await.map_err(failed)
 }
 

@@ -7,6 +7,10 @@ use std::{
     time::Duration,
 };
 
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _, Sqlite, SqliteConnection,
     query::Query,
@@ -17,7 +21,7 @@ use uuid::Uuid;
 use super::{
     connections::{reader_options, schema_options},
     error::OpenError,
-    lock::{Lock, beside},
+    lock::{Lock, beside, is_in_use},
     open::check_origin,
     schema::{migrate, schema_version, version},
 };
@@ -60,11 +64,10 @@ impl SqliteSide {
 
     /// A target of a copy from the database with this name.
     pub(crate) async fn target(path: &Path, from: &str) -> Result<Self, CopyError> {
-        if path.symlink_metadata().is_ok() || beside(path, "-wal").exists() {
+        let (part, name) = (beside(path, ".copy"), format!("sqlite:{}", path.display()));
+        if is_taken(path) && !take_back(path, &part, from).await? {
             return Err(CopyError::Exists { path: path.to_owned() });
         }
-        let part = beside(path, ".copy");
-        let name = format!("sqlite:{}", path.display());
         let lock = match Lock::take(&part) {
             Err(OpenError::InUse { .. }) => return Err(CopyError::Busy { database: name }),
             lock => lock?,
@@ -88,7 +91,12 @@ impl SqliteSide {
 
     /// Notes what is copied, or finds that it is the same.
     async fn begin(&mut self, from: &str) -> Result<(), CopyError> {
-        let make = "create table if not exists begun_copy (position integer primary key, text text not null)";
+        let finished = sqlx::query_scalar("select count(*) from sqlite_master where name = 'finished_copy'");
+        let finished: Result<i64, _> = finished.fetch_one(&mut self.connection).await;
+        let make = match finished.map_err(|error| CopyError::of(&self.name, "begun_copy", error))? {
+            0 => "create table if not exists begun_copy (position integer primary key, text text not null)",
+            _ => "alter table finished_copy rename to begun_copy",
+        };
         self.execute("begun_copy", make).await?;
         let noted = sqlx::query("insert into begun_copy (position, text) values (0, ?) on conflict do nothing");
         let noted = noted.bind(from).execute(&mut self.connection).await;
@@ -164,18 +172,24 @@ impl Side for SqliteSide {
     }
 
     async fn finish(mut self, last_line: i64) -> Result<(), CopyError> {
+        if let Some(path) = self.place.as_ref().filter(|place| is_taken(place)) {
+            return Err(CopyError::Exists { path: path.clone() });
+        }
         self.check_references().await?;
         self.execute("log_lines", "delete from sqlite_sequence where name = 'log_lines'").await?;
         let line = sqlx::query("insert into sqlite_sequence (name, seq) values ('log_lines', ?)").bind(last_line);
         let line = line.execute(&mut self.connection).await;
         line.map_err(|error| CopyError::of(&self.name, "log_lines", error))?;
         self.execute("search_progress", INDEX_ANEW).await?;
-        self.execute("begun_copy", "drop table begun_copy").await?;
+        self.execute("begun_copy", "alter table begun_copy rename to finished_copy").await?;
         self.execute("the log", "pragma wal_checkpoint(truncate)").await?;
         let Self { connection, lock, name, place } = self;
         connection.close().await.map_err(|error| CopyError::of(&name, "the file", error))?;
         if let (Some(lock), Some(place)) = (&lock, place) {
-            put_in_place(lock.path(), &place).map_err(|error| CopyError::of(&name, "the file", error))?;
+            put_in_place(lock.path(), &place).map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => CopyError::Exists { path: place },
+                _ => CopyError::of(&name, "the file", error),
+            })?;
         }
         drop(lock);
         Ok(())
@@ -242,14 +256,86 @@ fn read(table: &Table, row: &SqliteRow) -> Result<Row, sqlx::Error> {
     table.columns.iter().enumerate().map(value).collect()
 }
 
+/// Whether there is a file, or the log of a database.
+fn is_taken(place: &Path) -> bool {
+    place.symlink_metadata().is_ok() || beside(place, "-wal").exists()
+}
+
+/// Moves a finished copy of this source back, if no gateway has opened it yet: the run that finished it may not have said so. Returns
+/// whether it was one.
+async fn take_back(place: &Path, part: &Path, from: &str) -> Result<bool, CopyError> {
+    let is_free = !is_in_use(place).unwrap_or(true) && place.symlink_metadata().is_ok_and(|file| file.is_file());
+    if !is_free || finished(place).await.as_deref() != Some(from) {
+        return Ok(false);
+    }
+    let _lock = Lock::take(place)?;
+    // One may have come and gone meanwhile.
+    Ok(finished(place).await.as_deref() == Some(from) && rename(place, part).is_ok())
+}
+
+/// The source of a finished copy that no gateway has opened yet, or that no gateway uses.
+async fn finished(place: &Path) -> Option<String> {
+    if beside(place, "-wal").exists() {
+        return None;
+    }
+    let mut connection = reader_options(place, Duration::ZERO, true).connect().await.ok()?;
+    let source = sqlx::query_scalar("select text from finished_copy where position = 0").fetch_one(&mut connection);
+    let source = source.await.ok();
+    connection.close().await.ok()?;
+    source
+}
+
 /// Moves a database that is closed, and that the disk has.
 fn put_in_place(part: &Path, place: &Path) -> io::Result<()> {
     File::open(part)?.sync_all()?;
-    fs::rename(part, place)?;
+    // What the log of another database holds would be applied to this one.
+    if is_taken(place) {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    rename(part, place)?;
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
+}
+
+/// Renames a file, and never replaces another one.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system does not know that.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        renamed => Ok(renamed?),
+    }
 }
 
 /// The index is made of the rows, from the first turn on.
 const INDEX_ANEW: &str = "
     update search_progress set logged = (select coalesce(max(seq), 0) from log), turn = 0";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_moved_replaces_nothing() {
+        let folder = tempfile::tempdir().expect("a folder is made");
+        let [part, place] = ["a.db.copy", "a.db"].map(|name| folder.path().join(name));
+        fs::write(&part, "copy").expect("it is written");
+
+        for other in [place.clone(), beside(&place, "-wal")] {
+            fs::write(&other, "mine").expect("it is written");
+            let refused = put_in_place(&part, &place).expect_err("something is there");
+            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{refused}");
+            assert_eq!(fs::read(&other).expect("it is read"), b"mine");
+            fs::remove_file(&other).expect("it is removed");
+        }
+        fs::write(&place, "mine").expect("it is written");
+        let refused = rename(&part, &place).expect_err("something is there");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{refused}");
+        fs::remove_file(&place).expect("it is removed");
+
+        put_in_place(&part, &place).expect("it is moved");
+        assert!(!part.exists() && fs::read(&place).expect("it is read") == b"copy");
+    }
+}

@@ -282,6 +282,8 @@ async fn a_copy_and_its_copy_back_have_the_same_rows() {
         let rows = if one.name == "versions" { 8 } else { 5 };
         assert_eq!((one.rows, one.left_out), (rows, 0), "{}", one.name);
     }
+    // Both databases are stores, and not known as copies any more.
+    open(&ends.database.url()).await.close().await;
     let mut connection = ends.elsewhere().await;
     let mut expected = PgConnection::connect(&empty.url()).await.expect("the database is there");
     assert_eq!(text(&mut connection, RULES).await, text(&mut expected, RULES).await);
@@ -296,8 +298,6 @@ async fn a_copy_and_its_copy_back_have_the_same_rows() {
     ] {
         assert!(number(&mut connection, sql).await > ROWS, "{sql}");
     }
-    // Both databases are stores.
-    open(&ends.database.url()).await.close().await;
     let store = SqliteStore::open(OpenOptions::new(ends.file("b.db"))).await.expect("it opens");
     store.close().await;
     let left: Vec<_> = ends.folder.path().read_dir().expect("it is read").flatten().map(|it| it.file_name()).collect();
@@ -487,6 +487,66 @@ async fn what_cannot_be_copied_stays_as_it_is() {
     let newer = refusal(&postgres(&used), &ends.sqlite("b.db")).await;
     assert!(matches!(newer, CopyError::Postgres(PostgresOpenError::Newer { found: 900, .. })), "{newer:?}");
     assert!(!ends.file("b.db").exists() && !ends.file("b.db.copy").exists());
+}
+
+/// The process may end when the copy is finished, and before it has said so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_finished_copy_is_finished_again_until_a_gateway_opens_it() {
+    let Some(ends) = Ends::new().await else { return };
+    let from = ends.filled("a.db").await;
+
+    let there = [finish(&from, &ends.postgres()).await, finish(&from, &ends.postgres()).await];
+    let to_file = ends.sqlite("b.db");
+    let back = [finish(&ends.postgres(), &to_file).await, finish(&ends.postgres(), &to_file).await];
+
+    for [first, again] in [there, back] {
+        assert_eq!(again.tables.iter().map(|table| table.written + table.removed).sum::<usize>(), 0, "{again:?}");
+        let digests = |report: &CopyReport| report.tables.iter().map(|table| table.digest).collect::<Vec<_>>();
+        assert_eq!(digests(&first), digests(&again));
+    }
+    open(&ends.database.url()).await.close().await;
+    SqliteStore::open(OpenOptions::new(ends.file("b.db"))).await.expect("it opens").close().await;
+    let not_empty = refusal(&from, &ends.postgres()).await;
+    assert!(matches!(not_empty, CopyError::NotEmpty { .. }), "{not_empty:?}");
+    let exists = refusal(&ends.postgres(), &to_file).await;
+    assert!(matches!(exists, CopyError::Exists { .. }), "{exists:?}");
+    assert_eq!(differences(&ends.file("a.db"), &ends.file("b.db")), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_made_in_the_place_of_a_copy_is_not_replaced() {
+    let Some(ends) = Ends::new().await else { return };
+    let place = ends.file("b.db");
+    let make_file = |_| std::fs::write(&place, "mine").expect("it is written");
+
+    let copied = StoreCopy::new(ends.postgres(), ends.sqlite("b.db")).run(make_file).await;
+
+    assert!(matches!(copied, Err(CopyError::Exists { .. })), "{copied:?}");
+    assert_eq!(std::fs::read(&place).expect("it is read"), b"mine");
+    std::fs::remove_file(&place).expect("it is removed");
+    finish(&ends.postgres(), &ends.sqlite("b.db")).await;
+}
+
+/// A run was killed when it had noted what it copies. A moment before, a gateway had opened the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_opened_while_a_copy_begins_stays_a_store() {
+    let Some(ends) = Ends::new().await else { return };
+    let (from, mut connection) = (ends.filled("a.db").await, ends.elsewhere().await);
+    let store = open(&ends.database.url()).await;
+    let rules = text(&mut connection, RULES).await;
+    let name = format!("sqlite:{}", ends.file("a.db").canonicalize().expect("it is there").display());
+    let begun = "create table begun_copy (position bigint primary key, text text not null)";
+    connection.execute(begun).await.expect("it is made");
+    let note = sqlx::query("insert into begun_copy values (0, $1)").bind(name);
+    note.execute(&mut connection).await.expect("it is noted");
+
+    let in_use = refusal(&from, &ends.postgres()).await;
+
+    assert!(matches!(in_use, CopyError::InUse { .. }), "{in_use:?}");
+    assert_eq!(text(&mut connection, RULES).await, rules);
+    store.probe().await.expect("it writes");
+    store.close().await;
+    open(&ends.database.url()).await.close().await;
 }
 
 /// A source in which a row refers to none is copied, but no store is made of it.
