@@ -83,6 +83,9 @@ pub enum PostgresOpenError {
     },
     #[error("the server of the database {database} does not answer")]
     Late { database: String },
+    /// A copy reads it, or another process updates its schema.
+    #[error("the database {database} is locked: is it copied, or its schema updated?")]
+    Locked { database: String },
     #[error("the server of the database {database} refuses this user: {reason}")]
     User { database: String, reason: String },
     #[error("there is no database {database}: create it, or name another one")]
@@ -136,15 +139,17 @@ impl PostgresOpenError {
         match refusal {
             Some((code, reason)) if matches!(&*code, "28000" | "28P01") => Self::User { database, reason },
             Some((code, _)) if code == "3D000" => Self::NoDatabase { database },
+            Some((code, _)) if code == "55P03" => Self::Locked { database },
+            Some((code, _)) if code == "57014" => Self::Late { database },
             _ => Self::Connection { database, source: Box::new(source) },
         }
     }
 
-    /// Whether the server is away or starts, or a standby takes over: it may be there a moment later.
+    /// Whether the server is away or starts, a standby takes over, or the database is locked: it may be there a moment later.
     #[must_use]
     pub fn is_away(&self) -> bool {
         match self {
-            Self::Late { .. } | Self::Standby { .. } => true,
+            Self::Late { .. } | Self::Locked { .. } | Self::Standby { .. } => true,
             Self::Connection { source, .. } => source.downcast_ref::<sqlx::Error>().is_some_and(is_away),
             Self::Log { source, .. } => matches!(source, StoreError::Unavailable(_)),
             _ => false,

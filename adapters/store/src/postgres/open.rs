@@ -99,13 +99,15 @@ impl PostgresOptions {
         let node = node.unwrap_or_else(|| NodeId::new(clock.now()));
         let connector = connector.named(format!("rejoinder/{node}"));
         let connector = if purpose == Use::Read { connector.for_reading() } else { connector };
-        prepare(&connector, purpose, &clock).await?;
+        let prepared = prepare(&connector, purpose, &clock).await?;
         let for_slow =
             |(number, deadline)| Connections::for_slow(limited(connector.clone(), deadline), number, deadline);
         let log_order = LogOrder::start(limited(connector.clone(), READERS.1)).await;
         let log_order =
             log_order.map_err(|source| PostgresOpenError::Log { database: connector.database().to_owned(), source })?;
         let (log_order, transcripts) = (Arc::new(log_order), Arc::new(Transcripts::default()));
+        // If it is not closed in time, the server finds out.
+        let _ = timeout(CONNECT, prepared.close()).await;
         let connections = Connections::new(limited(connector.clone(), HINTS.1), HINTS.0, HINTS.1);
         Ok(PostgresStore {
             readers: Connections::new(planned(limited(connector.clone(), READERS.1)), READERS.0, READERS.1),
@@ -174,12 +176,24 @@ fn planned(connector: Connector) -> Connector {
     ])
 }
 
-/// Checks the server, and makes or updates the schema, or checks it.
-async fn prepare(connector: &Connector, purpose: Use, clock: &SharedClock) -> Result<(), PostgresOpenError> {
+/// Checks the server, and makes or updates the schema, or checks it. The connection is to stay open until there are others: as long as
+/// there is one, who copies a store knows that the database is in use.
+async fn prepare(connector: &Connector, purpose: Use, clock: &SharedClock) -> Result<PgConnection, PostgresOpenError> {
+    let mut connection = in_time(connector, begin(connector, purpose, clock)).await?;
+    if purpose == Use::Write {
+        // This may take long.
+        migrate(&mut connection, connector.database()).await?;
+        in_time(connector, begin_to_write(&mut connection, connector.database())).await?;
+    }
+    Ok(connection)
+}
+
+async fn begin(connector: &Connector, purpose: Use, clock: &SharedClock) -> Result<PgConnection, PostgresOpenError> {
     let database = connector.database();
     let failed = |source| PostgresOpenError::connection(database, source);
-    let mut connection = connect(connector).await?;
-    let mut another = connect(connector).await?;
+    let connector = limited(connector.clone(), CONNECT);
+    let mut connection = connect(&connector).await?;
+    let mut another = connect(&connector).await?;
     if is_pooler(&mut connection, &mut another).await.map_err(failed)? {
         return Err(PostgresOpenError::Pooler { database: database.to_owned() });
     }
@@ -195,13 +209,31 @@ async fn prepare(connector: &Connector, purpose: Use, clock: &SharedClock) -> Re
     }
     if purpose == Use::Read {
         schema::check(&mut connection, database).await?;
-        return connection.close().await.map_err(failed);
     }
-    migrate(&mut connection, database).await?;
-    if let Err(error) = sqlx::query(FORGET_WRITERS).execute(&mut connection).await {
-        tracing::debug!(%error, "rows of earlier processes cannot be removed");
+    Ok(connection)
+}
+
+async fn begin_to_write(connection: &mut PgConnection, database: &str) -> Result<(), PostgresOpenError> {
+    let failed = |source| PostgresOpenError::connection(database, source);
+    connection.execute(FORGET_COPY).await.map_err(failed)?;
+    match connection.execute(FORGET_WRITERS).await.map_err(failed) {
+        Ok(_) => Ok(()),
+        // Who copies the store has locked it: what is written after that would not be in the copy.
+        Err(error) if error.is_away() => Err(error),
+        Err(error) => {
+            tracing::debug!(%error, "rows of earlier processes cannot be removed");
+            Ok(())
+        }
     }
-    connection.close().await.map_err(failed)
+}
+
+/// What is done while the store is opened, as long as it does not take too long.
+async fn in_time<T>(
+    connector: &Connector,
+    work: impl Future<Output = Result<T, PostgresOpenError>>,
+) -> Result<T, PostgresOpenError> {
+    let done = timeout(2 * CONNECT.max(connector.patience()), work).await;
+    done.unwrap_or_else(|_| Err(PostgresOpenError::Late { database: connector.database().to_owned() }))
 }
 
 async fn connect(connector: &Connector) -> Result<PgConnection, PostgresOpenError> {
@@ -251,6 +283,12 @@ const NOW: &str = "select (extract(epoch from clock_timestamp()) * 1000)::bigint
 
 /// Whether another store is copied into the database, and not all of it is there.
 pub(super) const IS_BEGUN: &str = "select to_regclass('begun_copy') is not null";
+
+/// From now on the database is no copy that a repeated run may replace.
+const FORGET_COPY: &str = "
+    do $$ begin
+        if to_regclass('finished_copy') is not null then drop table finished_copy; end if;
+    end $$";
 
 /// A process that goes on writes its row anew with each transaction.
 const FORGET_WRITERS: &str = "

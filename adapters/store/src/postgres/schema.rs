@@ -57,6 +57,7 @@ pub(super) async fn migrate(connection: &mut PgConnection, database: &str) -> Re
         return Ok(());
     }
     let mut transaction = connection.begin().await.map_err(failed)?;
+    sqlx::query("set local statement_timeout = 0").execute(&mut *transaction).await.map_err(failed)?;
     // Other processes that open the database wait here. The lock ends with the transaction.
     sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await.map_err(failed)?;
     let (found, known) = (version(&mut transaction).await.map_err(failed)?, latest());

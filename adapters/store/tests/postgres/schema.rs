@@ -107,6 +107,22 @@ async fn a_standby_is_not_used() {
     assert!(matches!(error, PostgresOpenError::Standby { .. }), "{error:?}");
 }
 
+/// What is written while a copy reads it would be missing there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_a_copy_has_locked_is_not_opened() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let url = database.url();
+    let mut copy = PgConnection::connect(&url).await.expect("the database is there");
+    copy.execute("begin; lock table nodes, writers in share mode").await.expect("it is locked");
+
+    let error = error(&url).await;
+
+    assert!(matches!(error, PostgresOpenError::Locked { .. }) && error.is_away(), "{error:?}");
+    copy.execute("rollback").await.expect("it is unlocked");
+    open(&url).await.close().await;
+}
+
 /// The URL with another user, whose password is asked for and wrong, or who does not exist.
 fn of_another_user(url: &str) -> String {
     let (_, host) = url.split_once("://").expect("it is a URL");
