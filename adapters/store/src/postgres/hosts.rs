@@ -72,9 +72,9 @@ impl Connector {
         self
     }
 
-    /// For connections that write nothing: a standby will do.
+    /// For connections that write nothing. They go to the same server all the same: on a standby the end of the log is not known.
     pub(super) fn for_reading(self) -> Self {
-        Self { must_be_writable: false, ..self }.set(&[("default_transaction_read_only", "on")])
+        self.set(&[("default_transaction_read_only", "on")])
     }
 
     #[cfg(test)]
@@ -93,15 +93,15 @@ impl Connector {
 
     async fn begin(&self, options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
         let mut connection = options.connect().await?;
-        if !self.settings.is_empty() {
-            connection.execute(AssertSqlSafe(self.settings.clone())).await?;
-        }
-        // With one server, the callers that write find out, and say more.
+        // With one server, the callers find out, and say more. The settings can have it read-only for this connection.
         if self.must_be_writable && self.hosts.all.len() > 1 {
             let is_read_only: bool = sqlx::query_scalar(IS_READ_ONLY).fetch_one(&mut connection).await?;
             if is_read_only {
                 return Err(other("it is a standby, or can only be read".to_owned()));
             }
+        }
+        if !self.settings.is_empty() {
+            connection.execute(AssertSqlSafe(self.settings.clone())).await?;
         }
         Ok(connection)
     }

@@ -3,17 +3,18 @@
 use std::{
     future, io,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use rejoinder_core::{
     Clock, SystemClock, TurnId,
-    store::{InboxStore, StoreState, TurnStore},
+    store::{InboxStore, OperatorStore, StoreState, TurnStore},
 };
-use sqlx::postgres::PgConnectOptions;
+use rejoinder_store::PostgresOptions;
+use sqlx::{Executor, postgres::PgConnectOptions};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpListener, TcpStream},
@@ -34,7 +35,8 @@ pub(crate) struct Host {
 
 #[derive(Default)]
 struct State {
-    is_read_only: AtomicBool,
+    /// The options of new connections.
+    options: Mutex<&'static str>,
     is_frozen: watch::Sender<bool>,
     connections: AtomicUsize,
     with_tls: AtomicUsize,
@@ -63,7 +65,16 @@ impl Host {
 
     /// From now on, nothing can be written on new connections.
     fn make_read_only(&self) {
-        self.state.is_read_only.store(true, Ordering::Relaxed);
+        self.set_options("-c default_transaction_read_only=on");
+    }
+
+    /// From now on, new connections find that the server is a standby, if the database has the schema `standby`.
+    fn make_standby(&self) {
+        self.set_options("-c search_path=standby,public,pg_catalog");
+    }
+
+    fn set_options(&self, options: &'static str) {
+        *self.state.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
 
     /// From now on, it says nothing, and its connections stay open.
@@ -105,10 +116,11 @@ impl State {
         } else {
             Box::new(client)
         };
-        if self.is_read_only.load(Ordering::Relaxed) {
+        let options = *self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        if !options.is_empty() {
             // The byte that ends the parameters comes after this one.
             first.pop();
-            first.extend(b"options\0-c default_transaction_read_only=on\0\0");
+            first.extend([b"options\0", options.as_bytes(), b"\0\0"].concat());
         }
         let mut server = connect(server).await?;
         server.write_u32(u32::try_from(first.len() + 4).expect("it is short")).await?;
@@ -191,6 +203,24 @@ async fn any_host_is_used_if_the_url_says_so() {
 
     assert!(hosts[0].connections() > 2);
     assert_eq!(hosts[1].connections(), 0);
+    store.close().await;
+}
+
+/// A standby is found first, and has not all that was committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_reads_asks_the_server_on_which_can_be_written() {
+    let Some((database, hosts, url)) = two_hosts().await else { return };
+    let standby = "
+        create schema standby;
+        create function standby.pg_is_in_recovery() returns boolean language sql as 'select true'";
+    database.elsewhere().await.execute(standby).await.expect("it is made");
+    hosts[0].make_standby();
+
+    let store = PostgresOptions::new(url, Arc::new(SystemClock)).open_read_only().await.expect("the store opens");
+
+    store.backlog().await.expect("it is read");
+    store.probe().await.expect_err("it is only read");
+    assert!(hosts[0].connections() > 0 && hosts[1].connections() > 0);
     store.close().await;
 }
 
