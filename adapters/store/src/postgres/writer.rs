@@ -2,8 +2,9 @@
 //! transaction. A request is written even when its caller is gone.
 //!
 //! If the answer to a commit is lost, the lane finds out whether it was committed: with each commit, the row of the lane in the table
-//! `writers` gets its number. The lane connects anew, ends the server's process of the lost connection, and reads the row. If it cannot
-//! for [`UNSETTLED`], it says that it does not know, and goes on: its next transaction begins when the process has ended.
+//! `writers` gets its number. The lane connects anew, ends the server's process of the lost connection, reads the row, and writes it
+//! once more: when that is committed, all before it is, also at a synchronous standby. If it cannot for [`UNSETTLED`], it says that it
+//! does not know, and goes on: its next transaction begins when the process has ended.
 
 use std::{sync::Arc, time::Duration};
 
@@ -297,6 +298,7 @@ struct Open {
 }
 
 /// The server's process of a connection. The number of one that has ended can be given to another one.
+#[derive(Clone)]
 struct Process {
     pid: i32,
     since: String,
@@ -567,8 +569,17 @@ impl Lane {
     /// The number of the last transaction of this lane that was committed.
     async fn last_batch(&mut self) -> Result<Option<i64>, StoreError> {
         let mut open = self.connect().await?;
-        let select = sqlx::query_scalar(SELECT_BATCH).bind(self.shared.node.as_uuid()).bind(self.number);
+        let (node, lane) = (self.shared.node.as_uuid(), self.number);
+        let select = sqlx::query_scalar(SELECT_BATCH).bind(node).bind(lane);
         let batch: Option<i64> = select.fetch_optional(&mut open.connection).await.map_err(store_error)?;
+        if batch == Some(self.batch) {
+            // The end of its process has also ended its wait for a standby that confirms each commit. One that confirms a later commit
+            // has this one, too. While nothing does, the next connection ends this one.
+            self.left = Some(open.process.clone());
+            let later = sqlx::query(TOUCH).bind(node).bind(lane).execute(&mut open.connection).await;
+            later.map_err(store_error)?;
+            self.left = None;
+        }
         self.idle = Some(open);
         Ok(batch)
     }
@@ -639,5 +650,7 @@ const TERMINATE: &str = "
     select pg_terminate_backend(pid, $3) from pg_stat_activity where pid = $1 and backend_start::text = $2";
 
 const SELECT_BATCH: &str = "select batch from writers where node = $1 and lane = $2";
+
+const TOUCH: &str = "update writers set at = now() where node = $1 and lane = $2";
 
 const DELETE: &str = "delete from writers where node = $1 and lane = $2";

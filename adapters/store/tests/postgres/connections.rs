@@ -114,6 +114,36 @@ async fn whether_a_change_was_committed_is_not_asked_of_a_standby() {
     store.close().await;
 }
 
+/// The end of a lost connection has ended its wait for a synchronous standby. Another one that waits stands for all that are later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_whose_answer_is_lost_is_not_stored_before_a_later_one_is() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let proxy = Proxy::start(&database.url);
+    let store = Arc::new(open(&proxy.url).await);
+    connect_lanes(&store, &mut elsewhere).await;
+    let refuse = "
+        create function refuse() returns trigger language plpgsql as $$ begin
+            raise exception 'no standby confirms it' using errcode = '53000';
+        end $$;
+        create trigger refuse before update on writers for each row when (new.batch = old.batch)
+            execute function refuse();";
+    elsewhere.execute(refuse).await.expect("it is made");
+
+    proxy.lose(Loss::Answer);
+    let accepting = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { accept(&store, new_turn("1")).await }
+    });
+    wait_for_trouble(&store).await;
+    assert!(!accepting.is_finished());
+    elsewhere.execute("drop trigger refuse on writers").await.expect("it is removed");
+
+    let stored = accepting.await.expect("it ends");
+    assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
+    store.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_are_refused_while_no_lane_knows_whether_its_last_one_was_committed() {
     let Some(database) = Database::new().await else { return };
