@@ -74,7 +74,7 @@ impl StoreLocation {
         Room::of(self.file()?).ok()
     }
 
-    /// Opens it for a gateway, of which this is the id. A server that is away is waited for.
+    /// Opens it for a gateway, of which this is the id. A server that is away is waited for, and a database that a copy reads.
     ///
     /// # Errors
     /// When it cannot be opened: of a file always an `OpenError`.
@@ -155,7 +155,7 @@ impl Unopened {
 mod postgres {
     use std::{sync::Arc, time::Duration};
 
-    use anyhow::{Error, Result};
+    use anyhow::{Error, Result, anyhow};
     use rejoinder_core::{NodeId, SharedClock, Store, SystemClock};
     use rejoinder_store::{PostgresOpenError, PostgresOptions};
     use secrecy::ExposeSecret;
@@ -180,7 +180,10 @@ mod postgres {
         let options = PostgresOptions::new(server.url.expose_secret(), Arc::clone(clock)).of_node(node);
         let (until, mut is_told) = (Instant::now() + PATIENCE, false);
         loop {
-            let error = match options.clone().open().await {
+            let Some(opened) = shutdown.run_until_cancelled(options.clone().open()).await else {
+                return Err(anyhow!("stopped before the database was open"));
+            };
+            let error = match opened {
                 Ok(store) => return Ok(Arc::new(store)),
                 Err(error) if error.is_away() => Error::new(error),
                 Err(error) => return Err(error.into()),
@@ -224,6 +227,34 @@ mod postgres {
                 | PostgresOpenError::Encoding { .. },
             ) => Unopened::AsItSays,
             _ => Unopened::Otherwise,
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::net::TcpListener;
+
+        use rejoinder_core::Clock as _;
+        use tokio::time::timeout;
+
+        use super::*;
+
+        #[tokio::test]
+        async fn a_start_that_is_stopped_does_not_wait_for_a_server_that_says_nothing() {
+            let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("postgres://ann@{}/chats?sslmode=disable", silent.local_addr().unwrap());
+            let server = Server { url: url.clone().into(), shown: url, node_file: "node".into() };
+            let (clock, shutdown): (SharedClock, _) = (Arc::new(SystemClock), CancellationToken::new());
+            let node = NodeId::new(clock.now());
+            let stop = async {
+                sleep(Duration::from_millis(50)).await;
+                shutdown.cancel();
+            };
+
+            let opening = timeout(Duration::from_secs(5), open(&server, node, &clock, &shutdown));
+            let (opened, ()) = tokio::join!(opening, stop);
+
+            assert!(opened.unwrap().is_err_and(|error| error.to_string().contains("stopped")));
         }
     }
 }
