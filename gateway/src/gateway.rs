@@ -36,7 +36,7 @@ use crate::{
     log_lines::LineWriter,
     materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics,
-    node_file::NodeFile,
+    node_file::{self, NodeFile},
     open_files,
     own_tools::OwnTools,
     platforms::{ChannelNotice, RouteMaterials},
@@ -192,7 +192,7 @@ pub struct Gateway {
     loops: AgentLoops,
     store: Arc<dyn StoreState>,
     /// Held until it has ended.
-    _node_file: Option<NodeFile>,
+    _node_file: NodeFile,
     router: Router,
     /// The operator's routes, if they are served at an address of their own.
     operator: Option<(TcpListener, Router)>,
@@ -275,22 +275,22 @@ impl Gateway {
             None => None,
         };
         let recorder = metrics::recorder();
-        let node_file = match database.file() {
-            Some(file) => {
-                backup::recover(&data_dir, file).map_err(RunError::Restore)?;
-                None
-            }
-            None => Some(NodeFile::lock(database.locked_file()).await.map_err(|error| match error {
-                OpenError::InUse { .. } => RunError::InUse(data_dir.clone()),
-                error => error.into(),
-            })?),
-        };
+        let node_file = NodeFile::lock(&data_dir.join(node_file::NAME)).await.map_err(|error| match error {
+            OpenError::InUse { .. } => RunError::InUse(data_dir.clone()),
+            error => error.into(),
+        })?;
+        if let Some(file) = database.file() {
+            backup::recover(&data_dir, file).map_err(RunError::Restore)?;
+        }
         let node = NodeId::new(clock.now());
         let store = database.open(node, &clock, &shutdown).await;
         let store =
             store.map_err(|error| error.downcast::<OpenError>().map_or_else(RunError::Server, RunError::Open))?;
-        if let Some(file) = &node_file {
-            file.take_over(node, &*store).await;
+        // A data directory may be moved.
+        let in_folder = database.file().and_then(|file| file.strip_prefix(&data_dir).ok());
+        let name = in_folder.map_or_else(|| database.to_string(), |file| file.display().to_string());
+        if let Some(before) = node_file.take_over(node, &*store, &name).await {
+            warn!(before, now = name, "another store than at the last start: what was stored there is not here");
         }
         let own_tools = OwnTools::served(url_of(address), &config);
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {

@@ -1,5 +1,5 @@
-//! The file `node` in the data directory of a gateway whose database is a server. The process that uses the folder has locked it, and
-//! its id is in it. So the next process knows which one is over, and ends its leases at once.
+//! The file `node` in the data directory. The process that uses the folder has locked it, whatever its database is. Its id and the name
+//! of its store are in it. So the next process knows which one is over, and ends its leases at once, and it notices another store.
 
 use std::{
     fs::{self, File},
@@ -13,6 +13,9 @@ use rejoinder_store::{Lock, OpenError};
 use tracing::{info, warn};
 
 pub(crate) const NAME: &str = "node";
+
+/// How the line with the name of the store begins.
+const STORE: &str = "store ";
 
 /// The locked file.
 #[derive(Debug)]
@@ -28,28 +31,33 @@ impl NodeFile {
         Ok(Self { _lock: Lock::acquire(path).await?, path: path.to_owned() })
     }
 
-    /// Writes down the id of this process, and ends those in the store that used the folder before.
-    pub(crate) async fn take_over(&self, node: NodeId, store: &dyn NodeStore) {
-        let Some(mark) = mark(&self.path) else { return };
-        let line = format!("{node} {mark}\n");
+    /// Writes down the id of this process and the name of its store, and ends those in the store that used the folder before. Returns
+    /// the name of the store before, if it was another one.
+    pub(crate) async fn take_over(&self, node: NodeId, store: &dyn NodeStore, name: &str) -> Option<String> {
+        let mark = mark(&self.path);
+        let own = mark.as_ref().map_or_else(String::new, |mark| format!("{node} {mark}\n"));
+        let lines = format!("{own}{STORE}{name}\n");
         // Beside the ids before it, until these are ended.
-        let former = match fs::read_to_string(&self.path).and_then(|text| self.add(&line).map(|()| text)) {
-            Ok(text) => former(&text, &mark),
+        let text = match fs::read_to_string(&self.path).and_then(|text| self.add(&lines).map(|()| text)) {
+            Ok(text) => text,
             Err(error) => {
                 let path = self.path.display();
                 warn!(%path, %error, "cannot write down the id of this process: the next one waits for its leases");
-                return;
+                return None;
             }
         };
-        for former in former {
+        let other = text.lines().rev().find_map(|line| line.strip_prefix(STORE)).filter(|other| *other != name);
+        let other = other.map(str::to_owned);
+        for former in mark.iter().flat_map(|mark| former(&text, mark)) {
             if let Err(error) = store.leave(former).await {
                 warn!(%former, %error, "cannot end the process before this one: its leases end by themselves");
-                return;
+                return other;
             }
             info!(%former, "the process that used the data directory before is over");
         }
         // If this fails, more is ended in vain at the next start.
-        let _ = fs::write(&self.path, line);
+        let _ = fs::write(&self.path, lines);
+        other
     }
 
     fn add(&self, line: &str) -> io::Result<()> {
@@ -86,7 +94,7 @@ mod tests {
     /// A process takes over the folder, and then leases; returns who has them.
     async fn follow(path: &Path, node: NodeId, store: &LeaseTable) -> Option<NodeId> {
         let file = NodeFile::lock(path).await.unwrap();
-        file.take_over(node, store).await;
+        file.take_over(node, store, "one").await;
         store.take_leases(node, &[LeaseName::Housekeeper]).await.unwrap();
         store.holder(&LeaseName::Housekeeper)
     }
@@ -101,7 +109,20 @@ mod tests {
         assert_eq!(follow(&path, id(2), &store).await, Some(id(2)));
         fs::copy(&path, &copy).unwrap();
         assert_eq!(follow(&copy, id(3), &store).await, Some(id(2)));
-        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn another_store_than_the_last_one_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = NodeFile::lock(&folder.path().join(NAME)).await.unwrap();
+        let store = LeaseTable::new(Arc::new(SystemClock));
+
+        for (number, (name, other)) in
+            (1..).zip([("a b", None), ("a b", None), ("c", Some("a b")), ("c", None), ("a b", Some("c"))])
+        {
+            assert_eq!(file.take_over(id(number), &*store, name).await.as_deref(), other);
+        }
     }
 
     #[tokio::test]
@@ -112,7 +133,7 @@ mod tests {
         follow(&path, id(1), &store).await;
 
         store.set_away(true);
-        NodeFile::lock(&path).await.unwrap().take_over(id(2), &*store).await;
+        NodeFile::lock(&path).await.unwrap().take_over(id(2), &*store, "one").await;
         store.set_away(false);
 
         assert_eq!(follow(&path, id(3), &store).await, Some(id(3)));

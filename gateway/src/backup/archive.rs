@@ -30,7 +30,8 @@ pub(super) const DATABASE: &str = "database";
 
 /// What the files of a running gateway are that another one must not find: where it listens, which configuration it has, locks,
 /// logs of databases, unfinished files.
-const PASSING: [&str; 8] = ["address", CONFIG_PATH_FILE, ".lock", "-wal", "-shm", "-journal", ".new", ".part"];
+const PASSING: [&str; 9] =
+    ["address", "data/node", CONFIG_PATH_FILE, ".lock", "-wal", "-shm", "-journal", ".new", ".part"];
 
 /// How the names of the entries of words begin. The operator names their files.
 pub(super) const WORDS: &str = "data/words/";

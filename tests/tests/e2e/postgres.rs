@@ -129,10 +129,14 @@ async fn a_data_directory_is_used_by_one_process() {
     let database = server.database().await;
     let gateway = on(&database.url()).start().await;
 
-    let second = gateway.command(&["run"]).env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0").output().expect("it runs");
+    for url in [&*database.url(), "sqlite:other.db"] {
+        let listen = ("REJOINDER__SERVER__LISTEN", "127.0.0.1:0");
+        let second = gateway.command(&["run"]).envs([listen, ("REJOINDER__STORE__URL", url)]).output();
+        let second = second.expect("it runs");
 
-    assert!(!second.status.success());
-    assert!(said(&second).contains("is in use by another gateway"), "{}", said(&second));
+        assert!(!second.status.success());
+        assert!(said(&second).contains("is in use by another gateway"), "{}", said(&second));
+    }
 }
 
 #[rstest]
