@@ -88,6 +88,7 @@ impl PostgresSide {
         // From now on no gateway opens the database. One that did so a moment before is still there.
         let is_again = self.scalar("begun_copy", "select exists (select 1 from begun_copy where position < 0)").await?;
         if let Err(error) = self.check_free(is_again).await {
+            // It is a store.
             self.execute("begun_copy", "drop table begun_copy").await?;
             return Err(error);
         }

@@ -120,7 +120,7 @@ impl State {
         if !options.is_empty() {
             // The byte that ends the parameters comes after this one.
             first.pop();
-            first.extend([b"options\0", options.as_bytes(), b"\0\0"].concat());
+            first.extend(format!("options\0{options}\0\0").into_bytes());
         }
         let mut server = connect(server).await?;
         server.write_u32(u32::try_from(first.len() + 4).expect("it is short")).await?;
