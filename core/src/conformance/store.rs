@@ -143,6 +143,7 @@ macro_rules! store_conformance {
             the_file_of_an_event_is_stored_with_its_turn
             a_transition_that_conflicts_stores_no_file
             deliveries_go_out_in_the_order_they_were_claimed
+            what_waits_can_be_made_due
             what_is_sent_at_once_needs_an_empty_lane
             what_is_on_its_way_is_not_withdrawn
             a_delivery_is_read_back_as_it_was_changed

@@ -88,9 +88,14 @@ impl Hints {
         }
     }
 
+    /// Whether another node sends on a channel.
+    pub(crate) fn is_sent_elsewhere(&self, channel: &ChannelId) -> bool {
+        self.any() && self.leases.holds(channel).is_none()
+    }
+
     /// Tells the node that sends on a channel, if it is another one.
     pub(crate) fn tell_holder(&self, channel: &ChannelId, hint: impl FnOnce() -> Hint) {
-        if self.any() && self.leases.holds(channel).is_none() {
+        if self.is_sent_elsewhere(channel) {
             self.store.hint(hint());
         }
     }

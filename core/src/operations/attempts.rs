@@ -78,8 +78,12 @@ impl Operations {
         }
         self.require_unblocked(&delivery.conversation, "it is sent then")?;
         let (at, subject) = (self.clock.now(), subject_of_delivery(&delivery));
+        // Another node sends it, and may not hear of it.
+        let hints = &self.ledger.executor.hints;
+        let due_now = hints.is_sent_elsewhere(channel).then_some((delivery.id, at));
         let event = LogEvent::DeliveryRetried { delivery_id: delivery.id };
         let transition = Transition {
+            due_now,
             remarks: vec![Remark { turn: delivery.turn, at, kind: "try".to_owned(), detail: remark(by, None) }],
             log: vec![NewLogEntry { at, subject: subject.clone(), event }],
             operation: Some(operation(by, action, target, subject, at)),
@@ -88,8 +92,7 @@ impl Operations {
         self.store.commit(transition).await?;
         self.caller.health.allow(channel);
         self.lanes.ask(channel, delivery.conversation_id, delivery.id);
-        let asked = || Hint::Asked(channel.clone(), delivery.conversation_id, delivery.id);
-        self.ledger.executor.hints.tell_holder(channel, asked);
+        hints.tell_holder(channel, || Hint::Asked(channel.clone(), delivery.conversation_id, delivery.id));
         Ok(())
     }
 

@@ -66,6 +66,26 @@ pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl
     assert_eq!(store.next_deliveries(nowhere).await.expect("deliveries are read").list, []);
 }
 
+/// What waits is due at once, and what is being sent stays as it is.
+pub async fn what_waits_can_be_made_due(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let waiting = DeliveryRecord { next_attempt_at: at(100), ..turn.delivery(1, "1") };
+    let id = waiting.id;
+    done(&*store, deliveries([waiting])).await;
+    let make_due = async |seconds| {
+        done(&*store, Transition { due_now: Some((id, at(seconds))), ..Transition::default() }).await;
+        let delivery = record(&*store, &turn, 1).await;
+        (delivery.state, delivery.next_attempt_at)
+    };
+
+    assert_eq!(make_due(5).await, (DeliveryState::Pending, at(5)));
+    assert_eq!(make_due(6).await, (DeliveryState::Pending, at(5)));
+    let stored = record(&*store, &turn, 1).await;
+    change(&*store, DeliveryChange { state: DeliveryState::Sending, ..DeliveryChange::of(&stored) }).await;
+    assert_eq!(make_due(4).await, (DeliveryState::Sending, at(5)));
+}
+
 /// What is sent at once is stored with its first attempt, unless something of its conversation goes before it.
 pub async fn what_is_sent_at_once_needs_an_empty_lane(subject: &mut impl Subject) {
     let store = subject.store();

@@ -60,6 +60,8 @@ pub struct Transition {
     /// Claims whose pending deliveries are withdrawn.
     pub withdrawn: Vec<Withdrawal>,
     pub delivery_changes: Vec<DeliveryChange>,
+    /// A delivery that is due from this time on, if it waits for a later one.
+    pub due_now: Option<(DeliveryId, Timestamp)>,
     pub attempts_started: Vec<AttemptStart>,
     pub attempts_ended: Vec<AttemptEnd>,
     /// Runs that start. With its turn, one of an agent takes the [slot](super::turns::QueueStore::slot_of) of the conversation.

@@ -214,6 +214,9 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
     for change in &transition.delivery_changes {
         change_delivery(transaction, change).await?;
     }
+    if let Some((delivery, at)) = &transition.due_now {
+        rows::change(transaction, statement!(MAKE_DUE, delivery, at)).await?;
+    }
     write_attempts(transaction, transition).await?;
     for run in &transition.runs_started {
         runs::start(transaction, run).await?;
@@ -409,6 +412,10 @@ const CHANGE_DELIVERY: &str = "
         state = $2, attempts = $3, next_attempt_at = $4, label = $5, parked = $6, action = coalesce($7::jsonb, action),
         message_ids = $8::jsonb, error = $9, retried_at = $10, delivered_at = $11, copies = $12, resend_from = $13
     where id = $1";
+
+/// The node that has the channel may be sending it.
+const MAKE_DUE: &str =
+    "update deliveries set next_attempt_at = $2 where id = $1 and state = 'pending' and next_attempt_at > $2";
 
 /// The delivery cannot be removed before the end of the transaction.
 const START_ATTEMPT: &str = "

@@ -123,6 +123,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for change in &transition.delivery_changes {
         change_delivery(transaction, change)?;
     }
+    if let Some((delivery, at)) = &transition.due_now {
+        rows::change(transaction, MAKE_DUE, params![delivery.as_uuid(), at.as_millis()])?;
+    }
     for AttemptStart { delivery, number, node, at } in &transition.attempts_started {
         let (delivery_id, owner, started_at) = (delivery.as_uuid(), node.as_uuid(), at.as_millis());
         insert_into!(transaction, attempts { delivery_id, number, owner, started_at })?;
@@ -259,6 +262,9 @@ const CHANGE_DELIVERY: &str = "
         state = ?2, attempts = ?3, next_attempt_at = ?4, label = ?5, parked = ?6, action = coalesce(?7, action),
         message_ids = ?8, error = ?9, retried_at = ?10, delivered_at = ?11, copies = ?12, resend_from = ?13
     where id = ?1";
+
+const MAKE_DUE: &str =
+    "update deliveries set next_attempt_at = ?2 where id = ?1 and state = 'pending' and next_attempt_at > ?2";
 
 const END_ATTEMPT: &str = "
     update attempts set ended_at = ?3, result = ?4, detail = ?5
