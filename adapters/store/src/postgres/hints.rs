@@ -58,7 +58,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long nothing is heard before it is looked whether the connection is still there.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The pause before the next try to listen.
+/// The pause before the next try to listen, or to send.
 const RECONNECT: Duration = Duration::from_secs(1);
 
 /// Look at everything.
@@ -74,8 +74,8 @@ struct Shared {
     /// The name of this store in notifications.
     node: String,
     connector: Connector,
-    /// They send notifications, and keep what runs say.
-    connections: Connections,
+    /// It sends notifications. Nothing else makes them wait.
+    sender: Connections,
     log_order: Arc<LogOrder>,
     transcripts: Arc<Transcripts>,
     waiting: Mutex<BTreeSet<String>>,
@@ -88,18 +88,18 @@ struct Shared {
 }
 
 impl Hints {
-    /// Connects when that is needed. `connections` are those that send. The tasks end when this is closed or dropped.
+    /// Connects when that is needed. `sender` is the connection that sends. The tasks end when this is closed or dropped.
     pub(super) fn start(
         node: NodeId,
         connector: Connector,
-        connections: Connections,
+        sender: Connections,
         log_order: Arc<LogOrder>,
         transcripts: Arc<Transcripts>,
     ) -> Self {
         let shared = Arc::new(Shared {
             node: node.to_string(),
             connector,
-            connections,
+            sender,
             log_order,
             transcripts,
             waiting: Mutex::default(),
@@ -113,11 +113,6 @@ impl Hints {
         tasks.spawn(closing.clone().run_until_cancelled_owned(send_all(Arc::clone(&shared))));
         tasks.spawn(closing.run_until_cancelled_owned(listen(Arc::clone(&shared))));
         Self { shared, tasks }
-    }
-
-    /// Those that nothing waits for which counts.
-    pub(super) fn connections(&self) -> &Connections {
-        &self.shared.connections
     }
 
     pub(super) fn subscribe(&self) -> broadcast::Receiver<Hint> {
@@ -135,7 +130,7 @@ impl Hints {
         self.shared.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.shared.connections.close().await;
+        self.shared.sender.close().await;
     }
 }
 
@@ -227,9 +222,11 @@ async fn send_all(shared: Arc<Shared>) {
         let waiting = mem::take(&mut *shared.waiting());
         for notification in notifications(&shared.node, &waiting) {
             let notify = statement!("select pg_notify($1, $2)", CHANNEL, notification);
-            if let Err(error) = shared.connections.rows(notify).await {
-                // The others find out when they look.
+            if let Err(error) = shared.sender.rows(notify).await {
                 tracing::debug!(%error, "hints cannot be sent");
+                // What is not sent is lost: the others look at everything, as soon as they can be told so.
+                shared.queue(ALL.to_owned());
+                sleep(RECONNECT).await;
                 break;
             }
         }

@@ -36,8 +36,11 @@ const COUNTER: (usize, Duration) = (1, Duration::from_mins(10));
 /// The ones that say that this node lives, take its leases, and ask for permits: none of them waits for another one.
 const NODES: (usize, Duration) = (3, Duration::from_secs(4));
 
-/// The ones that send hints, and keep what runs say so far.
-const HINTS: (usize, Duration) = (2, Duration::from_secs(3));
+/// The one that sends hints.
+const HINTS: (usize, Duration) = (1, Duration::from_secs(3));
+
+/// The ones that keep what runs say so far.
+const DRAFTS: (usize, Duration) = (2, Duration::from_secs(3));
 
 /// How much later than this program the server ends a statement that takes too long.
 const LATER: Duration = Duration::from_secs(1);
@@ -108,7 +111,7 @@ impl PostgresOptions {
         let (log_order, transcripts) = (Arc::new(log_order), Arc::new(Transcripts::default()));
         // If it is not closed in time, the server finds out.
         let _ = timeout(CONNECT, prepared.close()).await;
-        let connections = Connections::new(limited(connector.clone(), HINTS.1), HINTS.0, HINTS.1);
+        let sender = Connections::new(limited(connector.clone(), HINTS.1), HINTS.0, HINTS.1);
         Ok(PostgresStore {
             readers: Connections::new(planned(limited(connector.clone(), READERS.1)), READERS.0, READERS.1),
             operator: for_slow(OPERATOR),
@@ -116,10 +119,11 @@ impl PostgresOptions {
             hints: Hints::start(
                 node,
                 limited(connector.clone(), HINTS.1),
-                connections,
+                sender,
                 Arc::clone(&log_order),
                 Arc::clone(&transcripts),
             ),
+            drafts: Connections::new(limited(connector.clone(), DRAFTS.1), DRAFTS.0, DRAFTS.1),
             nodes: Connections::new(limited(connector.clone(), NODES.1), NODES.0, NODES.1),
             writer: Writer::start(
                 planned(limited(connector.clone(), writer::DEADLINE)),

@@ -33,6 +33,8 @@ pub struct PostgresStore {
     /// They say that this node lives: no other statement makes that late.
     pub(super) nodes: Connections,
     pub(super) hints: Hints,
+    /// They keep what runs say so far.
+    pub(super) drafts: Connections,
     pub(super) writer: Writer,
     pub(super) log_order: Arc<LogOrder>,
     pub(super) clock: SharedClock,
@@ -118,6 +120,7 @@ impl StoreState for PostgresStore {
         self.counter.close().await;
         self.nodes.close().await;
         self.hints.close().await;
+        self.drafts.close().await;
         self.writer.close().await;
         self.log_order.close().await;
     }

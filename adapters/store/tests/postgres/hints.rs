@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use rejoinder_core::store::{Hint, StoreState};
+use rejoinder_core::{
+    Timestamp, TurnId,
+    store::{Hint, HintStore, StoreState},
+};
 use sqlx::Executor;
 use tokio::{sync::broadcast::Receiver, time::timeout};
 
-use crate::common::{Database, open};
+use crate::{
+    common::{Database, open},
+    proxy::Proxy,
+};
 
 async fn next(hints: &mut Receiver<Hint>) -> Hint {
     timeout(Duration::from_secs(10), hints.recv()).await.expect("it comes soon").expect("none is lost")
@@ -52,5 +58,45 @@ async fn many_hints_come_in_time() {
         told.retain(|one| *one != hint);
     }
     other.close().await;
+    database.store.close().await;
+}
+
+/// The others look at everything once they can be told to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_that_cannot_be_sent_are_made_up_for() {
+    let Some(database) = Database::new().await else { return };
+    let mut hints = database.store.hints();
+    assert_eq!(next(&mut hints).await, Hint::All);
+    let proxy = Proxy::start(&database.url);
+    let other = open(&proxy.url).await;
+
+    proxy.cut(true);
+    other.hint(Hint::Questions);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    proxy.cut(false);
+
+    assert_eq!(next(&mut hints).await, Hint::All);
+    other.close().await;
+    database.store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nodes_have_left_is_removed_after_ten_minutes() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    for at in [1, 2] {
+        let turn = TurnId::new(Timestamp::from_millis(at));
+        database.store.put_draft(turn, 1, Some("so far")).await.expect("it is kept");
+        if at == 1 {
+            let age = "update drafts set at = at - interval '10 minutes'";
+            elsewhere.execute(age).await.expect("time passes");
+        }
+    }
+
+    database.store.remove_old_drafts().await.expect("old ones are removed");
+
+    let left: i64 =
+        sqlx::query_scalar("select count(*) from drafts").fetch_one(&mut elsewhere).await.expect("rows are counted");
+    assert_eq!(left, 1);
     database.store.close().await;
 }

@@ -65,6 +65,9 @@ store_trait! {
         write fn remove_draft(turn: TurnId, run: u32) -> ();
 
         /// The turns of these channels of which [that](Self::put_draft) is kept, and was changed within the last ten seconds, at least.
+        /// Removes what was not changed for ten minutes: its node is over.
+        write fn remove_old_drafts() -> ();
+
         read fn drafts_on(channels: &[ChannelId]) -> Vec<TurnId>;
 
         /// What runs of these turns say so far, in the order of the turns' ids.

@@ -26,22 +26,26 @@ impl HintStore for PostgresStore {
     }
 
     async fn put_draft(&self, turn: TurnId, run: u32, text: Option<&str>) -> Result<(), StoreError> {
-        self.hints.connections().rows(statement!(PUT_DRAFT, turn, run, text)).await.map(drop)
+        self.drafts.rows(statement!(PUT_DRAFT, turn, run, text)).await.map(drop)
     }
 
     async fn remove_draft(&self, turn: TurnId, run: u32) -> Result<(), StoreError> {
-        self.hints.connections().rows(statement!(REMOVE_DRAFT, turn, run)).await.map(drop)
+        self.drafts.rows(statement!(REMOVE_DRAFT, turn, run)).await.map(drop)
+    }
+
+    async fn remove_old_drafts(&self) -> Result<(), StoreError> {
+        self.drafts.rows(statement!(REMOVE_OLD_DRAFTS)).await.map(drop)
     }
 
     async fn drafts_on(&self, channels: &[ChannelId]) -> Result<Vec<TurnId>, StoreError> {
         let channels = List(names(channels));
-        self.hints.connections().all(statement!(DRAFTS_ON, channels), |row| row.value("id")).await
+        self.drafts.all(statement!(DRAFTS_ON, channels), |row| row.value("id")).await
     }
 
     async fn drafts(&self, turns: &[TurnId]) -> Result<Vec<RunText>, StoreError> {
         let turns = List(turns.iter().map(|turn| turn.as_uuid()).collect());
-        let said = |row: &PgRow| Ok(record!(row => RunText { turn, run, text }));
-        self.hints.connections().all(statement!(DRAFTS, turns), said).await
+        let said = |row: &PgRow| Ok(record!(row => RunText { turn, run, text; conversation: row.conversation()? }));
+        self.drafts.all(statement!(DRAFTS, turns), said).await
     }
 }
 
@@ -49,20 +53,15 @@ const CHANGED_TURNS: &str = "
     select s.id from unnest($1::uuid[], $2::bigint[]) as s (id, version) left join turns as t on t.id = s.id
     where t.version > s.version or t.id is null";
 
-/// Also removes what nodes have left that are over.
 const PUT_DRAFT: &str = "
-    with old as (
-        delete from drafts where turn_id in (
-            select turn_id from drafts
-            where at < clock_timestamp() - interval '10 minutes' and turn_id <> $1
-            limit 100 for update skip locked)
-    )
     insert into drafts as d (turn_id, run, text, at) values ($1, $2, coalesce($3::text, ''), clock_timestamp())
     on conflict (turn_id) do update set run = excluded.run, at = excluded.at,
         text = case when $3::text is null and d.run = excluded.run then d.text else excluded.text end
         where d.run <= excluded.run";
 
 const REMOVE_DRAFT: &str = "delete from drafts where turn_id = $1 and run <= $2";
+
+const REMOVE_OLD_DRAFTS: &str = "delete from drafts where at < clock_timestamp() - interval '10 minutes'";
 
 const DRAFTS_ON: &str = "
     select t.id from drafts as d join turns as t on t.id = d.turn_id
