@@ -17,6 +17,10 @@ impl Drafts {
         DraftReader { drafts: Arc::clone(self), turn, receiver: Some(receiver) }
     }
 
+    pub(crate) fn has_readers(&self, turn: TurnId) -> bool {
+        self.0.contains_key(&turn)
+    }
+
     /// Shows a draft to its readers: the whole text so far.
     pub(crate) fn show(&self, turn: TurnId, text: &str) {
         if let Some(sender) = self.0.get(&turn) {
@@ -66,8 +70,10 @@ mod tests {
         let drafts = Arc::new(Drafts::default());
         let turn = TurnId::new(Timestamp::from_millis(1));
         drafts.show(turn, "too early");
+        assert!(!drafts.has_readers(turn));
         let mut readers = [drafts.follow(turn), drafts.follow(turn)];
 
+        assert!(drafts.has_readers(turn));
         drafts.show(turn, "a");
         drafts.show(turn, "ab");
 
@@ -75,6 +81,6 @@ mod tests {
             assert_eq!(reader.changed().await, "ab");
         }
         drop(readers);
-        assert!(drafts.0.is_empty());
+        assert!(!drafts.has_readers(turn) && drafts.0.is_empty());
     }
 }

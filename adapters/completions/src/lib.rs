@@ -176,6 +176,10 @@ impl ChannelAdapter for CompletionsAdapter {
         true
     }
 
+    fn is_watched(&self, _conversation: &ConversationRef, turn: TurnId) -> bool {
+        self.drafts.has_readers(turn)
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let _opened = self.context.open(ApiContext { intake, since: self.clock.now() });
         shutdown.cancelled().await;

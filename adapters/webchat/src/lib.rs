@@ -16,7 +16,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, Intake, Receipt, SharedClock, StoreError, StoredFile, Surface, Timestamp, TurnView,
+    DeliveryError, Intake, Receipt, SharedClock, StoreError, StoredFile, Surface, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Guesses, WhileRunning};
 use tokio::sync::broadcast::error::RecvError;
@@ -102,6 +102,9 @@ impl WebchatAdapter {
     }
 
     async fn show(&self, intake: &Intake, view: &TurnView) {
+        if !self.rooms.is_open(&view.conversation.chat) {
+            return;
+        }
         let mut view = Cow::Borrowed(view);
         if load_texts(intake, &mut view, &mut { format::MAX_INLINE_BYTES }).await.is_err() {
             return self.rooms.resync();
@@ -160,6 +163,10 @@ impl ChannelAdapter for WebchatAdapter {
 
     fn runs_at_each_node(&self) -> bool {
         true
+    }
+
+    fn is_watched(&self, conversation: &ConversationRef, _turn: TurnId) -> bool {
+        self.rooms.is_open(&conversation.chat)
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {

@@ -35,6 +35,11 @@ impl Rooms {
         Some(SocketHandle { rooms: Arc::clone(self), chat: Arc::clone(chat), mailbox })
     }
 
+    /// Whether a socket has the conversation `chat` open.
+    pub(crate) fn is_open(&self, chat: &str) -> bool {
+        self.rooms.contains_key(chat)
+    }
+
     /// Whether more than one socket has the conversation `chat` open.
     pub(crate) fn is_shared(&self, chat: &str) -> bool {
         self.rooms.get(chat).is_some_and(|room| room.len() > 1)
@@ -43,7 +48,7 @@ impl Rooms {
     /// Creates `text` once and puts it into the mailbox of each socket of `chat`. Does nothing if there is none.
     pub(crate) fn broadcast(&self, chat: &str, text: impl FnOnce() -> Utf8Bytes, put: impl Fn(&Mailbox, Utf8Bytes)) {
         // The map is not locked while the text is created: a new page must not wait for that.
-        if !self.rooms.contains_key(chat) {
+        if !self.is_open(chat) {
             return;
         }
         let text = text();
@@ -256,6 +261,7 @@ mod tests {
         let here = [rooms.join(&chat()).expect("a handle"), rooms.join(&chat()).expect("a handle")];
         let elsewhere = rooms.join(&"elsewhere-elsewhere".into()).expect("a handle");
 
+        assert!(rooms.is_open(&chat()) && !rooms.is_open("nowhere"));
         rooms.broadcast(&chat(), || "typing".into(), Mailbox::put_typing);
 
         assert!(here.iter().all(|handle| handle.take().typing.is_some()));

@@ -275,6 +275,7 @@ macro_rules! store_conformance {
             of_two_nodes_that_begin_turns_of_a_conversation_one_does
             hints_are_heard_by_the_other_store
             changed_turns_are_found_by_their_versions
+            several_turns_are_seen_with_their_versions
             what_a_run_says_is_kept_until_it_is_removed
             what_runs_say_on_channels_is_found
             a_shared_store_answers_as_another_one_has_written

@@ -5,7 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex as SyncMutex,
-        atomic::{AtomicBool, AtomicU64},
+        atomic::{AtomicBool, AtomicU32, AtomicU64},
     },
     time::Duration,
 };
@@ -318,7 +318,7 @@ impl Ground {
             hints, leases, hub, lanes, slots, timer, activity, addresses, people, calendar, questions, approvals, settings, clock
         ], [ledger, caller, sweep], [store, views, outbox],
             elsewhere: RunsElsewhere::new(ephemerals.clone(), ground.slots.clone()), seen: SyncMutex::default(),
-            has_missed: AtomicBool::default());
+            has_missed: AtomicBool::default(), looks: AtomicU32::default());
         let retention = given!(Retention: ground [store, calendar, settings, clock], []);
         let session_teller = given!(SessionTeller: ground [leases, clock], [runtimes], [store, state]);
         let prober = given!(Prober: ground [clock, lifecycle], [agents, runtimes]);

@@ -142,7 +142,7 @@ impl ConsequenceExecutor {
             hints.tell(|| Hint::DeadLetter(id));
         }
         if (was.is_waiting() && !is.is_waiting()) || leaves_messages(was, is) {
-            hints.tell_holder(channel, || Hint::Leftovers(id));
+            hints.tell_holder(channel, || Hint::Leftovers(channel.clone(), id));
         }
         if consequences.shown.is_some() || was.state() != is.state() {
             hints.shows(channel, id);

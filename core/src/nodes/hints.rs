@@ -108,7 +108,7 @@ impl Hints {
     /// Clients see another state of a turn: they may be connected to any node.
     pub(crate) fn shows(&self, channel: &ChannelId, turn: TurnId) {
         if self.any() && self.is_at_each_node(channel) {
-            self.store.hint(Hint::Turn(turn));
+            self.store.hint(Hint::Turn(channel.clone(), turn));
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    model::{Capabilities, ChannelId, ConversationRef, Delivery, DeliveryError, Receipt, Surface, Texts},
+    model::{Capabilities, ChannelId, ConversationRef, Delivery, DeliveryError, Receipt, Surface, Texts, TurnId},
     ports::intake::Intake,
 };
 
@@ -116,6 +116,13 @@ pub trait ChannelAdapter: Send + Sync + 'static {
     /// which one node at a time is connected.
     fn runs_at_each_node(&self) -> bool {
         false
+    }
+
+    /// Whether a client is connected here that sees what is shown in a conversation while a turn runs. Asked only where
+    /// [each node](Self::runs_at_each_node) runs the channel. Pure.
+    fn is_watched(&self, conversation: &ConversationRef, turn: TurnId) -> bool {
+        let _ = (conversation, turn);
+        true
     }
 
     /// Receives events until `shutdown`: normalises each, passes it to [`Intake::accept`], and

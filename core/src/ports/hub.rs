@@ -64,11 +64,6 @@ impl Hub {
         self.turns.iter().map(|watcher| *watcher.key()).collect()
     }
 
-    /// Whether a change of this turn may have a watcher or a follower, whatever its channel is.
-    pub(crate) fn may_have_listeners(&self, turn: TurnId) -> bool {
-        self.turns.contains_key(&turn) || self.channels.iter().any(|followers| followers.sender.receiver_count() > 0)
-    }
-
     /// Has the followers of all channels read the store again: other nodes may have changed turns.
     pub(crate) fn resync(&self) {
         for followers in &self.channels {

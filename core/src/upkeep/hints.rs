@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -32,6 +32,9 @@ use crate::{
     schedules::Calendar,
 };
 
+/// After how many looks what runs of nodes have said that are over is removed: once a minute.
+const REMOVE_EVERY: u32 = 60;
+
 /// Follows what other nodes do.
 pub(crate) struct HintFollower {
     pub(crate) hints: Arc<Hints>,
@@ -57,8 +60,10 @@ pub(crate) struct HintFollower {
     pub(crate) clock: SharedClock,
     /// The versions of the turns that run here or are watched here, as they were looked at last.
     pub(crate) seen: Mutex<HashMap<TurnId, Version>>,
-    /// Whether hints may have been lost since what turns have left was looked for.
+    /// Whether hints may have been lost for which nothing was done.
     pub(crate) has_missed: AtomicBool,
+    /// How often it has looked at everything.
+    pub(crate) looks: AtomicU32,
 }
 
 #[async_trait]
@@ -73,16 +78,25 @@ impl Follower for HintFollower {
     }
 
     async fn follow(&self, hints: HashSet<Hint>) {
-        let mut drafts = Vec::new();
+        let (mut turns, mut runs, mut drafts, mut urgent, mut others) = (vec![], vec![], vec![], vec![], vec![]);
         for hint in hints {
-            let result = match hint {
-                Hint::Draft(turn) => {
-                    drafts.push(turn);
-                    Ok(())
-                }
-                hint => self.follow_one(hint).await,
-            };
-            note(result);
+            match hint {
+                Hint::Turn(channel, turn) if self.hub.has_listeners(turn, &channel) => turns.push(turn),
+                Hint::Turn(..) => {}
+                Hint::Run(turn) => runs.push(turn),
+                Hint::Draft(turn) => drafts.push(turn),
+                Hint::Asked(..) | Hint::Tried(_) | Hint::Paused(_) => urgent.push(hint),
+                _ => others.push(hint),
+            }
+        }
+        // What stops a run, or keeps something from being sent, comes first.
+        note(self.look_at_runs(&runs).await);
+        for hint in urgent.into_iter().chain(others) {
+            note(self.follow_one(hint).await);
+        }
+        if !turns.is_empty() {
+            note(self.publish(&turns).await);
+            note(self.elsewhere.look().await);
         }
         if !drafts.is_empty() {
             note(self.elsewhere.show(&drafts).await);
@@ -97,7 +111,8 @@ impl Follower for HintFollower {
         self.approvals.look_again();
         note(self.look_at_turns().await);
         note(self.look_at_marks().await);
-        note(self.look_for_leftovers().await);
+        note(self.make_up_for_missed().await);
+        note(self.remove_old_drafts().await);
         note(self.elsewhere.look().await);
         note(self.elsewhere.catch_up().await);
         note(self.read_pauses().await);
@@ -121,18 +136,6 @@ impl HintFollower {
 
     async fn follow_one(&self, hint: Hint) -> Result<(), StoreError> {
         match hint {
-            Hint::Turn(turn) => {
-                self.publish(turn).await?;
-                self.elsewhere.look().await?;
-            }
-            Hint::Run(turn) => {
-                let runs = self.slots.runs().into_iter().filter(|run| run.turn == turn).collect::<Vec<_>>();
-                if !runs.is_empty()
-                    && let Some(turn) = self.turn_of(turn).await?
-                {
-                    self.compare(&turn, &runs);
-                }
-            }
             Hint::Lane(channel, conversation) if self.holds(&channel) => self.lanes.open(&channel, conversation),
             Hint::Asked(channel, conversation, delivery) if self.holds(&channel) => {
                 self.caller.health.allow(&channel);
@@ -147,10 +150,8 @@ impl HintFollower {
                 self.approvals.look_again();
             }
             Hint::Paused(_) => self.read_pauses().await?,
-            Hint::Leftovers(turn) => {
-                if let Some(turn) = self.views.readable_turn(turn).await?
-                    && self.holds(&turn.event.conversation.channel)
-                {
+            Hint::Leftovers(channel, turn) if self.holds(&channel) => {
+                if let Some(turn) = self.views.readable_turn(turn).await? {
                     self.ledger.executor.remove_left_elsewhere(turn);
                 }
             }
@@ -163,10 +164,12 @@ impl HintFollower {
             Hint::DeadLetter(turn) if self.leases.is_housekeeper() => {
                 self.ledger.executor.undeliverable.send_elsewhere(turn);
             }
-            // Sessions are read from the store, tokens by the gateway, the log up to where the store says, and drafts several at once.
-            Hint::Noun(Noun::SessionsIn(_) | Noun::SessionsOf(_) | Noun::Tokens) | Hint::Log | Hint::Draft(_) | Hint::All
+            // Sessions are read from the store, tokens by the gateway, and the log up to where the store says.
+            Hint::Noun(Noun::SessionsIn(_) | Noun::SessionsOf(_) | Noun::Tokens) | Hint::Log | Hint::All
+            // Several are looked at together.
+            | Hint::Turn(..) | Hint::Run(_) | Hint::Draft(_)
             // Another node does it.
-            | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::Said(_) | Hint::DeadLetter(_) => {}
+            | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::Leftovers(..) | Hint::Said(_) | Hint::DeadLetter(_) => {}
         }
         Ok(())
     }
@@ -175,17 +178,27 @@ impl HintFollower {
         self.leases.holds(channel).is_some()
     }
 
-    /// Publishes a turn to the clients that wait for it here.
-    async fn publish(&self, id: TurnId) -> Result<(), StoreError> {
-        if !self.hub.may_have_listeners(id) {
+    /// Publishes turns to the clients that wait for them here.
+    async fn publish(&self, turns: &[TurnId]) -> Result<(), StoreError> {
+        for (version, view) in self.views.views_of(turns).await? {
+            self.hub.publish(version, Arc::new(view));
+        }
+        Ok(())
+    }
+
+    /// Looks at those of the turns that run here, whatever their versions are.
+    async fn look_at_runs(&self, turns: &[TurnId]) -> Result<(), StoreError> {
+        if turns.is_empty() {
             return Ok(());
         }
-        if let Some(turn) = self.views.readable_turn(id).await?
-            && self.hub.has_listeners(id, &turn.event.conversation.channel)
-            && let Some(view) = self.views.view(id).await?
-        {
-            // The view was read after the version: it is at least as new.
-            self.hub.publish(turn.version, Arc::new(view));
+        let runs = self.slots.runs();
+        for id in turns {
+            let of_it: Vec<_> = runs.iter().filter(|run| run.turn == *id).copied().collect();
+            if !of_it.is_empty()
+                && let Some(turn) = self.turn_of(*id).await?
+            {
+                self.compare(&turn, &of_it);
+            }
         }
         Ok(())
     }
@@ -205,13 +218,20 @@ impl HintFollower {
         if looked_at.is_empty() {
             return Ok(());
         }
+        let (mut shown, mut versions) = (Vec::new(), Vec::new());
         for id in self.store.changed_turns(&looked_at).await? {
             let Some(turn) = self.turn_of(id).await? else { continue };
             let of_it: Vec<_> = runs.iter().filter(|run| run.turn == id).copied().collect();
             self.compare(&turn, &of_it);
-            self.publish(id).await?;
-            self.seen().insert(id, turn.version);
+            if self.hub.has_listeners(id, &turn.event.conversation.channel) {
+                shown.push(id);
+            }
+            versions.push((id, turn.version));
         }
+        if !shown.is_empty() {
+            self.publish(&shown).await?;
+        }
+        self.seen().extend(versions);
         Ok(())
     }
 
@@ -245,16 +265,30 @@ impl HintFollower {
         Ok(())
     }
 
-    /// After hints were lost: removes what turns have left that other nodes have ended.
-    async fn look_for_leftovers(&self) -> Result<(), StoreError> {
+    /// Has the housekeeper remove what nodes have left that are over.
+    async fn remove_old_drafts(&self) -> Result<(), StoreError> {
+        let is_time = self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(REMOVE_EVERY);
+        if is_time && self.leases.is_housekeeper() { self.store.remove_old_drafts().await } else { Ok(()) }
+    }
+
+    /// After hints were lost: removes what turns have left that other nodes have ended, and tries what waits on the channels of this node,
+    /// because an operator may have wanted that.
+    async fn make_up_for_missed(&self) -> Result<(), StoreError> {
         if !self.hints.neighbours.any() || !self.has_missed.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
         let removed = self.sweep.recover_missed().await;
         if removed.is_err() {
             self.has_missed.store(true, Ordering::Relaxed);
+            return removed;
         }
-        removed
+        for channel in self.sweep.held() {
+            if self.caller.gate.paused(&channel).is_none() {
+                self.caller.health.allow(&channel);
+                self.caller.health.hurry_soon(&channel);
+            }
+        }
+        Ok(())
     }
 
     /// Does with runs of a turn what the turn says that was read after these were in flight: another node may have decided on it.

@@ -115,7 +115,7 @@ impl Sweep {
     }
 
     /// The channels that this node holds now.
-    fn held(&self) -> Vec<ChannelId> {
+    pub(crate) fn held(&self) -> Vec<ChannelId> {
         self.channels.ids().filter(|channel| self.leases.holds(channel).is_some()).cloned().collect()
     }
 

@@ -1,12 +1,15 @@
 //! What other nodes do is followed: at a hint, or within a second. The gateway is one node, and the test does what another one does.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_core::{
-    Action, CancelledBy, Clock as _, Missed, NewSchedule, Policy, Queues, ScheduledAction, TurnId, When,
-    conformance::scripted::Script,
-    store::{Commit, Hint, LeaseName, Noun, Pause, Removal, RunEnd, ScheduleChange, Transition, TurnChange},
+    Action, CancelledBy, Clock as _, ConversationRef, Missed, NewSchedule, Policy, Queues, ScheduledAction, TurnId,
+    When,
+    conformance::scripted::{Script, capabilities},
+    store::{
+        Commit, DeliveryChange, Hint, LeaseName, Noun, Pause, Removal, RunEnd, ScheduleChange, Transition, TurnChange,
+    },
 };
 use rejoinder_guard::Event;
 use rstest::rstest;
@@ -14,6 +17,7 @@ use rstest::rstest;
 use crate::{
     drafts::showing,
     gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, said, secs},
+    life::everywhere,
     nodes::runs_elsewhere,
 };
 
@@ -136,7 +140,7 @@ async fn who_waits_for_a_turn_is_told_of_its_end_at_another_node(#[case] is_told
     let _ = watch.changed().now_or_never();
 
     other_decides(&gateway, turn, cancelled()).await;
-    finds_out(&gateway, is_told, Hint::Turn(turn)).await;
+    finds_out(&gateway, is_told, Hint::Turn(main_channel(), turn)).await;
 
     let view = watch.changed().now_or_never().expect("it is told");
     assert!(view.status.is_final(), "{view:?}");
@@ -290,6 +294,80 @@ async fn the_mark_of_a_message_is_taken_away_whose_turn_another_node_has_ended()
 
     assert_eq!(marks(&gateway), [true, false]);
     gateway.advance(MINUTE).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// Where each node has the channel, the others show nothing of a run to nobody.
+#[tokio::test]
+async fn what_a_run_of_another_node_says_is_shown_to_who_is_connected_here() {
+    let script = Script::replies("done");
+    let mut capable = capabilities();
+    showing(&mut capable);
+    let setup = GatewaySetup { channels: vec![(everywhere(), capable)], ..beside(&[]).always(script) };
+    let gateway = setup.start().await;
+    gateway.hears(Hint::Log).await;
+    let event = runs_elsewhere(said(&ConversationRef::new(everywhere(), "ada"), "hello"));
+    let turn = event.turn.as_ref().expect("it has a turn").id;
+    gateway.store.accept(vec![event], None).await.expect("it is accepted");
+
+    gateway.store.put_draft(turn, 1, Some("so")).await.expect("it is kept");
+    gateway.hears(Hint::Draft(turn)).await;
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.platform.seen(), [], "nobody sees it");
+
+    gateway.life.is_watched.store(true, Ordering::Relaxed);
+    gateway.advance(secs(1)).await;
+    assert_eq!(drafts(&gateway), ["so"]);
+
+    gateway.life.is_watched.store(false, Ordering::Relaxed);
+    gateway.advance(secs(1)).await;
+    gateway.store.put_draft(turn, 1, Some("so far")).await.expect("it is kept");
+    gateway.hears(Hint::Draft(turn)).await;
+    gateway.advance(secs(2)).await;
+    assert_eq!(drafts(&gateway), ["so"]);
+
+    other_decides(&gateway, turn, cancelled()).await;
+    let end = RunEnd::new(turn, 1, gateway.clock.now(), "stopped".to_owned(), None);
+    other_commits(&gateway, Transition { runs_ended: vec![end], ..Transition::default() }).await;
+    gateway.at_rest().await;
+}
+
+/// The row says so to the holder, if the hint is lost.
+#[tokio::test]
+async fn what_another_node_is_to_try_is_due() {
+    let of_channel = LeaseName::Channel(main_channel());
+    let gateway = beside(std::slice::from_ref(&of_channel)).always(Script::replies("done")).start().await;
+    gateway.hears(Hint::Log).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let waiting = gateway.dossier(turn).await.deliveries.remove(0);
+    let change = DeliveryChange { next_attempt_at: gateway.clock.now() + MINUTE * 30, ..DeliveryChange::of(&waiting) };
+    other_commits(&gateway, Transition { delivery_changes: vec![change], ..Transition::default() }).await;
+
+    gateway.engine().operations().try_delivery(waiting.id, operator("a test")).await.expect("it is tried");
+
+    assert_eq!(gateway.dossier(turn).await.deliveries[0].next_attempt_at, gateway.clock.now());
+    let told = gateway.life.hints.told();
+    assert!(told.iter().any(|hint| matches!(hint, Hint::Asked(_, _, asked) if *asked == waiting.id)), "{told:?}");
+    gateway.other_frees(&of_channel).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// Among what was lost may be that an operator has a channel tried.
+#[tokio::test]
+async fn what_waits_is_tried_after_hints_were_lost() {
+    let gateway = beside(&[]).always(Script::replies("done")).start().await;
+    gateway.platform.set_down(true);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(MINUTE * 60).await;
+    gateway.other_lives().await;
+    gateway.advance(secs(5)).await;
+    gateway.platform.set_down(false);
+
+    gateway.hears(Hint::All).await;
+    gateway.settle().await;
+
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth,
     ChannelId, ConversationRef, Delivery, DeliveryError, FetchError, InboundEvent, Intake, MemberHealth, Outcome,
-    Receipt, RunEvents, SessionNotice, StoreError,
+    Receipt, RunEvents, SessionNotice, StoreError, TurnId,
     conformance::{
         layered::{Layer, NullStore},
         leases::LeaseTable,
@@ -101,6 +101,8 @@ pub(crate) struct Life {
     pub(crate) leases: OnceLock<Arc<LeaseTable>>,
     /// The hints of other nodes, and for them.
     pub(crate) hints: Hinting,
+    /// Whether clients are connected that see what is shown [everywhere].
+    pub(crate) is_watched: AtomicBool,
     /// Open when the platform gives its files.
     pub(crate) files: Gate,
     /// What tells agents outside of the process that the ends of their runs are stored.
@@ -345,6 +347,11 @@ impl Layer for LifeStore {
     }
 }
 
+/// A channel that each node runs.
+pub(crate) fn everywhere() -> ChannelId {
+    ChannelId::new("test", "everywhere")
+}
+
 /// A channel whose calls stop when the life ends.
 pub(crate) struct LifeChannel {
     pub(crate) life: Arc<Life>,
@@ -370,6 +377,12 @@ impl ChannelAdapter for LifeChannel {
     }
     fn shows_anything(&self, text: &str) -> bool {
         self.channel.shows_anything(text)
+    }
+    fn runs_at_each_node(&self) -> bool {
+        *self.channel() == everywhere()
+    }
+    fn is_watched(&self, _conversation: &ConversationRef, _turn: TurnId) -> bool {
+        self.life.is_watched.load(Ordering::SeqCst)
     }
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         self.channel.run(intake, shutdown).await

@@ -263,7 +263,7 @@ fn notifications(node: &str, hints: &BTreeSet<String>) -> Vec<String> {
 /// A hint as a line. What is named by people comes last. A name with a line break is told by having the others look at everything.
 fn text(hint: &Hint) -> String {
     let line = match hint {
-        Hint::Turn(turn) => format!("turn {turn}"),
+        Hint::Turn(channel, turn) => format!("turn {turn} {channel}"),
         Hint::Lane(channel, conversation) => format!("lane {conversation} {channel}"),
         Hint::Asked(channel, conversation, delivery) => format!("asked {conversation} {delivery} {channel}"),
         Hint::Tried(channel) => format!("tried {channel}"),
@@ -278,7 +278,7 @@ fn text(hint: &Hint) -> String {
         Hint::Said(turn) => format!("said {turn}"),
         Hint::Run(turn) => format!("run {turn}"),
         Hint::Draft(turn) => format!("draft {turn}"),
-        Hint::Leftovers(turn) => format!("leftovers {turn}"),
+        Hint::Leftovers(channel, turn) => format!("leftovers {turn} {channel}"),
         Hint::DeadLetter(turn) => format!("dead {turn}"),
         Hint::Log => "log".to_owned(),
         Hint::All => ALL.to_owned(),
@@ -290,10 +290,13 @@ fn text(hint: &Hint) -> String {
 fn hint(line: &str) -> Option<Hint> {
     let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
     Some(match kind {
-        "turn" => Hint::Turn(id(rest)?),
+        "turn" => {
+            let (channel, turn) = on_channel(rest)?;
+            Hint::Turn(channel, turn)
+        }
         "lane" => {
-            let (conversation, channel) = rest.split_once(' ')?;
-            Hint::Lane(ChannelId::from_stored(channel), id(conversation)?)
+            let (channel, conversation) = on_channel(rest)?;
+            Hint::Lane(channel, conversation)
         }
         "asked" => {
             let (conversation, rest) = rest.split_once(' ')?;
@@ -312,12 +315,21 @@ fn hint(line: &str) -> Option<Hint> {
         "said" => Hint::Said(id(rest)?),
         "run" => Hint::Run(id(rest)?),
         "draft" => Hint::Draft(id(rest)?),
-        "leftovers" => Hint::Leftovers(id(rest)?),
+        "leftovers" => {
+            let (channel, turn) = on_channel(rest)?;
+            Hint::Leftovers(channel, turn)
+        }
         "dead" => Hint::DeadLetter(id(rest)?),
         "log" => Hint::Log,
         ALL => Hint::All,
         _ => return None,
     })
+}
+
+/// A channel, and an id that is before it.
+fn on_channel<T: FromStr>(text: &str) -> Option<(ChannelId, T)> {
+    let (before, channel) = text.split_once(' ')?;
+    Some((ChannelId::from_stored(channel), id(before)?))
 }
 
 fn id<T: FromStr>(text: &str) -> Option<T> {
@@ -336,7 +348,7 @@ mod tests {
         let (turn, conversation, delivery) = (TurnId::new(at), ConversationId::new(at), DeliveryId::new(at));
         let channel = || ChannelId::new("telegram", "main");
         let hints = [
-            Hint::Turn(turn),
+            Hint::Turn(channel(), turn),
             Hint::Lane(channel(), conversation),
             Hint::Asked(channel(), conversation, delivery),
             Hint::Tried(channel()),
@@ -351,7 +363,7 @@ mod tests {
             Hint::Said(turn),
             Hint::Run(turn),
             Hint::Draft(turn),
-            Hint::Leftovers(turn),
+            Hint::Leftovers(channel(), turn),
             Hint::DeadLetter(turn),
             Hint::Log,
             Hint::All,

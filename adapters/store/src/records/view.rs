@@ -1,7 +1,10 @@
 //! Turns as a chat client shows them.
 
+use std::collections::HashMap;
+
 use rejoinder_core::{
-    InboundEvent, Obligation, Shown, StoreError, TurnId, TurnStatus, TurnView, agent_of, store::DeliveryRecord,
+    InboundEvent, Obligation, Shown, StoreError, TurnId, TurnStatus, TurnView, agent_of,
+    store::{DeliveryRecord, Version},
 };
 
 use super::{
@@ -16,6 +19,30 @@ pub(crate) fn records<R: Columns>(turns: &[R], deliveries: &[R]) -> Vec<TurnView
         let turn: TurnId = row.value("id")?;
         record(row, parts.get(&turn).map_or(&[][..], Vec::as_slice))
     })
+}
+
+/// The turns that these were merged into.
+pub(crate) fn merged_into(views: &[TurnView]) -> Vec<TurnId> {
+    views.iter().filter_map(|view| view.merged_into).collect()
+}
+
+/// Views of these `turns` with the versions in their rows. `others` are those of the turns that they were merged into.
+pub(crate) fn with_versions<R: Columns>(
+    turns: &[R],
+    views: Vec<TurnView>,
+    others: &[TurnView],
+) -> Result<Vec<(Version, TurnView)>, StoreError> {
+    let version = |row: &R| Ok::<(TurnId, Version), StoreError>((row.value("id")?, row.value("version")?));
+    let versions: HashMap<_, _> = turns.iter().map(version).collect::<Result<_, _>>()?;
+    let answered = views.into_iter().filter_map(|view| {
+        let version = *versions.get(&view.turn_id)?;
+        let view = match others.iter().find(|other| view.merged_into == Some(other.turn_id)) {
+            Some(other) => view.answered_by(other.clone()),
+            None => view,
+        };
+        Some((version, view))
+    });
+    Ok(answered.collect())
 }
 
 fn record(row: &impl Columns, parts: &[DeliveryRecord]) -> Result<TurnView, StoreError> {

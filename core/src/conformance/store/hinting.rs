@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use rejoinder_guard::{Event, Expectation, MergedTurn};
 use tokio::{sync::broadcast::error::RecvError, time::timeout};
 
 use super::{
@@ -38,7 +39,8 @@ pub async fn hints_are_heard_by_the_other_store(subject: &mut impl Subject) {
         Ok(first) => assert_eq!(first, Hint::All, "hints may have been lost before"),
     }
     let turn = TurnId::new(at(1));
-    let told = [Hint::Turn(turn), Hint::Noun(Noun::People), Hint::Waiting("main".into())];
+    let told =
+        [Hint::Turn(ChannelId::new("test", "main"), turn), Hint::Noun(Noun::People), Hint::Waiting("main".into())];
 
     one.hint(Hint::Run(turn));
     for hint in &told {
@@ -72,24 +74,61 @@ pub async fn changed_turns_are_found_by_their_versions(subject: &mut impl Subjec
     assert_eq!(changed(&[]).await, []);
 }
 
+/// Each as it is seen by itself.
+pub async fn several_turns_are_seen_with_their_versions(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turns = Vec::new();
+    for number in 0..3 {
+        turns.push(Turn::accept(&*store, said(&chat("a"), &number.to_string())).await);
+    }
+    let place = turns[1].seq;
+    let merged = vec![MergedTurn { turn: turns[1].id.to_string(), place }];
+    let absorbed = turns[0].on(Event::Absorbed { turns: merged, owed: Expectation::Answer }, 1);
+    let into = turns[0].id.to_string();
+    let merged = turns[1].on(Event::Merged { into }, 1);
+    done(&*store, Transition { turns: [absorbed.turns, merged.turns].concat(), ..Transition::default() }).await;
+    let delivery = turns[0].answer(&*store, "for both").await;
+    turns[0].settle(&*store, delivery).await;
+
+    let ids: Vec<_> = turns.iter().map(|turn| turn.id).chain([TurnId::new(at(9))]).collect();
+    let mut seen = store.views_of(&ids).await.expect("views are read");
+    seen.sort_by_key(|(_, view)| view.seq);
+    let mut expected = Vec::new();
+    for turn in &turns {
+        let view = store.view(turn.id).await.expect("views are read").expect("it is there");
+        expected.push((turn.version, view));
+    }
+    assert_eq!(seen, expected);
+    assert_eq!(seen.iter().map(|(_, view)| view.shown.is_some()).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(store.views_of(&[]).await.expect("views are read"), []);
+}
+
 /// The latest text of the latest run.
 pub async fn what_a_run_says_is_kept_until_it_is_removed(subject: &mut impl Subject) {
     let store = subject.store();
-    let (one, other) = (TurnId::new(at(1)), TurnId::new(at(2)));
+    let one = Turn::accept(&*store, said(&chat("a"), "1")).await.id;
+    let other = Turn::accept(&*store, said(&chat("a"), "2")).await.id;
+    let gone = TurnId::new(at(9));
     let put = async |turn: TurnId, run: u32, text: Option<&str>| {
         store.put_draft(turn, run, text).await.expect("it is kept");
     };
-    let drafts = async || store.drafts(&[other, one]).await.expect("drafts are read");
-    let draft = |turn: TurnId, run: u32, text: &str| RunText { turn, run, text: text.to_owned() };
+    let drafts = async || store.drafts(&[other, gone, one]).await.expect("drafts are read");
+    let draft =
+        |turn: TurnId, run: u32, text: &str| RunText { turn, conversation: chat("a"), run, text: text.to_owned() };
+    let both = |first: RunText, second: RunText| {
+        if first.turn < second.turn { [first, second] } else { [second, first] }
+    };
     put(one, 1, None).await;
     put(other, 2, Some("a")).await;
-    assert_eq!(drafts().await, [draft(one, 1, ""), draft(other, 2, "a")]);
+    put(gone, 1, Some("a")).await;
+    store.remove_old_drafts().await.expect("old ones are removed");
+    assert_eq!(drafts().await, both(draft(one, 1, ""), draft(other, 2, "a")));
 
     put(one, 1, Some("a")).await;
     put(one, 1, Some("ab")).await;
     put(one, 1, None).await;
     put(other, 1, Some("late")).await;
-    assert_eq!(drafts().await, [draft(one, 1, "ab"), draft(other, 2, "a")]);
+    assert_eq!(drafts().await, both(draft(one, 1, "ab"), draft(other, 2, "a")));
 
     put(one, 2, None).await;
     store.remove_draft(one, 1).await.expect("that run says nothing any more");

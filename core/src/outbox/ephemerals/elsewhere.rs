@@ -14,7 +14,7 @@ use tracing::debug;
 use super::{drafts::DraftTask, show::Ephemerals, typing::Typing};
 use crate::{
     handles::{drafts::DraftText, slots::Slots},
-    model::{ChannelId, Support, TurnId, TurnRecord, Version},
+    model::{ConversationRef, Support, TurnId, TurnRecord, Version},
     ports::{Hint, RunText, StoreError},
 };
 
@@ -58,7 +58,7 @@ pub(crate) struct RunsElsewhere {
 /// A run that is shown here, until it is stopped.
 struct ShownRun {
     number: u32,
-    channel: ChannelId,
+    conversation: ConversationRef,
     /// The version of the turn that was read last.
     version: Version,
     text: Arc<DraftText>,
@@ -82,7 +82,7 @@ impl RunsElsewhere {
     /// Shows what the runs of these turns say now, as far as this node shows it.
     pub(crate) async fn show(&self, turns: &[TurnId]) -> Result<(), StoreError> {
         for said in self.ephemerals.texts.drafts(turns).await? {
-            if self.goes_on(&said) {
+            if self.goes_on(&said) || !self.is_seen_here(&said.conversation, said.turn) {
                 continue;
             }
             if let Some(turn) = self.ephemerals.store.readable_turn(said.turn).await? {
@@ -112,18 +112,28 @@ impl RunsElsewhere {
         run.is_some()
     }
 
+    /// Whether this node shows what runs say in a conversation, and somebody may see it.
+    fn is_seen_here(&self, conversation: &ConversationRef, turn: TurnId) -> bool {
+        let Ephemerals { channels, hints, .. } = &*self.ephemerals;
+        hints.is_shown_here(&conversation.channel)
+            && channels
+                .get(&conversation.channel)
+                .is_some_and(|channel| !channel.runs_at_each_node() || channel.is_watched(conversation, turn))
+    }
+
     fn begin(&self, turn: &TurnRecord, said: &RunText) {
         let (ephemerals, address) = (&self.ephemerals, &turn.event.conversation);
         let Some(channel) = ephemerals.channels.get(&address.channel) else { return };
+        let capabilities = channel.capabilities(address);
+        let shows_nothing = capabilities.drafts == Support::No && capabilities.typing == Support::No;
         let is_here = self.slots.ran(turn.conversation, turn.id).is_some();
-        if is_here || !ephemerals.hints.is_shown_here(&address.channel) || !is_shown(turn, said.run) {
+        if shows_nothing || is_here || !is_shown(turn, said.run) {
             return;
         }
-        let capabilities = channel.capabilities(address);
         let (text, stop) = (Arc::<DraftText>::default(), ephemerals.lifecycle.ended.child_token());
         let run = ShownRun {
             number: said.run,
-            channel: address.channel.clone(),
+            conversation: address.clone(),
             version: turn.version,
             text: Arc::clone(&text),
             stop: stop.clone(),
@@ -151,7 +161,7 @@ impl RunsElsewhere {
         }
     }
 
-    /// Stops what is not to be shown any more: the run has ended or may say nothing now, or another node has the channel.
+    /// Stops what is not to be shown any more: the run has ended or may say nothing now, another node has the channel, or nobody sees it.
     pub(crate) async fn look(&self) -> Result<(), StoreError> {
         let seen: Vec<_> = self.shown().iter().map(|(turn, run)| (*turn, run.version)).collect();
         if seen.is_empty() {
@@ -167,7 +177,7 @@ impl RunsElsewhere {
             }
         }
         self.shown().retain(|turn, run| {
-            let goes_on = !run.stop.is_cancelled() && self.ephemerals.hints.is_shown_here(&run.channel);
+            let goes_on = !run.stop.is_cancelled() && self.is_seen_here(&run.conversation, *turn);
             if !goes_on {
                 run.stop.cancel();
                 self.ephemerals.drafts.end(*turn);

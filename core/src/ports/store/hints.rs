@@ -3,13 +3,13 @@
 //! A hint may be lost, repeated or late, and says only where to look: rows decide. A store that admits one process has none.
 
 use super::{error::StoreError, transition::Noun, turns::TurnStore};
-use crate::model::{AgentName, ChannelId, ConversationId, DeliveryId, TurnId, Version};
+use crate::model::{AgentName, ChannelId, ConversationId, ConversationRef, DeliveryId, TurnId, Version};
 
 /// What may have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Hint {
-    /// A turn, as clients see it.
-    Turn(TurnId),
+    /// A turn, as clients of this channel see it.
+    Turn(ChannelId, TurnId),
     /// A conversation has deliveries to send.
     Lane(ChannelId, ConversationId),
     /// An operator has this delivery tried now, although it may have arrived.
@@ -30,8 +30,8 @@ pub enum Hint {
     Run(TurnId),
     /// What a run [says so far](HintStore::put_draft).
     Draft(TurnId),
-    /// A turn may have left a mark, a draft or a deferral in its chat.
-    Leftovers(TurnId),
+    /// A turn of this channel may have left a mark, a draft or a deferral in its chat.
+    Leftovers(ChannelId, TurnId),
     /// A turn became a dead letter, and may be answered elsewhere.
     DeadLetter(TurnId),
     /// The log.
@@ -44,6 +44,7 @@ pub enum Hint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunText {
     pub turn: TurnId,
+    pub conversation: ConversationRef,
     /// The run's number within the turn.
     pub run: u32,
     /// Empty while it only works.
@@ -64,13 +65,13 @@ store_trait! {
         /// Removes what a run has said, if that is kept.
         write fn remove_draft(turn: TurnId, run: u32) -> ();
 
-        /// The turns of these channels of which [that](Self::put_draft) is kept, and was changed within the last ten seconds, at least.
         /// Removes what was not changed for ten minutes: its node is over.
         write fn remove_old_drafts() -> ();
 
+        /// The turns of these channels of which [that](Self::put_draft) is kept, and was changed within the last ten seconds, at least.
         read fn drafts_on(channels: &[ChannelId]) -> Vec<TurnId>;
 
-        /// What runs of these turns say so far, in the order of the turns' ids.
+        /// What runs of these turns say so far, in the order of the turns' ids. Without turns that are not there.
         read fn drafts(turns: &[TurnId]) -> Vec<RunText>;
     }
 }

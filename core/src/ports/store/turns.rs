@@ -9,7 +9,7 @@ use super::{
     record::{LeftRun, RunRecord, WaitingTurn},
     transition::Transitions,
 };
-use crate::model::{ChannelId, ConversationId, ConversationRef, NodeId, TurnId, TurnRecord, TurnView};
+use crate::model::{ChannelId, ConversationId, ConversationRef, NodeId, TurnId, TurnRecord, TurnView, Version};
 
 store_trait! {
     /// Turns, their obligations and runs.
@@ -42,6 +42,9 @@ store_trait! {
     pub trait ViewStore: TurnStore {
         /// A turn, as clients see it.
         read fn view(turn: TurnId) -> Option<TurnView>;
+
+        /// These turns, as clients see them, each with a version that it is at least as new as. Without those that cannot be read.
+        read fn views_of(turns: &[TurnId]) -> Vec<(Version, TurnView)>;
 
         /// The last `limit` turns of a conversation that were accepted before `before`, oldest first. Without those that the gateway
         /// began by itself and that have ended with nothing to see.

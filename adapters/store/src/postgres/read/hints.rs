@@ -67,4 +67,7 @@ const DRAFTS_ON: &str = "
     select t.id from drafts as d join turns as t on t.id = d.turn_id
     where d.at > clock_timestamp() - interval '10 seconds' and t.channel = any($1)";
 
-const DRAFTS: &str = "select turn_id as turn, run, text from drafts where turn_id = any($1::uuid[]) order by turn_id";
+const DRAFTS: &str = "
+    select d.turn_id as turn, d.run, d.text, e.channel, e.chat, e.thread
+    from drafts as d join turns as t on t.id = d.turn_id join events as e on e.seq = t.event
+    where d.turn_id = any($1::uuid[]) order by d.turn_id";

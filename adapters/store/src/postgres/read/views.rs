@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ConversationRef, StoreError, TurnId, TurnView,
-    store::{TurnSeq, ViewStore},
+    store::{TurnSeq, Version, ViewStore},
 };
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use crate::{
 macro_rules! select_views {
     ($rest:literal) => {
         concat!(
-            "select t.id, t.seq, t.agent, t.command, t.accepted_at, t.body, e.channel, e.chat, e.thread, e.text, e.details,
+            "select t.id, t.seq, t.version, t.agent, t.command, t.accepted_at, t.body, e.channel, e.chat, e.thread, e.text, e.details,
                 (select q.picked from questions as q where q.turn_id = t.id) as picked
             from turns as t join events as e on e.seq = t.event ",
             $rest
@@ -47,6 +47,21 @@ impl ViewStore for PostgresStore {
             view = view.map(|view| view.answered_by(other));
         }
         Ok(view)
+    }
+
+    async fn views_of(&self, turns: &[TurnId]) -> Result<Vec<(Version, TurnView)>, StoreError> {
+        let mut reading = self.readers.take().await?;
+        let ids = |turns: &[TurnId]| List(turns.iter().map(|turn| turn.as_uuid()).collect::<Vec<_>>());
+        let rows = reading.rows(statement!(select_views!("where t.id = any($1)"), ids(turns))).await?;
+        let views = with_signals(&mut reading, &rows).await?;
+        let into = view::merged_into(&views);
+        let others = if into.is_empty() {
+            Vec::new()
+        } else {
+            let rows = reading.rows(statement!(select_views!("where t.id = any($1)"), ids(&into))).await?;
+            with_signals(&mut reading, &rows).await?
+        };
+        view::with_versions(&rows, views, &others)
     }
 
     async fn views(

@@ -7,9 +7,10 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, StoreError, TurnId,
+    ChannelId, ConversationRef, StoreError, TurnId,
     store::{HintStore, RunText, Version},
 };
+use sqlx::sqlite::SqliteRow;
 
 use super::{names, rows::all};
 use crate::{records::columns::Columns, sqlite::store::SqliteStore};
@@ -44,12 +45,12 @@ impl HintStore for SqliteStore {
         Ok(())
     }
 
-    /// Those that changed long ago are among them.
     /// Its memory is that of the one node.
     async fn remove_old_drafts(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
+    /// Those that changed long ago are among them.
     async fn drafts_on(&self, channels: &[ChannelId]) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
             select t.id from json_each(?) as s cross join turns as t
@@ -60,14 +61,21 @@ impl HintStore for SqliteStore {
     }
 
     async fn drafts(&self, turns: &[TurnId]) -> Result<Vec<RunText>, StoreError> {
+        let sql = "
+            select t.id as turn, e.channel, e.chat, e.thread
+            from json_each(?) as s
+                cross join turns as t on t.id = unhex(s.value, '-')
+                cross join events as e on e.seq = t.event
+            order by t.id";
+        let turns = serde_json::to_string(turns).expect("ids are text");
+        let address = |row: &SqliteRow| Ok((row.value("turn")?, row.conversation()?));
+        let found: Vec<(TurnId, ConversationRef)> = all(&self.readers, sqlx::query(sql).bind(turns), address).await?;
         let drafts = self.lock_drafts();
-        let said = |turn: &TurnId| {
-            let (run, text) = drafts.get(turn)?;
-            Some(RunText { turn: *turn, run: *run, text: text.clone() })
+        let said = |(turn, conversation): (TurnId, ConversationRef)| {
+            let (run, text) = drafts.get(&turn)?;
+            Some(RunText { turn, conversation, run: *run, text: text.clone() })
         };
-        let mut found: Vec<_> = turns.iter().filter_map(said).collect();
-        found.sort_unstable_by_key(|said| said.turn);
-        Ok(found)
+        Ok(found.into_iter().filter_map(said).collect())
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rejoinder_core::{
     ConversationRef, StoreError, TurnId, TurnView,
-    store::{TurnSeq, ViewStore},
+    store::{TurnSeq, Version, ViewStore},
 };
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
@@ -18,7 +18,7 @@ use crate::{
 macro_rules! select_views {
     ($rest:literal) => {
         concat!(
-            "select t.id, t.seq, t.agent, t.command, t.accepted_at, t.body, e.channel, e.chat, e.thread, e.text, e.details,
+            "select t.id, t.seq, t.version, t.agent, t.command, t.accepted_at, t.body, e.channel, e.chat, e.thread, e.text, e.details,
                 (select q.picked from questions as q where q.turn_id = t.id) as picked ",
             $rest
         )
@@ -34,6 +34,16 @@ async fn view_by_itself(connection: &mut SqliteConnection, turn: TurnId) -> Resu
     Ok(with_signals(connection, &rows).await?.into_iter().next())
 }
 
+async fn rows_of(connection: &mut SqliteConnection, turns: &[TurnId]) -> Result<Vec<SqliteRow>, StoreError> {
+    let sql = select_views!(
+        "from json_each(?) as j
+        cross join turns as t on t.id = unhex(j.value, '-')
+        cross join events as e on e.seq = t.event"
+    );
+    let turns = serde_json::to_string(turns).expect("ids are text");
+    sqlx::query(sql).bind(turns).fetch_all(connection).await.map_err(store_error)
+}
+
 #[async_trait]
 impl ViewStore for SqliteStore {
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
@@ -46,6 +56,16 @@ impl ViewStore for SqliteStore {
         }
         reading.commit().await.map_err(store_error)?;
         Ok(view)
+    }
+
+    async fn views_of(&self, turns: &[TurnId]) -> Result<Vec<(Version, TurnView)>, StoreError> {
+        let mut reading = self.readers.begin().await.map_err(store_error)?;
+        let rows = rows_of(&mut reading, turns).await?;
+        let views = with_signals(&mut reading, &rows).await?;
+        let into = rows_of(&mut reading, &view::merged_into(&views)).await?;
+        let others = with_signals(&mut reading, &into).await?;
+        reading.commit().await.map_err(store_error)?;
+        view::with_versions(&rows, views, &others)
     }
 
     async fn views(
