@@ -18,7 +18,7 @@ create sequence log_seq as bigint cache 1;
 -- The numbers of grants of leases.
 create sequence fence_seq as bigint cache 1;
 
--- The processes that use the database, by its clock. A row goes an hour after its node.
+-- The processes that use the database, by its clock. A row goes an hour after its node. Whether a node lives, `living_nodes` says.
 create table nodes (
     id uuid primary key,
     name text not null,                         -- of its machine, for operators
@@ -32,8 +32,14 @@ create table nodes (
     asked_to_drain boolean not null default false,
     clock_ms bigint not null,                   -- how far its clock was ahead of the database's at its last heartbeat
     since timestamptz not null,
-    until timestamptz not null                  -- it lives, as long as this has not come
+    until timestamptz not null                  -- 15 seconds after its last heartbeat, or after the first one of any node after an outage
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
+
+-- The nodes that are not over. Each node has a heartbeat every 5 seconds. If none has had one for 6, they could not reach the database,
+-- and time stands still: the first heartbeat after that gives those that lived then 15 seconds for their own.
+create view living_nodes as
+select id, revision from nodes
+where until > least(clock_timestamp(), (select max(until) from nodes) - interval '9 seconds');
 
 -- A lease on what one node does at a time: `channel/telegram.main`, `housekeeper`. It is taken anew with another fence. A transaction of
 -- its holder locks the row `for key share` with this fence: a renewal does not wait for that, and a taker of the lease does, because the

@@ -26,6 +26,9 @@ use crate::{
 /// How long a lease lasts, and how long a node lives after a heartbeat.
 pub const LASTS: Duration = Duration::from_secs(15);
 
+/// How long after the last heartbeat of any node time goes on for them: without one for longer, the database was away.
+const STEADY: Duration = Duration::from_secs(6);
+
 /// Nodes and leases, by a clock that stands for that of the database.
 #[derive(Debug)]
 pub struct LeaseTable {
@@ -55,8 +58,8 @@ struct KnownNode {
 }
 
 impl KnownNode {
-    fn lives(&self, now: Timestamp) -> bool {
-        self.seen + LASTS > now
+    fn lives(&self, at: Timestamp) -> bool {
+        self.seen + LASTS > at
     }
 }
 
@@ -110,9 +113,7 @@ impl LeaseTable {
         let (channels, agents, downs) = Default::default();
         let (revision, draining) = (None, false);
         let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
-        // As if it was heard of when it is over so soon.
-        let earlier = i64::try_from(LASTS.saturating_sub(lasts).as_millis()).unwrap_or(i64::MAX);
-        let seen = Timestamp::from_millis((now + lasts.saturating_sub(LASTS)).as_millis() - earlier);
+        let seen = (now + lasts).before(LASTS);
         let living = KnownNode { report, since: now, seen, held: Vec::new(), asked_to_drain: false };
         self.state().nodes.insert(node, living);
     }
@@ -139,6 +140,17 @@ impl LeaseTable {
 }
 
 impl TableState {
+    /// The time at which it is judged whether nodes live: it stands still while none has a heartbeat.
+    fn judged_at(&self, now: Timestamp) -> Timestamp {
+        let last = self.nodes.values().map(|node| node.seen).max();
+        last.map_or(now, |last| now.min(last + STEADY))
+    }
+
+    fn living(&self, now: Timestamp) -> impl Iterator<Item = (&NodeId, &KnownNode)> {
+        let at = self.judged_at(now);
+        self.nodes.iter().filter(move |(_, node)| node.lives(at))
+    }
+
     fn grant(&mut self, name: &LeaseName, node: NodeId, since: Timestamp, lasts: Duration) -> Fence {
         self.last_fence += 1;
         let fence = Fence(self.last_fence);
@@ -148,7 +160,7 @@ impl TableState {
 
     /// Grants a node permits of an agent.
     fn grant_permits(&mut self, node: NodeId, wanted: &WantedPermits, now: Timestamp) -> u32 {
-        let living = self.nodes.iter().filter(|(other, known)| **other != node && known.lives(now));
+        let living = self.living(now).filter(|(other, _)| **other != node);
         let nothing = Share { granted: 0, wanted: 0 };
         let share = |other: &NodeId| self.permits.get(&(wanted.agent.clone(), *other)).copied().unwrap_or(nothing);
         let others: Vec<Share> = living.map(|(other, _)| share(other)).collect();
@@ -168,13 +180,18 @@ impl TableState {
 impl NodeStore for LeaseTable {
     async fn heartbeat(&self, report: &NodeReport, held: &[(LeaseName, Fence)]) -> Result<Pulse, StoreError> {
         self.answer(|state, now| {
+            let at = state.judged_at(now);
+            if at < now {
+                // The first one after an outage: the others have time for theirs.
+                state.nodes.values_mut().filter(|node| node.lives(at)).for_each(|node| node.seen = now);
+            }
             let known = state.nodes.get(&report.node);
             let living = KnownNode {
                 report: report.clone(),
                 held: held.iter().map(|(name, _)| name.clone()).collect(),
                 since: known.map_or(now, |known| known.since),
                 seen: now,
-                asked_to_drain: known.is_some_and(|known| known.asked_to_drain),
+                asked_to_drain: known.map_or(report.draining, |known| known.asked_to_drain),
             };
             let mut pulse = Pulse { drains: living.asked_to_drain, now: Some(now), ..Pulse::default() };
             state.nodes.insert(report.node, living);
@@ -184,7 +201,7 @@ impl NodeStore for LeaseTable {
                     pulse.kept.push(grant.0.clone());
                 }
             }
-            for (node, living) in state.nodes.iter().filter(|(_, living)| living.lives(now)) {
+            for (node, living) in state.living(now) {
                 if *node != report.node {
                     pulse.others += 1;
                     pulse.agents.extend_from_slice(&living.report.agents);
@@ -242,8 +259,7 @@ impl NodeStore for LeaseTable {
 
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         self.answer(|state, now| {
-            let living = state.nodes.iter().filter(|(_, living)| living.lives(now));
-            let summaries = living.map(|(node, KnownNode { report, since, seen, asked_to_drain, .. })| {
+            let summaries = state.living(now).map(|(node, KnownNode { report, since, seen, asked_to_drain, .. })| {
                 let held = state.leases.iter().filter(|(_, lease)| lease.node == *node && lease.until > now);
                 NodeSummary {
                     node: *node,
@@ -266,7 +282,8 @@ impl NodeStore for LeaseTable {
 
     async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
         self.answer(|state, now| {
-            let lost = state.nodes.iter().filter(|(_, node)| !node.lives(now) && !node.held.is_empty());
+            let at = state.judged_at(now);
+            let lost = state.nodes.iter().filter(|(_, node)| !node.lives(at) && !node.held.is_empty());
             let lost = lost.map(|(node, KnownNode { report, seen, held, .. })| LostNode {
                 node: *node,
                 name: report.name.clone(),
@@ -280,7 +297,8 @@ impl NodeStore for LeaseTable {
 
     async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
         self.answer(|state, now| {
-            let Some(living) = state.nodes.get_mut(&node).filter(|living| living.lives(now)) else { return false };
+            let at = state.judged_at(now);
+            let Some(living) = state.nodes.get_mut(&node).filter(|living| living.lives(at)) else { return false };
             living.asked_to_drain = drains;
             true
         })

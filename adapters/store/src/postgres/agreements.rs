@@ -73,7 +73,7 @@ const BEGIN_ANSWER: &str = "
     insert into answers_under_way as a (by, key, node, request, at) values ($1, $2, $3, $4, clock_timestamp())
     on conflict (by, key) do update set node = excluded.node, request = excluded.request, at = excluded.at
         where a.node = excluded.node or a.at < clock_timestamp() - interval '10 minutes' or not exists (
-            select 1 from nodes as n where n.id = a.node and n.until > clock_timestamp())
+            select 1 from living_nodes as n where n.id = a.node)
     returning request";
 
 const END_ANSWER: &str = "delete from answers_under_way where by = $1 and key = $2 and request = $3";

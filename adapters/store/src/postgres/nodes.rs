@@ -25,6 +25,7 @@ use crate::{
 };
 
 /// How long a lease lasts from its grant or its last renewal on, and a node from its last heartbeat on. The statements say `15 seconds`.
+/// Which nodes are not over, the view `living_nodes` says.
 const LASTS: Duration = Duration::from_secs(15);
 
 #[async_trait]
@@ -184,13 +185,14 @@ macro_rules! millis {
 }
 
 /// A transaction of the holder that has locked its lease `for key share` does not stop the renewal: no part of a key changes. What is
-/// read of other nodes is as it was before this statement.
+/// read of other nodes is as it was before this statement. After an outage, a node whose row is locked has its heartbeat now. The row of
+/// a node may have been removed while it was cut off: it tells itself whether it was asked to drain.
 const HEARTBEAT: &str = concat!(
     "with living as (
         insert into nodes as n (
-            id, held, name, version, revision, draining, channels, agents, downs, clock_ms, since, until
+            id, held, name, version, revision, draining, asked_to_drain, channels, agents, downs, clock_ms, since, until
         )
-        values ($1, $2, $4, $5, $6, $7, $9, $10, $11::jsonb, $8 - ",
+        values ($1, $2, $4, $5, $6, $7, $7, $9, $10, $11::jsonb, $8 - ",
     millis!("clock_timestamp()"),
     ", clock_timestamp(), clock_timestamp() + interval '15 seconds')
         on conflict (id) do update
@@ -198,8 +200,17 @@ const HEARTBEAT: &str = concat!(
                 draining = excluded.draining, channels = excluded.channels, agents = excluded.agents,
                 downs = excluded.downs, clock_ms = excluded.clock_ms, until = excluded.until
         returning n.asked_to_drain
+    ), spared as (
+        select n.id from nodes as n
+        where n.id <> $1 and n.id in (select id from living_nodes)
+            and (select max(until) from nodes) < clock_timestamp() + interval '9 seconds'
+        for no key update of n skip locked
+    ), awaited as (
+        update nodes as n set until = greatest(n.until, clock_timestamp() + interval '15 seconds')
+        from spared where n.id = spared.id
     ), removed as (
-        delete from nodes where until < clock_timestamp() - interval '1 hour' and id <> $1
+        delete from nodes
+        where until < clock_timestamp() - interval '1 hour' and id <> $1 and id not in (select id from living_nodes)
     ), ",
     with_held!(),
     ", renewed as (
@@ -209,11 +220,10 @@ const HEARTBEAT: &str = concat!(
     )
     select
         (select coalesce(jsonb_agg(r.name), '[]') from renewed as r) as kept,
-        (select count(*) from nodes as o where o.id <> $1 and o.until > clock_timestamp()) as others,
+        (select count(*) from living_nodes as o where o.id <> $1) as others,
         (select coalesce(jsonb_agg(distinct a.name), '[]')
-            from nodes as o cross join unnest(o.agents) as a (name)
-            where o.id <> $1 and o.until > clock_timestamp()) as agents,
-        greatest($6, (select max(o.revision) from nodes as o where o.until > clock_timestamp()),
+            from living_nodes as o cross join unnest(o.agents) as a (name) where o.id <> $1) as agents,
+        greatest($6, (select max(o.revision) from living_nodes as o),
             (select c.revision from configuration as c)) as latest_revision,
         l.asked_to_drain as drains, ",
     millis!("clock_timestamp()"),
@@ -265,7 +275,7 @@ const NODES: &str = concat!(
     ") order by l.name), '[]')
             from leases as l where l.node = n.id and l.until > clock_timestamp()) as leases
     from nodes as n
-    where n.until > clock_timestamp()
+    where n.id in (select id from living_nodes)
     order by n.id"
 );
 
@@ -274,12 +284,12 @@ const LOST: &str = concat!(
     millis!("n.until"),
     " as over_at, to_jsonb(n.held) as leases
     from nodes as n
-    where n.until < clock_timestamp() and n.held <> '{}'
+    where n.held <> '{}' and n.id not in (select id from living_nodes)
     order by n.id"
 );
 
 const ASK_TO_DRAIN: &str = "
-    update nodes set asked_to_drain = $2 where id = $1 and until > clock_timestamp() returning id";
+    update nodes set asked_to_drain = $2 where id = $1 and id in (select id from living_nodes) returning id";
 
 /// Others can still read it. A request that waits for this sees what was granted meanwhile.
 const LOCK_PERMITS: &str = "lock table agent_permits in share row exclusive mode";
@@ -287,14 +297,14 @@ const LOCK_PERMITS: &str = "lock table agent_permits in share row exclusive mode
 /// Those of nodes that are over.
 const REMOVE_SHARES: &str = "
     delete from agent_permits as p
-    where p.node <> $1 and not exists (select 1 from nodes as n where n.id = p.node and n.until > clock_timestamp())";
+    where p.node <> $1 and not exists (select 1 from living_nodes as n where n.id = p.node)";
 
 /// Those of the other nodes. One that has not asked for permits of an agent has none.
 const SELECT_SHARES: &str = "
     select a.agent, coalesce(p.granted, 0) as granted, coalesce(p.wanted, 0) as wanted
-    from unnest($2::text[]) as a (agent) cross join nodes as n
+    from unnest($2::text[]) as a (agent) cross join living_nodes as n
         left join agent_permits as p on p.agent = a.agent and p.node = n.id
-    where n.id <> $1 and n.until > clock_timestamp()";
+    where n.id <> $1";
 
 const SET_SHARES: &str = "
     insert into agent_permits (agent, node, granted, wanted)

@@ -5,6 +5,7 @@ mod connections;
 mod copy;
 mod hints;
 mod hosts;
+mod nodes;
 mod proxy;
 mod schema;
 mod server;

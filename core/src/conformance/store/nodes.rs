@@ -259,7 +259,7 @@ async fn left(one: &dyn NodeStore, other: &dyn NodeStore) {
     assert_eq!(keeps(one, me(), &grants(&held)).await, []);
 }
 
-/// Also from another handle. Its heartbeats change nothing of that.
+/// Also from another handle. Its heartbeats change nothing of that, and after its row was removed they keep it.
 pub async fn a_node_is_asked_to_drain(subject: &mut impl Subject) {
     of_two(subject, drained).await;
 }
@@ -275,6 +275,8 @@ async fn drained(one: &dyn NodeStore, other: &dyn NodeStore) {
         let nodes = other.nodes().await.expect("nodes are read");
         assert_eq!(nodes.iter().map(|node| (node.node, node.draining)).collect::<Vec<_>>(), [(me(), drains)]);
     }
+    one.leave(me()).await.expect("its row is removed");
+    assert!(lives(one, &NodeReport { draining: true, ..report(me()) }).await.drains);
 }
 
 /// Writes under a lease: a transition, an event with a cursor, and an event alone. Returns whether that was done: all or nothing.
@@ -387,13 +389,50 @@ mod tests {
         keeps(&*table, me(), &grants(&held)).await;
         assert_eq!(table.lost_nodes().await.expect("nodes are read"), []);
 
-        clock.advance(LASTS);
+        for _ in 0..3 {
+            clock.advance(LASTS / 3);
+            lives(&*table, &report(gone())).await;
+        }
 
         let lost = table.lost_nodes().await.expect("nodes are read");
         assert_eq!(
             lost.iter().map(|lost| (lost.node, &*lost.leases)).collect::<Vec<_>>(),
             [(me(), &[LeaseName::Housekeeper][..])]
         );
+    }
+
+    /// No node can have had a heartbeat. After the first one the others have 15 seconds, but for those that were over before.
+    #[tokio::test]
+    async fn nobody_is_over_because_of_an_outage() {
+        let (clock, third) = (TestClock::new(), NodeId::new(at(1)));
+        let table = LeaseTable::new(clock.clone());
+        for node in [me(), gone(), third] {
+            table.heartbeat(&report(node), &[(LeaseName::Housekeeper, Fence(1))]).await.expect("the node lives");
+        }
+        let lost = async || {
+            let lost = table.lost_nodes().await.expect("nodes are read");
+            lost.into_iter().map(|lost| lost.node).collect::<Vec<_>>()
+        };
+        let passes = async |nodes: &[NodeId]| {
+            for _ in 0..3 {
+                clock.advance(LASTS / 3);
+                for node in nodes {
+                    lives(&*table, &report(*node)).await;
+                }
+            }
+        };
+        passes(&[me(), gone()]).await;
+        assert_eq!(lost().await, [third]);
+
+        clock.advance(LASTS * 10);
+        assert_eq!(lost().await, [third]);
+        assert_eq!(lives(&*table, &report(me())).await.others, 1);
+        clock.advance(LASTS / 3);
+        lives(&*table, &report(me())).await;
+        assert_eq!(lost().await, [third]);
+
+        passes(&[me()]).await;
+        assert_eq!(lives(&*table, &report(me())).await.others, 0);
     }
 
     #[tokio::test]

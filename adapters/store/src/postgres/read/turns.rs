@@ -266,7 +266,7 @@ impl DeadlineStore for PostgresStore {
                 select 1 from runs as r
                 where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null and case
                     when r.owner = $2 then t.id = any($3)
-                    else r.owner in (select id from nodes where until > clock_timestamp()) end)
+                    else r.owner in (select id from living_nodes) end)
             order by t.id limit $4";
         let in_flight = List(in_flight.iter().map(|turn| turn.as_uuid()).collect());
         let statement = statement!(sql, id_after(after), node.as_uuid(), in_flight, limit);

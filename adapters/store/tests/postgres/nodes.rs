@@ -1,0 +1,60 @@
+//! Which nodes are over, after times that pass for their rows alone.
+
+use rejoinder_core::{
+    Clock, NodeId, Policy, SystemClock,
+    store::{AgreementStore, AnswerUnderWay, DeadlineStore, InboxStore, NodeReport, NodeStore, RunStart},
+};
+use rejoinder_guard::Event;
+use sqlx::PgConnection;
+
+use crate::common::{Database, new_turn};
+
+/// So many seconds pass for the rows of nodes, in which none has a heartbeat.
+async fn pass(elsewhere: &mut PgConnection, seconds: i64) {
+    let sql = "update nodes set until = until - $1 * interval '1 second'";
+    sqlx::query(sql).bind(seconds).execute(elsewhere).await.expect("they pass");
+}
+
+/// A node has its heartbeat; returns how many others live.
+async fn lives(database: &Database, node: NodeId) -> u32 {
+    let (name, version, now) = ("a machine".to_owned(), "1.0.0".to_owned(), SystemClock.now());
+    let report = NodeReport { node, name, version, revision: None, draining: false, now };
+    database.store.heartbeat(&report, &[]).await.expect("the node lives").others
+}
+
+/// What a node had begun is its own, until it had time for a heartbeat.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_is_over_because_of_an_outage() {
+    let Some(database) = Database::new().await else { return };
+    let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
+    let [one, other] = [(); 2].map(|()| NodeId::new(SystemClock.now()));
+    let (now, mut new) = (SystemClock.now(), new_turn("1"));
+    let turn = new.turn.as_mut().expect("it has a turn");
+    let _ = turn.obligation.on(Event::Begin, &Policy::default(), now);
+    turn.run = Some(RunStart { turn: turn.id, number: 1, handler: turn.handler.clone(), node: other, at: now });
+    store.accept(vec![new], None).await.expect("it is accepted");
+    let answer =
+        |node: NodeId| AnswerUnderWay { by: "ada".to_owned(), key: "key".to_owned(), node, request: node.as_uuid() };
+    assert!(store.begin_answer(&answer(other)).await.expect("it is begun"));
+    let is_over = async || {
+        let runs = store.runs_left(one, &[], None, 10).await.expect("runs are read").len();
+        let is_free = store.begin_answer(&answer(one)).await.expect("it is asked");
+        assert_eq!(runs == 1, is_free);
+        is_free
+    };
+    lives(&database, other).await;
+    lives(&database, one).await;
+
+    pass(&mut elsewhere, 7200).await;
+    assert!(!is_over().await, "no node has had a heartbeat since");
+    assert_eq!(lives(&database, one).await, 1);
+    assert!(!is_over().await);
+    for _ in 0..2 {
+        pass(&mut elsewhere, 5).await;
+        assert_eq!(lives(&database, one).await, 1);
+    }
+
+    pass(&mut elsewhere, 5).await;
+    assert_eq!(lives(&database, one).await, 0);
+    assert!(is_over().await);
+}
