@@ -38,7 +38,7 @@ create table nodes (
 -- The nodes that are not over. Each node has a heartbeat every 5 seconds. If none has had one for 6, they could not reach the database,
 -- and time stands still: the first heartbeat after that gives those that lived then 15 seconds for their own.
 create view living_nodes as
-select id, revision from nodes
+select id, revision, agents from nodes
 where until > least(clock_timestamp(), (select max(until) from nodes) - interval '9 seconds');
 
 -- A lease on what one node does at a time: `channel/telegram.main`, `housekeeper`. It is taken anew with another fence. A transaction of

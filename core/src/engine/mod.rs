@@ -122,7 +122,7 @@ impl Engine {
     /// Waits until this node does what must happen once, such as telling people of problems. The token is cancelled when that is over:
     /// another node may do it, or the gateway stops. `None` once it stops.
     pub async fn housekeeping(&self) -> Option<CancellationToken> {
-        self.leases.held(&LeaseName::Housekeeper).await.map(|term| term.stopping)
+        self.leases.held(&LeaseName::Housekeeper).await.map(|hold| hold.lifecycle().stopping.clone())
     }
 
     /// What the store checks of what this node does once; `None` if there can be no other node.
@@ -164,9 +164,14 @@ impl Engine {
         self.leases.node()
     }
 
-    /// Whether other nodes live, as the last heartbeat's answer told.
+    /// Whether other nodes live, as the last heartbeat's answer told, or may live: there was none for long.
     pub fn has_neighbours(&self) -> bool {
         self.neighbours.any()
+    }
+
+    /// Whether there can ever be other nodes.
+    pub fn may_have_neighbours(&self) -> bool {
+        !self.leases.are_for_good()
     }
 
     /// Whether this node takes no leases, and has given back those that it had or does so now.

@@ -141,7 +141,7 @@ impl Ground {
         let (channels, settings) = (Arc::new(Channels::new(adapters)), LiveSettings::new(settings));
         let planted = settings.get();
         let (node, ids) = (this.id, channels.ids().cloned().collect());
-        let (neighbours, nodes) = (Arc::<Neighbours>::default(), store.clone());
+        let (neighbours, nodes) = (Arc::new(Neighbours::new(clock.clone())), store.clone());
         let joining =
             Leases::join(nodes, clock.clone(), this, neighbours.clone(), timer.clone(), lifecycle.clone(), ids);
         let leases = Arc::new(joining.await?);
@@ -441,10 +441,10 @@ impl Engine {
     fn keep_once(&self, one: Loop) {
         let leases = Arc::clone(&self.leases);
         self.lifecycle.loops.spawn(async move {
-            while let Some(term) = leases.held(&LeaseName::Housekeeper).await {
-                let _running = leases.keep_using(&LeaseName::Housekeeper);
-                run_loop(&one, &term).await;
-                if !term.stopping.is_cancelled() {
+            while let Some(hold) = leases.held(&LeaseName::Housekeeper).await {
+                let _running = hold.keep_using();
+                run_loop(&one, hold.lifecycle()).await;
+                if !hold.lifecycle().stopping.is_cancelled() {
                     // It has ended by itself.
                     return;
                 }

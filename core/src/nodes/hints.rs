@@ -154,6 +154,8 @@ impl Hints {
                 self.note_heard();
             }
             let any = self.any();
+            // What the last one has changed before it left, this node may not have looked at.
+            let looks = any || was_any == Some(true);
             if was_any != Some(any) {
                 was_any = Some(any);
                 self.store.set_shared(any);
@@ -169,7 +171,7 @@ impl Hints {
                     due = self.clock.boottime();
                 }
                 None => {
-                    if any {
+                    if looks {
                         follower.look().await;
                     }
                     due = self.clock.boottime() + LOOK;

@@ -147,6 +147,11 @@ impl Hold {
         self.fence().map(Beside::Lease)
     }
 
+    /// Stops when the lease is given back, and ends with it.
+    pub(crate) fn lifecycle(&self) -> &Lifecycle {
+        &self.0.lifecycle
+    }
+
     /// Cancelled when the lease is lost or the gateway has ended.
     pub(crate) fn ends(&self) -> &CancellationToken {
         &self.0.lifecycle.ended
@@ -200,6 +205,9 @@ impl Leases {
         };
         leases.beat(&[]).await?;
         leases.take().await?;
+        if leases.are_for_good() {
+            leases.neighbours.set_none_for_good();
+        }
         Ok(leases)
     }
 
@@ -210,7 +218,7 @@ impl Leases {
         if let Some(now) = pulse.now {
             self.clock.follow(now, asked_at);
         }
-        self.neighbours.set(pulse.others, &pulse.agents);
+        self.neighbours.set(pulse.others, &pulse.agents, asked_at);
         self.note_latest(pulse.latest_revision);
         Ok(pulse)
     }
@@ -278,6 +286,11 @@ impl Leases {
         self.read(channel, |term| term.fence)
     }
 
+    /// Whether this node holds a channel's lease now, and does not give it back.
+    pub(crate) fn may_begin(&self, channel: &ChannelId) -> bool {
+        self.read(channel, |term| !term.uses.is_closed()).unwrap_or_default()
+    }
+
     /// As [`holds`](Self::holds). The token is cancelled when the lease is lost or the gateway has ended.
     pub(crate) fn lost(&self, channel: &ChannelId) -> Option<CancellationToken> {
         self.read(channel, |term| term.lifecycle.ended.clone())
@@ -289,11 +302,6 @@ impl Leases {
         // Closed after this, it waits for the token.
         let (token, is_closed) = self.read(channel, |term| (term.uses.token(), term.uses.is_closed()))?;
         (!is_closed).then_some(token)
-    }
-
-    /// As [`begin_use`](Self::begin_use), for what has begun, also while the lease is to be given back.
-    pub(crate) fn keep_using(&self, name: &LeaseName) -> Option<TaskTrackerToken> {
-        self.find(name)?.term.load().as_ref().map(|term| term.uses.token())
     }
 
     /// Since when this node holds the lease of a channel; `None` if it does not.
@@ -355,8 +363,9 @@ impl Leases {
         term.as_ref().filter(|term| term.is_on(&self.clock)).map(|term| read(term))
     }
 
-    /// Waits until this node holds a lease. What is done under it stops when the lifecycle does. `None` once the gateway stops.
-    pub(crate) async fn held(&self, name: &LeaseName) -> Option<Lifecycle> {
+    /// Waits until this node holds a lease. What is done under it stops when its [lifecycle](Hold::lifecycle) does. `None` once the gateway
+    /// stops.
+    pub(crate) async fn held(&self, name: &LeaseName) -> Option<Hold> {
         let held = self.find(name)?;
         while !self.lifecycle.stopping.is_cancelled() {
             // Before the look: it is told of a term that begins after it.
@@ -364,7 +373,7 @@ impl Leases {
             match held.term.load_full() {
                 // Nobody would be told if a renewal that is answered only now brought it back.
                 Some(term) if !term.is_on(&self.clock) => self.end(name, &term),
-                Some(term) if !term.uses.is_closed() => return Some(term.lifecycle.clone()),
+                Some(term) if !term.uses.is_closed() => return Some(Hold(term)),
                 _ => {}
             }
             tokio::select! {
@@ -511,17 +520,20 @@ impl Leases {
     }
 
     async fn renew_all(&self) {
-        let (mut asked_at, mut fails) = (self.clock.boottime(), false);
+        let (mut asked_at, mut every) = (self.clock.boottime(), EVERY);
         // However long the store takes to answer.
-        while self.lifecycle.pause((asked_at + EVERY).saturating_sub(self.clock.boottime())).await {
+        while self.lifecycle.pause((asked_at + every).saturating_sub(self.clock.boottime())).await {
             asked_at = self.clock.boottime();
             let (terms, asked) = (self.terms(), self.asked.load(Ordering::Relaxed));
             let answer = self.beat(&Self::grants(&terms)).await;
             // What is over by now stays over: who asked meanwhile was told that it is not held.
             self.end_overdue();
+            let was_answered = every == EVERY;
+            // After an outage, this node is over if it does not say soon that it lives.
+            every = if answer.is_ok() { EVERY } else { LOOK_AGAIN };
             match answer {
                 Ok(pulse) => {
-                    if mem::take(&mut fails) {
+                    if !was_answered {
                         info!("the leases of this node can be renewed again");
                     }
                     for (name, term) in &terms {
@@ -535,11 +547,8 @@ impl Leases {
                         self.note_asked(pulse.drains);
                     }
                 }
-                Err(error) => {
-                    if !mem::replace(&mut fails, true) {
-                        warn!(%error, "cannot renew the leases of this node, trying again");
-                    }
-                }
+                Err(error) if was_answered => warn!(%error, "cannot renew the leases of this node, trying again"),
+                Err(_) => {}
             }
         }
     }
@@ -547,22 +556,22 @@ impl Leases {
     /// Apart from the renewals: it may have to wait for transactions of the node that had a lease before.
     async fn take_all(&self) {
         let every = || if self.neighbours.any() { SOON } else { EVERY };
-        let mut fails = false;
+        let mut was_answered = true;
         while self.lifecycle.pause_unless_stopping(every()).await {
             if self.is_draining() {
                 continue;
             }
             let taken = self.take().await;
-            match &taken {
+            let is_new = mem::replace(&mut was_answered, taken.is_ok());
+            match taken {
                 Ok(false) => {}
                 // It was asked meanwhile.
                 Ok(true) if self.is_draining() => self.give_back(self.terms()).await,
                 Ok(true) => self.timer.wake_now(),
-                Err(error) if !fails => warn!(%error, "cannot take leases, trying again"),
+                // The renewals say when the store answers again.
+                Err(error) if is_new => warn!(%error, "cannot take leases, trying again"),
                 Err(_) => {}
             }
-            // The renewals say when the store answers again.
-            fails = taken.is_err();
         }
     }
 

@@ -21,10 +21,10 @@ pub(crate) async fn supervise(
         return channels::supervise(adapter, intake, clock, lifecycle).await;
     }
     let name = LeaseName::Channel(adapter.channel().clone());
-    while let Some(term) = leases.held(&name).await {
-        let _running = leases.keep_using(&name);
-        let fence = leases.hold(adapter.channel()).and_then(|hold| hold.fence());
-        let intake = Intake { fence, ..intake.clone() };
-        channels::supervise(Arc::clone(&adapter), intake, clock.clone(), term).await;
+    while let Some(hold) = leases.held(&name).await {
+        let _running = hold.keep_using();
+        // Of this very term, also if it is over by now: then the store refuses what is received.
+        let intake = Intake { fence: hold.fence(), ..intake.clone() };
+        channels::supervise(Arc::clone(&adapter), intake, clock.clone(), hold.lifecycle().clone()).await;
     }
 }

@@ -138,7 +138,7 @@ impl Sweep {
         let mut attempts = self.outbox.attempts_left(None).await?;
         attempts.retain(|delivery| {
             let channel = &delivery.conversation.channel;
-            self.leases.holds(channel).is_some() && !self.lanes.is_open(delivery.conversation_id)
+            self.leases.may_begin(channel) && !self.lanes.is_open(delivery.conversation_id)
         });
         for delivery in &attempts {
             // The lane ends the attempt. So it is ended once, and no attempt that is in flight here.
@@ -251,7 +251,7 @@ impl Sweep {
         // Rows stored from here on bring the time forward, or are found by the queries.
         self.timer.clear();
         let now = self.clock.now();
-        for channel in self.channels.ids().filter(|channel| self.leases.holds(channel).is_some()) {
+        for channel in self.channels.ids() {
             if let Some(at) = self.open_lanes(channel, now).await? {
                 self.timer.wait_until(at);
             }
@@ -290,7 +290,8 @@ impl Sweep {
     /// Opens the lanes of a channel's due deliveries. Returns when the sweep must do so again. An open lane needs no
     /// sweep: it ends only when nothing is due, and sets the timer then.
     async fn open_lanes(&self, channel: &ChannelId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        while !self.lanes.is_full(channel) && !self.lifecycle.ended.is_cancelled() {
+        // A lane that is opened while the lease is given back ends at once.
+        while self.leases.may_begin(channel) && !self.lanes.is_full(channel) && !self.lifecycle.ended.is_cancelled() {
             // At least one of so many has no lane yet.
             let upcoming = self.outbox.upcoming(channel, MAX_LANES).await?;
             let are_all = upcoming.len() < MAX_LANES as usize;

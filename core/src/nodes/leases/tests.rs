@@ -93,7 +93,7 @@ impl Node {
     }
 
     async fn term(&self, name: &LeaseName) -> Lifecycle {
-        self.leases.held(name).await.expect("the gateway runs")
+        self.leases.held(name).await.expect("the gateway runs").lifecycle().clone()
     }
 }
 
@@ -111,7 +111,8 @@ fn report(node: NodeId, now: Timestamp) -> NodeReport {
 }
 
 async fn join(store: Arc<dyn NodeStore>, clock: SharedClock) -> Result<Arc<Leases>, StoreError> {
-    let (timer, lifecycle, neighbours) = (Arc::new(Timer::new()), Lifecycle::new(clock.clone()), Arc::default());
+    let (timer, lifecycle) = (Arc::new(Timer::new()), Lifecycle::new(clock.clone()));
+    let neighbours = Arc::new(Neighbours::new(clock.clone()));
     let node = ThisNode {
         id: NodeId::new(clock.now()),
         name: "machine".to_owned(),
@@ -154,6 +155,37 @@ async fn a_node_stops_before_another_one_can_begin_while_the_store_is_away() {
     assert_eq!(node.other_takes(&of_channel()).await, []);
     node.clock.advance(MOMENT);
     assert_eq!(node.other_takes(&of_channel()).await.len(), 1);
+}
+
+/// Until it lives again by its row, the other nodes may take what it runs for left.
+#[tokio::test]
+async fn a_heartbeat_that_fails_is_tried_again_within_a_second() {
+    let node = Node::alone().await;
+    node.table.set_away(true);
+    node.passes(EVERY).await;
+    node.table.set_away(false);
+
+    node.passes(LOOK_AGAIN).await;
+
+    let nodes = node.leases.nodes().await.expect("the table answers");
+    assert_eq!(nodes[0].seen_ago, Duration::ZERO);
+}
+
+#[tokio::test]
+async fn a_node_that_hears_nothing_for_long_does_not_count_as_alone() {
+    let node = Node::alone().await;
+    node.passes(Duration::from_mins(1)).await;
+    assert!(!node.leases.neighbours.any());
+    node.table.set_away(true);
+
+    node.passes(LASTS.saturating_sub(EVERY)).await;
+    assert!(!node.leases.neighbours.any());
+    node.passes(EVERY + MOMENT).await;
+    assert!(node.leases.neighbours.any());
+
+    node.table.set_away(false);
+    node.passes(LOOK_AGAIN).await;
+    assert!(!node.leases.neighbours.any());
 }
 
 /// An answer that comes too late brings nothing back: what is done under the lease has stopped.
@@ -230,8 +262,8 @@ async fn nobody_is_given_a_term_that_is_over() {
     tokio::pin!(held);
     assert!(poll!(&mut held).is_pending());
     node.passes(EVERY).await;
-    let Poll::Ready(Some(term)) = poll!(&mut held) else { panic!("it is held again") };
-    assert!(!term.stopping.is_cancelled());
+    let Poll::Ready(Some(hold)) = poll!(&mut held) else { panic!("it is held again") };
+    assert!(!hold.lifecycle().stopping.is_cancelled());
 }
 
 /// The answer comes 12 s after the request: what it grants is over, and is taken again at once.
@@ -250,8 +282,8 @@ async fn a_grant_that_comes_too_late_begins_no_term() {
     node.table.set_delay(Duration::ZERO);
     node.passes(MOMENT).await;
 
-    let Poll::Ready(Some(term)) = poll!(&mut held) else { panic!("it is held") };
-    assert!(!term.stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
+    let Poll::Ready(Some(hold)) = poll!(&mut held) else { panic!("it is held") };
+    assert!(!hold.lifecycle().stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
 }
 
 #[tokio::test]
@@ -272,8 +304,8 @@ async fn a_lease_of_another_node_is_taken_when_it_is_free() {
     assert!(poll!(&mut held).is_pending());
     node.passes(EVERY).await;
 
-    let Poll::Ready(Some(term)) = poll!(&mut held) else { panic!("it is held") };
-    assert!(!term.stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
+    let Poll::Ready(Some(hold)) = poll!(&mut held) else { panic!("it is held") };
+    assert!(!hold.lifecycle().stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
 }
 
 #[tokio::test]
@@ -316,17 +348,14 @@ async fn a_node_that_has_ended_is_over_at_once() {
 async fn a_node_that_stops_hands_each_lease_over_once_what_is_done_under_it_has_ended() {
     let node = Node::alone().await;
     node.hears_of_another(false).await;
-    let (term, name) = (node.term(&of_channel()).await, of_channel());
+    let term = node.term(&of_channel()).await;
     let in_use = node.leases.begin_use(&channel()).expect("it is held");
 
     let handing = node.stops().await;
 
     assert!(node.leases.begin_use(&channel()).is_none(), "nothing else begins");
     assert!(term.stopping.is_cancelled() && !term.ended.is_cancelled());
-    assert!(
-        node.leases.lost(&channel()).is_some() && node.leases.keep_using(&name).is_some(),
-        "what has begun goes on"
-    );
+    assert!(!node.leases.may_begin(&channel()) && node.leases.holds(&channel()).is_some(), "what has begun goes on");
     assert_eq!(node.held_here(), [true, false]);
     node.passes(EVERY).await;
     assert_eq!(node.held_here(), [true, false], "it is renewed meanwhile");
@@ -549,9 +578,13 @@ async fn with_leases_for_good_nothing_is_renewed() {
     assert_eq!((clock.next_wake(), clock.slept()), (None, 0));
     clock.advance(Duration::from_hours(24));
     assert_eq!(leases.holds(&channel()), Some(Fence::default()));
-    let term = leases.held(&LeaseName::Housekeeper).await.expect("it is held");
+    assert!(!leases.neighbours.any());
+    let hold = leases.held(&LeaseName::Housekeeper).await.expect("it is held");
     leases.hand_over().await;
-    assert!(!term.stopping.is_cancelled() && leases.holds(&channel()).is_some(), "there is nobody to give it to");
+    assert!(
+        !hold.lifecycle().stopping.is_cancelled() && leases.holds(&channel()).is_some(),
+        "there is nobody to give it to"
+    );
     let nodes = leases.nodes().await.expect("it is known");
     let held: Vec<_> = nodes[0].leases.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!((nodes.len(), nodes[0].node, held), (1, leases.node(), vec![of_channel(), LeaseName::Housekeeper]));
