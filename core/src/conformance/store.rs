@@ -101,6 +101,7 @@ macro_rules! store_conformance {
             a_transition_that_conflicts_leaves_no_trace
             a_transition_that_fails_leaves_no_trace
             runs_are_recorded
+            a_run_ends_as_the_node_says_that_ran_it
             what_a_run_was_shown_is_recorded
             what_failed_to_be_stored_is_not_taken_for_known
             what_a_run_was_shown_goes_with_the_payloads

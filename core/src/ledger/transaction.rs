@@ -184,6 +184,10 @@ impl<'a> Transaction<'a> {
             // Its end could not be stored in time, and belongs to no run that the turn waits for.
             events.clear();
             self.remark(turn.id, "suppressed", format!("the end of run {}: the next one had begun", end.number));
+        } else if self.is_about_a_run_that_had_ended(&turn) && events.iter().any(is_end_without_an_answer) {
+            // Another node took the run for crashed, or something newer has stopped it: the turn waits for what follows from that.
+            events.retain(|event| !is_end_without_an_answer(event));
+            self.remark(turn.id, "suppressed", format!("the end of run {}: it had ended already", turn.runs));
         }
         while let Some(mut event) = events.pop_front() {
             self.store_files(turn.id, event_files(&mut event));
@@ -273,6 +277,14 @@ impl<'a> Transaction<'a> {
             TurnRecord { version: expected + 1, ..turn }
         });
         TurnDecision { decided, next, consequences, to_merged }
+    }
+
+    /// Whether the trigger is the end of the latest run of a turn that has none in flight, and still needs an answer.
+    fn is_about_a_run_that_had_ended(&self, turn: &TurnRecord) -> bool {
+        let obligation = &turn.obligation;
+        let is_its_run = matches!(self.trigger, Trigger::RunEnded { end, .. } if end.turn == turn.id);
+        let lacks_answer = matches!(obligation.state(), ObligationState::Open | ObligationState::Deferred);
+        is_its_run && !obligation.is_running() && (lacks_answer || obligation.is_waiting())
     }
 
     fn target<'b>(&self, turn: &'b TurnRecord) -> Target<'b>
@@ -585,6 +597,19 @@ fn may_go_at_once(delivery: &DeliveryRecord, turn: &TurnRecord, now: Timestamp) 
         turn.obligation.has_lost_message() || (is_new_message && turn.obligation.draft_message().is_some());
     let is_due = delivery.state == DeliveryState::Pending && !delivery.parked && delivery.next_attempt_at <= now;
     is_due && delivery.part == 1 && !delivery.is_copy && !may_replace && delivery.action.files().is_empty()
+}
+
+/// Whether a run has ended, and does not answer its turn.
+fn is_end_without_an_answer(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Failed(_)
+            | Event::Unreachable(_)
+            | Event::OverBudget(_)
+            | Event::Unreadable(_)
+            | Event::DecidedByRule(_)
+            | Event::Outcome(Outcome::Silent(_) | Outcome::Defer { .. } | Outcome::Approval(_))
+    )
 }
 
 /// The files that an event of the guard brings.

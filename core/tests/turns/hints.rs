@@ -4,8 +4,8 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_core::{
-    Action, CancelledBy, Clock as _, ConversationRef, Missed, NewSchedule, Policy, Queues, ScheduledAction, TurnId,
-    When,
+    Action, AgentTurn, CancelledBy, Clock as _, ConversationRef, Missed, NewSchedule, Policy, Queues, ScheduledAction,
+    TurnId, When,
     conformance::scripted::{Script, capabilities},
     store::{
         Commit, DeliveryChange, Hint, LeaseName, Noun, Pause, Removal, RunEnd, ScheduleChange, Transition, TurnChange,
@@ -195,6 +195,46 @@ async fn a_schedule_that_another_node_removed_is_gone(#[case] is_told: bool) {
     finds_out(&gateway, is_told, Hint::Noun(Noun::Schedules)).await;
 
     assert!(gateway.engine().calendar().seen_by(None).is_empty());
+    gateway.at_rest().await;
+}
+
+/// This node was cut off, and another one took its run for crashed: the turn runs again, and its run that fails changes nothing.
+#[tokio::test]
+async fn a_run_that_fails_after_another_node_has_ended_it_costs_no_answer() {
+    let setup = beside(&[]).agent("main", |turn: &AgentTurn| match turn.attempt {
+        1 => Script::fails("the network is gone").taking(secs(10)),
+        _ => Script::replies("done"),
+    });
+    let gateway = setup.start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    let end = RunEnd::new(turn, 1, gateway.clock.now(), "crashed".to_owned(), None);
+    other_commits(&gateway, Transition { runs_ended: vec![end], ..Transition::default() }).await;
+    other_decides(&gateway, turn, Event::Recovered).await;
+    gateway.advance(secs(11)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.hears(Hint::Waiting("main".into())).await;
+    gateway.advance(MINUTE).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let ends: Vec<_> = gateway.dossier(turn).await.runs.into_iter().filter_map(|run| run.end).collect();
+    assert_eq!(ends, ["failed", "reply"]);
+    gateway.at_rest().await;
+}
+
+/// What the last other node does before it leaves is not lost with its hint.
+#[tokio::test]
+async fn a_node_looks_once_more_when_it_is_alone_again() {
+    let gateway = beside(&[]).always(Script::replies("done")).start().await;
+    gateway.hears(Hint::Log).await;
+    gateway.advance(secs(15).saturating_sub(Duration::from_millis(1))).await;
+
+    let pause = Pause { since: gateway.clock.now(), by: "grace".to_owned(), reason: None };
+    let transition = Transition { pause: Some((main_channel(), Some(pause.clone()))), ..Transition::default() };
+    other_commits(&gateway, transition).await;
+    gateway.advance(secs(3)).await;
+
+    assert_eq!(gateway.engine().paused(&main_channel()), Some(pause));
     gateway.at_rest().await;
 }
 

@@ -222,6 +222,25 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
     assert_eq!((dossier.runs[0].started_at, dossier.runs[0].ended_at), (at(1), Some(at(4))));
 }
 
+/// Another node may have taken it for crashed. What it used counts, and its first end of its own stays.
+pub async fn a_run_ends_as_the_node_says_that_ran_it(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    done(&*store, Transition { runs_started: vec![turn.run(1)], ..Transition::default() }).await;
+    let ends = async |end: &str, seconds| {
+        let usage = Some(Usage { input_tokens: 12, output_tokens: seconds });
+        let end = RunEnd { usage, ..RunEnd::new(turn.id, 1, at(seconds), end.to_owned(), None) };
+        done(&*store, Transition { runs_ended: vec![end], ..Transition::default() }).await;
+        let runs = store.runs(turn.id).await.expect("runs are read");
+        (runs[0].end.clone().unwrap_or_default(), runs[0].ended_at, runs[0].usage.map(|usage| usage.output_tokens))
+    };
+
+    assert_eq!(ends("crashed", 2).await, ("crashed".to_owned(), Some(at(2)), Some(2)));
+    for (end, seconds) in [("failed", 3), ("crashed", 4), ("reply", 5)] {
+        assert_eq!(ends(end, seconds).await, ("failed".to_owned(), Some(at(3)), Some(3)));
+    }
+}
+
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
     let line = HistoryLine {
         speaker,

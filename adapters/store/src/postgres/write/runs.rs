@@ -55,7 +55,10 @@ pub(super) async fn end(transaction: &mut Transaction<'_>, run: &RunEnd) -> Resu
         cost.as_ref().map(|cost| cost.currency.as_str()),
         member.as_deref(),
     );
-    rows::change_one(transaction, "runs", statement).await?;
+    if rows::change(transaction, statement).await? == 0 {
+        let is_there = rows::one(transaction, statement!(SELECT_RUN, key), |row| row.value::<i64>("run")).await?;
+        return is_there.map(drop).ok_or_else(|| StoreError::Failed("there is no run to end".to_owned()));
+    }
     daily_use::add(transaction, run).await?;
     match key.zip(content.as_ref()) {
         Some((key, content)) => keep(transaction, key, *at, content).await,
@@ -101,10 +104,13 @@ async fn keep(
 
 const HAND_OUT: &str = "update runs set holder = nullif($2, '') where run = $1";
 
+/// How a run ended is written once. That it crashed or was stopped may be a guess of another node, and gives way.
 const END_RUN: &str = "
     update runs set ended_at = $2, ending = $3, detail = $4, usage = $5::jsonb, cost_micros = $6, currency = $7, member = $8,
         holder = case when $3 in ('crashed', 'stopped') then holder end
-    where run = $1";
+    where run = $1 and (ended_at is null or ending in ('crashed', 'stopped'))";
+
+const SELECT_RUN: &str = "select run from runs where run = $1";
 
 /// The turn cannot be removed before the end of the transaction.
 const LOCK_SEQ: &str = "select seq from turns where id = $1 for key share";

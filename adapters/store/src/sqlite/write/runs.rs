@@ -44,7 +44,10 @@ pub(super) fn end(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
         cost.as_ref().map(|cost| Currency::as_str(&cost.currency)),
         member.as_deref(),
     ];
-    rows::change_one(transaction, "runs", END_RUN, values)?;
+    if rows::change(transaction, END_RUN, values)? == 0 {
+        let is_there = rows::one(transaction, SELECT_RUN, [key], |row| row.get::<_, i64>(0))?;
+        return is_there.map(drop).ok_or_else(|| StoreError::Failed("there is no run to end".to_owned()));
+    }
     daily_use::add(transaction, run)?;
     key.zip(content.as_ref()).map_or(Ok(()), |(key, content)| keep(transaction, key, *at, content))
 }
@@ -76,10 +79,13 @@ fn keep(transaction: &Transaction<'_>, run: i64, at: Timestamp, content: &RunCon
 
 const HAND_OUT: &str = "update runs set holder = nullif(?2, '') where run = ?1";
 
+/// How a run ended is written once. That it crashed or was stopped may be a guess of another node, and gives way.
 const END_RUN: &str =
     "update runs set ended_at = ?2, ending = ?3, detail = ?4, usage = ?5, cost_micros = ?6, currency = ?7, member = ?8,
         holder = case when ?3 in ('crashed', 'stopped') then holder end
-    where run = ?1";
+    where run = ?1 and (ended_at is null or ending in ('crashed', 'stopped'))";
+
+const SELECT_RUN: &str = "select run from runs where run = ?1";
 
 const SELECT_SEQ: &str = "select seq from turns where id = ?";
 
