@@ -318,7 +318,8 @@ impl Gateway {
         let admin_url = operator.as_ref().map_or_else(|| url.clone(), |(_, address)| url_of(*address));
         let sessions = AdminSessions::read(parts.admin_tokens.clone(), store.as_ref(), Arc::clone(&clock)).await;
         let sessions = Arc::new(recovered(sessions, &*store, &engine).await?);
-        let renewal = Renewal::new(engine.clone(), store.clone(), Arc::clone(&tokens), Arc::clone(&sessions));
+        let copies = (Arc::clone(&tokens), Arc::clone(&sessions));
+        let renewal = Renewal::new(engine.clone(), Arc::clone(&store), Arc::clone(&clock), copies);
         tokio::spawn(upkeep.clone().run_until_cancelled_owned(Arc::clone(&renewal).run()));
         let page = if parts.admin_tokens.is_some() { first_link(&sessions, &engine).await } else { None };
         let notes = Notes::new(&parts, (url, admin_url), page, data_dir, remarks);
@@ -357,7 +358,7 @@ impl Gateway {
             renewal,
             feed,
             figures,
-            keys_in_use: KeysInUse::new(store.clone(), engine.node()),
+            keys_in_use: KeysInUse::new(store.clone(), engine.node(), engine.may_have_neighbours()),
             problems,
             alerts: Arc::clone(&alerts),
             reload,

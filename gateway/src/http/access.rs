@@ -81,18 +81,18 @@ impl Access {
             let caller = stored.caller(sent);
             if is_configured { Some(Caller::configured()) } else { caller }
         };
-        self.check(headers, extensions, "admin", caller, Some(renewal)).await
+        self.check(headers, extensions, "admin", caller, Some((renewal, stored))).await
     }
 
     /// What `open` finds for the token of a request, unless too many wrong ones came from its address. With a `renewal`, another node
-    /// may have made the token.
+    /// may have made the token, and no token is wrong while it cannot be read which ones there are.
     async fn check<T>(
         &self,
         headers: &HeaderMap,
         extensions: &Extensions,
         surface: &'static str,
         open: impl Fn(&[u8]) -> Option<T>,
-        renewal: Option<&Renewal>,
+        renewal: Option<(&Renewal, &StoredTokens)>,
     ) -> Result<T, ApiError> {
         let peer = Peer::of(extensions);
         let Some(sent) = bearer(headers) else {
@@ -102,10 +102,14 @@ impl Access {
         self.guesses.turn_of(peer, surface, sent).await?;
         let mut opened = open(sent);
         if opened.is_none()
-            && let Some(renewal) = renewal
-            && renewal.renew().await
+            && let Some((renewal, stored)) = renewal
         {
-            opened = open(sent);
+            if renewal.renew().await {
+                opened = open(sent);
+            }
+            if opened.is_none() && !stored.do_count() {
+                return Err(ApiError::Store);
+            }
         }
         match opened {
             Some(_) => self.guesses.right(peer, surface, sent),

@@ -1,5 +1,5 @@
-//! The idempotency keys of requests that are being done: in memory those of this node, and in the store those of all nodes, if it
-//! keeps them.
+//! The idempotency keys of requests that are being done: in memory those of this node, and in the store those of all nodes, if there
+//! can be others.
 
 use std::{
     collections::HashSet,
@@ -17,13 +17,15 @@ use uuid::Uuid;
 #[derive(Clone)]
 pub(crate) struct KeysInUse {
     own: Arc<Mutex<HashSet<(String, String)>>>,
-    store: Arc<dyn AgreementStore>,
+    /// `None` if there can be no other node.
+    store: Option<Arc<dyn AgreementStore>>,
     node: NodeId,
 }
 
 impl KeysInUse {
-    pub(crate) fn new(store: Arc<dyn AgreementStore>, node: NodeId) -> Self {
-        Self { own: Arc::default(), store, node }
+    /// `is_shared`: there can be other nodes.
+    pub(crate) fn new(store: Arc<dyn AgreementStore>, node: NodeId, is_shared: bool) -> Self {
+        Self { own: Arc::default(), store: is_shared.then_some(store), node }
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut HashSet<(String, String)>) -> T) -> T {
@@ -39,7 +41,10 @@ impl KeysInUse {
         let answer = AnswerUnderWay { by, key, node: self.node, request: Uuid::now_v7() };
         // Before the store is asked: it is free again also if the caller goes meanwhile.
         let in_use = KeyInUse { keys: self.clone(), answer };
-        let is_begun = self.store.begin_answer(&in_use.answer).await?;
+        let is_begun = match &self.store {
+            Some(store) => store.begin_answer(&in_use.answer).await?,
+            None => true,
+        };
         Ok(is_begun.then_some(in_use))
     }
 }
@@ -54,7 +59,8 @@ impl Drop for KeyInUse {
     fn drop(&mut self) {
         let AnswerUnderWay { by, key, .. } = &self.answer;
         self.keys.with(|keys| keys.remove(&(by.clone(), key.clone())));
-        let (store, answer) = (Arc::clone(&self.keys.store), self.answer.clone());
+        let Some(store) = self.keys.store.clone() else { return };
+        let answer = self.answer.clone();
         tokio::spawn(async move {
             if let Err(error) = store.end_answer(&answer).await {
                 debug!(%error, "an idempotency key stays in use at the other nodes for some minutes");
@@ -76,7 +82,7 @@ mod tests {
         let mut options = OpenOptions::new(folder.path().join("rejoinder.db"));
         options.clock = Arc::new(SystemClock);
         let store = Arc::new(SqliteStore::open(options).await.unwrap());
-        let keys = KeysInUse::new(store, NodeId::from(Uuid::from_u128(1)));
+        let keys = KeysInUse::new(store, NodeId::from(Uuid::from_u128(1)), true);
         let take = async |by, key| keys.take(by, key).await.unwrap();
 
         let first = take("ada", "key").await;

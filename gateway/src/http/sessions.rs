@@ -7,7 +7,10 @@
 
 use std::{
     io,
-    sync::{Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -55,6 +58,8 @@ pub(crate) struct AdminSessions {
     links: Mutex<Vec<LinkRecord>>,
     /// A copy of the rows, oldest first.
     open: RwLock<Vec<SignInRecord>>,
+    /// How often sessions were changed here.
+    changes: AtomicU64,
 }
 
 impl AdminSessions {
@@ -64,7 +69,7 @@ impl AdminSessions {
         clock: SharedClock,
     ) -> Result<Self, StoreError> {
         let (links, open) = (store.links().await?, store.sign_ins().await?);
-        Ok(Self { key, clock, links: Mutex::new(links), open: RwLock::new(open) })
+        Ok(Self { key, clock, links: Mutex::new(links), open: RwLock::new(open), changes: AtomicU64::default() })
     }
 
     fn links(&self) -> MutexGuard<'_, Vec<LinkRecord>> {
@@ -146,6 +151,7 @@ impl AdminSessions {
     /// Notes changes that were stored.
     pub(super) fn note(&self, changes: Vec<SignInChange>) {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        self.changes.fetch_add(1, Ordering::Relaxed);
         for change in changes {
             match change {
                 // They may have been read again meanwhile.
@@ -158,15 +164,28 @@ impl AdminSessions {
         }
     }
 
-    /// Has these in place of those that are known: they were read again.
-    pub(super) fn replace(&self, links: Vec<LinkRecord>, open: Vec<SignInRecord>) {
-        *self.links() = links;
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
+    /// How often sessions were changed here: not by [`replace`](Self::replace).
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Has these in place of those that are known: they were read again. `false` if sessions were changed here meanwhile, after so many
+    /// `changes`. A link is used up by the store, whatever is known here.
+    pub(super) fn replace(&self, links: Vec<LinkRecord>, open: Vec<SignInRecord>, changes: u64) -> bool {
+        let mut known = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let is_unchanged = self.changes() == changes;
+        if is_unchanged {
+            *self.links() = links;
+            *known = open;
+        }
+        is_unchanged
     }
 
     /// Notes that a token was revoked, with which its sessions ended.
     pub(super) fn forget(&self, token: Uuid) {
-        self.open.write().unwrap_or_else(PoisonError::into_inner).retain(|session| session.token != Some(token));
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        open.retain(|session| session.token != Some(token));
     }
 
     pub(super) fn records(&self) -> Vec<SignInRecord> {
@@ -198,7 +217,7 @@ impl AdminSessions {
     pub(super) fn caller_of(&self, session: &SignInRecord, stored: &StoredTokens) -> Option<Caller> {
         let caller = caller_with(session.token, stored)?;
         let end = SessionEnd { id: session.id, at: session.expires_at };
-        (end.at > self.clock.now()).then_some(Caller { session: Some(end), ..caller })
+        (stored.do_count() && end.at > self.clock.now()).then_some(Caller { session: Some(end), ..caller })
     }
 
     /// Whether that with which somebody was identified still opens anything.
@@ -247,7 +266,8 @@ mod tests {
 
     fn sessions(key: &str, clock: &Arc<TestClock>) -> AdminSessions {
         let clock = Arc::<TestClock>::clone(clock);
-        AdminSessions { key: Some(key.into()), clock, links: Mutex::default(), open: RwLock::default() }
+        let (links, open, changes) = (Mutex::default(), RwLock::default(), AtomicU64::default());
+        AdminSessions { key: Some(key.into()), clock, links, open, changes }
     }
 
     fn world() -> (Arc<TestClock>, AdminSessions, StoredTokens) {

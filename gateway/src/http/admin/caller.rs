@@ -28,8 +28,13 @@ pub(super) async fn identify(State(app): Shared, mut request: Request, next: Nex
     if bearer(request.headers()).is_none() {
         session = app.sessions.caller(&request, &app.tokens);
         // It may have begun at another node.
-        if session.is_none() && request.headers().contains_key(header::COOKIE) && app.renewal.renew().await {
-            session = app.sessions.caller(&request, &app.tokens);
+        if session.is_none() && request.headers().contains_key(header::COOKIE) {
+            if app.renewal.renew().await {
+                session = app.sessions.caller(&request, &app.tokens);
+            }
+            if session.is_none() && !app.tokens.do_count() {
+                return ApiError::Store.into_response();
+            }
         }
     }
     let identified = match session {
