@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     access::Access,
     keys_in_use::KeysInUse,
-    probe::{BacklogReader, StoreProbe},
+    probe::{BacklogReader, NodesReader, StoreProbe},
     records::Records,
     renewal::Renewal,
     sessions::AdminSessions,
@@ -33,6 +33,7 @@ pub(crate) struct App {
     pub(super) access: Access,
     pub(super) probe: StoreProbe,
     pub(super) backlog: BacklogReader,
+    pub(super) nodes: NodesReader,
     pub(super) request_timeout: Duration,
     /// Cancelled when the gateway stops: readers of the log are let go.
     pub(super) stopping: CancellationToken,
@@ -91,6 +92,7 @@ impl App {
             ),
             probe: StoreProbe::new(commons.store.clone()),
             backlog: BacklogReader::new(commons.records.lists.clone()),
+            nodes: NodesReader::new(commons.engine.clone()),
             request_timeout: parts.request_timeout,
             stopping: parts.stop_waiting.clone(),
             commons,

@@ -179,18 +179,17 @@ pub(super) async fn ready(State(app): Shared, request: Request) -> Response {
         return status(State(app)).await;
     }
     match app.access.check_reader(headers, extensions).await {
-        Ok(()) => readiness(&app).await.into_response(),
+        Ok(()) => readiness(&app, true).await.into_response(),
         Err(error) => error.into_response(),
     }
 }
 
 /// As [`ready`], without the details.
 pub(super) async fn status(State(app): Shared) -> Response {
-    let readiness = readiness(&app).await;
-    Readiness { details: None, ..readiness }.into_response()
+    readiness(&app, false).await.into_response()
 }
 
-async fn readiness(app: &App) -> Readiness {
+async fn readiness(app: &App, with_details: bool) -> Readiness {
     let store = app.probe.store_writes().await;
     let now = app.clock.now();
     let channels = app.engine.channels().into_iter();
@@ -204,13 +203,16 @@ async fn readiness(app: &App) -> Readiness {
         false => "not_ready",
     };
     let status = status.to_owned();
+    if !with_details {
+        return Readiness { status, details: None };
+    }
     let store = StoreReadiness { writes: store.is_ok(), problem: store.err() };
     let of_agent = |(agent, health): (AgentName, AgentHealth)| {
         let runtime = app.engine.runtimes().get(&agent);
         AgentReadiness::of(agent, runtime.as_deref(), health)
     };
     let agents = app.engine.agents().into_iter().map(of_agent).collect();
-    let nodes = app.engine.nodes().await.unwrap_or_default().into_iter();
+    let nodes = app.nodes.read().await.unwrap_or_default().into_iter();
     let nodes = nodes.map(|node| NodeReadiness::of(node, app.engine.node())).collect();
     let parked_deliveries = app.backlog.read().await.map(|backlog| backlog.parked_deliveries);
     let behind_since = app.engine.behind_since().map(rfc3339);
@@ -269,7 +271,7 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
         agents: engine.agents().into_iter().map(|(agent, health)| (agent, !health.is_down())).collect(),
         leases: channels().map(LeaseName::Channel).chain([LeaseName::Housekeeper]).collect(),
         this: engine.node(),
-        nodes: engine.nodes().await.ok(),
+        nodes: app.nodes.read().await,
     };
     let text = metrics::render(&app.recorder, &state);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()

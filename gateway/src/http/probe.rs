@@ -5,11 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rejoinder_core::store::{Backlog, InboxStore, OperatorStore};
+use rejoinder_core::{
+    Engine,
+    store::{Backlog, InboxStore, NodeSummary, OperatorStore},
+};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-/// How long a result of the store's probe is reused, and its backlog.
+/// How long a result of the store's probe is reused, and its backlog and nodes.
 const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// How long the store may take to answer a probe.
@@ -81,6 +84,31 @@ impl BacklogReader {
         let backlog = backlog.inspect_err(|error| warn!(%error, "cannot read the backlog for the metrics")).ok();
         *last = Some((Instant::now(), backlog));
         backlog
+    }
+}
+
+/// The nodes, read at most once a second, however many requests come.
+pub(crate) struct NodesReader {
+    engine: Engine,
+    last: Mutex<Option<(Instant, Option<Vec<NodeSummary>>)>>,
+}
+
+impl NodesReader {
+    pub(crate) fn new(engine: Engine) -> Self {
+        Self { engine, last: Mutex::new(None) }
+    }
+
+    /// `None` if the store cannot be read.
+    pub(super) async fn read(&self) -> Option<Vec<NodeSummary>> {
+        let mut last = self.last.lock().await;
+        if let Some((at, nodes)) = &*last
+            && at.elapsed() < PROBE_LIFETIME
+        {
+            return nodes.clone();
+        }
+        let nodes = self.engine.nodes().await.ok();
+        *last = Some((Instant::now(), nodes.clone()));
+        nodes
     }
 }
 

@@ -130,6 +130,7 @@ impl Hints {
         self.shared.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.shared.send_waiting().await;
         self.shared.sender.close().await;
     }
 }
@@ -155,6 +156,19 @@ impl Shared {
         }
         drop(waiting);
         self.woken.notify_one();
+    }
+
+    /// Returns whether what waited is sent.
+    async fn send_waiting(&self) -> bool {
+        let waiting = mem::take(&mut *self.waiting());
+        for notification in notifications(&self.node, &waiting) {
+            let notify = statement!("select pg_notify($1, $2)", CHANNEL, notification);
+            if let Err(error) = self.sender.rows(notify).await {
+                tracing::debug!(%error, "hints cannot be sent");
+                return false;
+            }
+        }
+        true
     }
 
     /// Passes on what another store tells.
@@ -219,16 +233,10 @@ async fn send_all(shared: Arc<Shared>) {
     loop {
         shared.woken.notified().await;
         sleep(COMPANY).await;
-        let waiting = mem::take(&mut *shared.waiting());
-        for notification in notifications(&shared.node, &waiting) {
-            let notify = statement!("select pg_notify($1, $2)", CHANNEL, notification);
-            if let Err(error) = shared.sender.rows(notify).await {
-                tracing::debug!(%error, "hints cannot be sent");
-                // What is not sent is lost: the others look at everything, as soon as they can be told so.
-                shared.queue(ALL.to_owned());
-                sleep(RECONNECT).await;
-                break;
-            }
+        if !shared.send_waiting().await {
+            // What is not sent is lost: the others look at everything, as soon as they can be told so.
+            shared.queue(ALL.to_owned());
+            sleep(RECONNECT).await;
         }
     }
 }

@@ -60,15 +60,15 @@ impl NodeStore for PostgresStore {
 
     async fn give_back(&self, node: NodeId, held: &[(LeaseName, Fence)]) -> Result<(), StoreError> {
         let (names, fences) = columns(held);
-        self.nodes.rows(statement!(GIVE_BACK, node.as_uuid(), names, fences)).await.map(drop)
+        self.shares.rows(statement!(GIVE_BACK, node.as_uuid(), names, fences)).await.map(drop)
     }
 
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
-        self.nodes.rows(statement!(LEAVE, node.as_uuid())).await.map(drop)
+        self.shares.rows(statement!(LEAVE, node.as_uuid())).await.map(drop)
     }
 
     async fn permits(&self, node: NodeId, wanted: &[WantedPermits]) -> Result<Vec<(AgentName, u32)>, StoreError> {
-        let mut taken = self.nodes.take().await?;
+        let mut taken = self.shares.take().await?;
         let granted = grant_all(&mut taken, node, wanted).await;
         if granted.is_err() {
             taken.close();
@@ -95,7 +95,7 @@ impl NodeStore for PostgresStore {
                 downs: parse("downs", &row.json("downs")?)?,
             })
         };
-        self.nodes.all(statement!(NODES), summary).await
+        self.operator.all(statement!(NODES), summary).await
     }
 
     async fn lost_nodes(&self) -> Result<Vec<LostNode>, StoreError> {
@@ -108,11 +108,11 @@ impl NodeStore for PostgresStore {
                 leases: leases.iter().map(|name| lease_name(name)).collect(),
             })
         };
-        self.nodes.all(statement!(LOST), lost).await
+        self.operator.all(statement!(LOST), lost).await
     }
 
     async fn ask_to_drain(&self, node: NodeId, drains: bool) -> Result<bool, StoreError> {
-        let asked = self.nodes.rows(statement!(ASK_TO_DRAIN, node.as_uuid(), drains)).await?;
+        let asked = self.shares.rows(statement!(ASK_TO_DRAIN, node.as_uuid(), drains)).await?;
         Ok(!asked.is_empty())
     }
 }

@@ -33,8 +33,11 @@ const OPERATOR: (usize, Duration) = (2, Duration::from_secs(3));
 /// The one that counts all rows.
 const COUNTER: (usize, Duration) = (1, Duration::from_mins(10));
 
-/// The ones that say that this node lives, take its leases, and ask for permits: none of them waits for another one.
-const NODES: (usize, Duration) = (3, Duration::from_secs(4));
+/// The ones that say that this node lives and take its leases: neither waits for anything else.
+const NODES: (usize, Duration) = (2, Duration::from_secs(4));
+
+/// The ones that ask for permits, and give leases back.
+const SHARES: (usize, Duration) = (2, Duration::from_secs(4));
 
 /// The one that sends hints.
 const HINTS: (usize, Duration) = (1, Duration::from_secs(3));
@@ -125,6 +128,7 @@ impl PostgresOptions {
             ),
             drafts: Connections::new(limited(connector.clone(), DRAFTS.1), DRAFTS.0, DRAFTS.1),
             nodes: Connections::new(limited(connector.clone(), NODES.1), NODES.0, NODES.1),
+            shares: Connections::new(limited(connector.clone(), SHARES.1), SHARES.0, SHARES.1),
             writer: Writer::start(
                 planned(limited(connector.clone(), writer::DEADLINE)),
                 node,

@@ -30,8 +30,10 @@ pub struct PostgresStore {
     pub(super) operator: Connections,
     /// It counts all rows, which takes long in a big database.
     pub(super) counter: Connections,
-    /// They say that this node lives: no other statement makes that late.
+    /// They say that this node lives, and take its leases: no other statement makes that late.
     pub(super) nodes: Connections,
+    /// They share permits and leases with other nodes.
+    pub(super) shares: Connections,
     pub(super) hints: Hints,
     /// They keep what runs say so far.
     pub(super) drafts: Connections,
@@ -119,6 +121,7 @@ impl StoreState for PostgresStore {
         self.operator.close().await;
         self.counter.close().await;
         self.nodes.close().await;
+        self.shares.close().await;
         self.hints.close().await;
         self.drafts.close().await;
         self.writer.close().await;

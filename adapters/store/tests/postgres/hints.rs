@@ -41,6 +41,21 @@ async fn everything_is_looked_at_when_a_store_joins_and_after_a_lost_connection(
     database.store.close().await;
 }
 
+/// The others may not look any more once it has left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_is_sent_when_a_store_closes() {
+    let Some(database) = Database::new().await else { return };
+    let other = open(&database.url).await;
+    let mut hints = database.store.hints();
+    assert_eq!(next(&mut hints).await, Hint::All);
+
+    other.hint(Hint::Questions);
+    other.close().await;
+
+    assert_eq!(next(&mut hints).await, Hint::Questions);
+    database.store.close().await;
+}
+
 /// More than one notification holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_hints_come_in_time() {

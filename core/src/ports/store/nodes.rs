@@ -10,8 +10,9 @@ use crate::model::{AgentName, ChannelId, Down, NodeId, Part};
 
 /// Nodes and their leases.
 ///
-/// A node is over when it has had no heartbeat for as long as a lease lasts, by the clock of the database. Each request can be repeated:
-/// if its answer is lost, it is an error, and may have been carried out.
+/// A node is over when it has had no heartbeat for as long as a lease lasts, by the clock of the database. Times in which no node has one
+/// do not count, and after such a time each node that lived has as long for its next one: an outage of the database ends nobody. Each
+/// request can be repeated: if its answer is lost, it is an error, and may have been carried out.
 #[async_trait]
 pub trait NodeStore: Send + Sync + 'static {
     /// Says that a node lives, and how it is, and renews its leases. It waits for nothing but the store: not for a transaction of
@@ -78,7 +79,7 @@ pub struct NodeReport {
     pub version: String,
     /// The revision of its configuration, if it has one.
     pub revision: Option<i64>,
-    /// It takes no leases: it stops, or was asked to drain.
+    /// It takes no leases: it stops, or was asked to drain. A store that does not know the node any more has it asked to drain then.
     pub draining: bool,
     /// The channels and agents of its configuration.
     pub channels: Vec<ChannelId>,
