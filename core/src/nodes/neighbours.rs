@@ -20,6 +20,7 @@ const KNOWN_FOR: Duration = Duration::from_secs(15);
 const FOR_GOOD: u64 = u64::MAX;
 
 /// Whether this node is alone. What several nodes must agree on is asked of the store only while it is not.
+#[derive(Debug)]
 pub(crate) struct Neighbours {
     clock: SharedClock,
     any: AtomicBool,
