@@ -18,6 +18,15 @@ create sequence log_seq as bigint cache 1;
 -- The numbers of grants of leases.
 create sequence fence_seq as bigint cache 1;
 
+-- A statement whose part did not change as many rows as it should fails.
+create function must_be(matched bigint, expected bigint, what text) returns boolean stable language plpgsql as $$
+begin
+    if matched is distinct from expected then
+        raise exception 'a change of % matched % rows in place of %', what, matched, expected;
+    end if;
+    return true;
+end $$;
+
 -- The processes that use the database, by its clock. A row goes an hour after its node. Whether a node lives, `living_nodes` says.
 create table nodes (
     id uuid primary key,

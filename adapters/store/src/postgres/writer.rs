@@ -1,12 +1,16 @@
-//! The writers: two tasks, the lanes, each with a connection of its own. They take requests from one queue, and each request is a
-//! transaction. A request is written even when its caller is gone.
+//! The writers: two tasks, the lanes, each with a connection of its own. They take requests from one queue: those that can be written
+//! together as a [batch], and each other one in a transaction of its own. A request is written even when its caller is gone.
 //!
 //! If the answer to a commit is lost, the lane finds out whether it was committed: with each commit, the row of the lane in the table
 //! `writers` gets its number. The lane connects anew, ends the server's process of the lost connection, reads the row, and writes it
 //! once more: when that is committed, all before it is, also at a synchronous standby. If it cannot for [`UNSETTLED`], it says that it
 //! does not know, and goes on: its next transaction begins when the process has ended.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use rejoinder_core::{
     NodeId, SharedClock, StoreError,
@@ -27,7 +31,10 @@ use super::{
     hosts::Connector,
     log_order::{LogOrder, WRITER},
     values::statement,
-    write,
+    write::{
+        self,
+        batch::{self, Applied, Form, Kind, Outcome},
+    },
 };
 use crate::shared::{
     background::Background,
@@ -41,6 +48,15 @@ const LANES: i64 = 2;
 
 /// The length of the queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
+
+/// How many requests are written together, at most.
+const BATCH: usize = 64;
+
+/// Among how many of the requests that wait a batch is looked for.
+const LOOKED_AT: usize = 256;
+
+/// A connection that was not used for so long is tried before a batch is sent on it: its server may have frozen, which no error tells.
+const TRIAL_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a request may wait, and how long it may take then, with all its tries.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
@@ -69,21 +85,119 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How often a write is tried after one has failed.
 const RECHECK: Duration = Duration::from_secs(1);
 
+/// Where the results of requests go.
+type Answer = oneshot::Sender<Result<Vec<WriteResult>, StoreError>>;
+
 #[derive(Debug)]
 enum Command {
     /// Requests of which all are written, or none, and since when they wait.
-    Write(Vec<WriteRequest>, Instant, oneshot::Sender<Result<Vec<WriteResult>, StoreError>>),
+    Write(Vec<WriteRequest>, Instant, Answer),
     /// Requests that nobody waits for.
     Background(Vec<WriteRequest>),
     /// Ends a lane.
     Close,
 }
 
-type Queue = Mutex<mpsc::Receiver<Command>>;
+/// Who waits for the results of requests, and since when.
+struct Caller {
+    since: Instant,
+    answer: Answer,
+}
 
-/// Takes the next command from the queue that the lanes share.
+impl Caller {
+    fn is_late(&self) -> bool {
+        self.since.elapsed() >= DEADLINE
+    }
+
+    fn answer(self, result: Result<Vec<WriteResult>, StoreError>) {
+        // It may be gone.
+        let _ = self.answer.send(result);
+    }
+}
+
+/// The queue that the lanes share.
+type Queue = Mutex<Commands>;
+
+struct Commands {
+    receiver: mpsc::Receiver<Command>,
+    /// Those that a lane has looked at, in order.
+    waiting: VecDeque<Waiting>,
+}
+
+/// A command that a lane has looked at.
+struct Waiting {
+    command: Command,
+    kind: Kind,
+    /// What it writes: see [`Kind::of`].
+    keys: Vec<u64>,
+}
+
+impl Waiting {
+    fn of(command: Command) -> Self {
+        let (kind, keys) = if let Command::Write(requests, ..) = &command
+            && let [request] = &requests[..]
+        {
+            Kind::of(request)
+        } else {
+            (Kind::Rows, Vec::new())
+        };
+        Self { command, kind, keys }
+    }
+}
+
+impl Commands {
+    fn new(receiver: mpsc::Receiver<Command>) -> Self {
+        Self { receiver, waiting: VecDeque::new() }
+    }
+
+    /// The next command.
+    async fn next(&mut self) -> Option<Command> {
+        match self.waiting.pop_front() {
+            Some(waiting) => Some(waiting.command),
+            None => self.receiver.recv().await,
+        }
+    }
+
+    /// The next command, and those behind it that can be written with it. No request passes an earlier one that writes the same.
+    async fn next_together(&mut self) -> Option<(Kind, Vec<Command>)> {
+        if self.waiting.is_empty() {
+            let first = self.receiver.recv().await?;
+            self.waiting.push_back(Waiting::of(first));
+        }
+        while self.waiting.len() < LOOKED_AT
+            && let Ok(command) = self.receiver.try_recv()
+        {
+            self.waiting.push_back(Waiting::of(command));
+        }
+        let Waiting { command, kind, keys } = self.waiting.pop_front()?;
+        let mut together = vec![command];
+        if kind == Kind::Rows {
+            return Some((kind, together));
+        }
+        let (mut taken, mut at): (HashSet<u64>, usize) = (keys.into_iter().collect(), 0);
+        while together.len() < BATCH
+            && let Some(other) = self.waiting.get(at)
+        {
+            let is_taken = other.kind == kind && other.keys.iter().all(|key| !taken.contains(key));
+            taken.extend(&other.keys);
+            if is_taken {
+                together.extend(self.waiting.remove(at).map(|waiting| waiting.command));
+            } else {
+                at += 1;
+            }
+        }
+        Some((kind, together))
+    }
+}
+
+/// Takes the next command.
 async fn next(queue: &Queue) -> Option<Command> {
-    queue.lock().await.recv().await
+    queue.lock().await.next().await
+}
+
+/// Takes the next command, and those that can be written with it.
+async fn next_together(queue: &Queue) -> Option<(Kind, Vec<Command>)> {
+    queue.lock().await.next_together().await
 }
 
 /// Refuses what is queued while no lane takes it, until one is to end.
@@ -151,7 +265,7 @@ impl Shared {
 impl Writer {
     pub(super) fn start(connector: Connector, node: NodeId, clock: SharedClock, log_order: Arc<LogOrder>) -> Self {
         let (commands, receiver) = mpsc::channel(WAITING);
-        let (queue, tasks) = (Arc::new(Mutex::new(receiver)), TaskTracker::new());
+        let (queue, tasks) = (Arc::new(Mutex::new(Commands::new(receiver))), TaskTracker::new());
         let shared = Arc::new(Shared {
             connector,
             node,
@@ -287,6 +401,8 @@ struct Lane {
     left: Option<Process>,
     /// How many transactions it has tried to commit.
     batch: i64,
+    /// The numbers of the requests that were refused in the last transaction that was committed, once that was asked.
+    refused: Vec<i64>,
     /// The settings of runs that are stored, as of the last commit.
     settings: KnownSettings,
 }
@@ -295,6 +411,8 @@ struct Lane {
 struct Open {
     connection: PgConnection,
     process: Process,
+    /// When it was last known to work.
+    used: Instant,
 }
 
 /// The server's process of a connection. The number of one that has ended can be given to another one.
@@ -304,9 +422,25 @@ struct Process {
     since: String,
 }
 
+/// What a transaction writes.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    /// All of these, or none.
+    Rows(&'a [WriteRequest]),
+    Batch(Kind, &'a [WriteRequest]),
+}
+
+impl<'a> Work<'a> {
+    const fn requests(self) -> &'a [WriteRequest] {
+        match self {
+            Self::Rows(requests) | Self::Batch(_, requests) => requests,
+        }
+    }
+}
+
 /// What a transaction has written.
 struct Written {
-    results: Vec<WriteResult>,
+    outcomes: Vec<Outcome>,
     /// The place of the last entry that it added to the log of events.
     logged: Option<LogSeq>,
     /// Whether what agents are owed has changed.
@@ -332,41 +466,111 @@ impl Failure {
 
 impl Lane {
     fn new(shared: Arc<Shared>, queue: Arc<Queue>, number: i64) -> Self {
-        let settings = KnownSettings::default();
-        Self { shared, queue, is_closed: false, number, idle: None, unreachable: None, left: None, batch: 0, settings }
+        Self {
+            shared,
+            queue,
+            is_closed: false,
+            number,
+            idle: None,
+            unreachable: None,
+            left: None,
+            batch: 0,
+            refused: Vec::new(),
+            settings: KnownSettings::default(),
+        }
     }
 
     async fn run(mut self) {
         let (panicked, queue) = (self.shared.panicked.clone(), Arc::clone(&self.queue));
         while !self.is_closed
-            && let Some(Some(command)) = panicked.run_until_cancelled(next(&queue)).await
+            && let Some(Some((kind, commands))) = panicked.run_until_cancelled(next_together(&queue)).await
         {
-            match command {
-                Command::Write(requests, since, answer) => {
-                    // After an outage many wait, and most of their callers will try again.
-                    let result = if since.elapsed() < DEADLINE { self.write(&requests).await } else { Err(late()) };
-                    // The caller may be gone.
-                    let _ = answer.send(result);
+            let mut batch = Vec::new();
+            for command in commands {
+                match command {
+                    Command::Write(mut requests, since, answer) if kind != Kind::Rows => {
+                        batch.extend(requests.pop().map(|request| (request, Caller { since, answer })));
+                    }
+                    Command::Write(requests, since, answer) => {
+                        self.write_for(&requests, Caller { since, answer }).await;
+                    }
+                    Command::Background(requests) => self.write_background(&requests).await,
+                    Command::Close => self.is_closed = true,
                 }
-                Command::Background(requests) => self.write_background(&requests).await,
-                Command::Close => break,
             }
+            self.write_batch(kind, batch).await;
         }
         self.close().await;
     }
 
+    /// Writes requests together, and those that are not for a batch alone.
+    async fn write_batch(&mut self, kind: Kind, batch: Vec<(WriteRequest, Caller)>) {
+        let (mut alone, mut batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(|(_, caller)| caller.is_late());
+        // Requests that leave a batch may hinder the others of it once.
+        for _ in 0..2 {
+            if batch.is_empty() {
+                break;
+            }
+            let (requests, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            let outcomes = match self.perform(Work::Batch(kind, &requests)).await {
+                Ok(outcomes) => outcomes,
+                // If the connection is still there, what fails may be one of them: others are in its way.
+                Err(error) if error.is_outage() && self.idle.is_none() => {
+                    for caller in callers {
+                        caller.answer(Err(error.clone()));
+                    }
+                    batch = Vec::new();
+                    break;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, requests = requests.len(), "a batch failed");
+                    requests.iter().map(|_| Outcome::Alone).collect()
+                }
+            };
+            batch = Vec::new();
+            for ((request, caller), outcome) in requests.into_iter().zip(callers).zip(outcomes) {
+                match outcome {
+                    Outcome::Done(result) => caller.answer(Ok(vec![result])),
+                    Outcome::Alone => alone.push((request, caller)),
+                    Outcome::Again => batch.push((request, caller)),
+                }
+            }
+        }
+        for (request, caller) in alone.into_iter().chain(batch) {
+            self.write_for(&[request], caller).await;
+        }
+    }
+
+    /// Writes all of `requests` in one transaction, and tells the caller.
+    async fn write_for(&mut self, requests: &[WriteRequest], caller: Caller) {
+        // After an outage many wait, and most of their callers will try again.
+        let result = if caller.is_late() { Err(late()) } else { self.write(requests).await };
+        caller.answer(result);
+    }
+
     /// Writes all of `requests` in one transaction. The results are in the order of the requests.
     async fn write(&mut self, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
+        let outcomes = self.perform(Work::Rows(requests)).await?;
+        let result = |outcome| match outcome {
+            Outcome::Done(result) => Ok(result),
+            Outcome::Alone | Outcome::Again => Err(StoreError::Failed("a request was not written".to_owned())),
+        };
+        outcomes.into_iter().map(result).collect()
+    }
+
+    /// The outcomes are in the order of the requests.
+    async fn perform(&mut self, work: Work<'_>) -> Result<Vec<Outcome>, StoreError> {
+        let requests = work.requests();
         #[cfg(feature = "crash-points")]
         if requests.iter().any(|request| matches!(request, WriteRequest::Accept { events, .. } if !events.is_empty())) {
             assert!(!rejoinder_core::crash_point_is_reached("writing_events"), "a crash point of a test");
         }
         let started = Instant::now();
-        let result = self.tried(requests, started + DEADLINE).await;
+        let result = self.tried(work, started + DEADLINE).await;
         #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
         metrics::histogram!("rejoinder_store_batch_requests").record(requests.len() as f64);
         metrics::histogram!("rejoinder_store_batch_seconds").record(started.elapsed());
-        let Written { results, logged, noticed, told } =
+        let Written { outcomes, logged, noticed, told } =
             result.map_err(|Failure { error, is_of_requests, .. }| {
                 if !is_of_requests {
                     self.shared.failed(&error);
@@ -382,7 +586,7 @@ impl Lane {
         for LogLine { message, fields, .. } in &told {
             tracing::error!(target: STORED_LINES, fields = %serde_json::Value::from(fields.clone()), "{message}");
         }
-        Ok(results)
+        Ok(outcomes)
     }
 
     /// Writes requests that nobody waits for. If they cannot be written in one transaction although the database is available, each
@@ -404,10 +608,14 @@ impl Lane {
     }
 
     /// Repeats a transaction while others are in its way. Not while writes fail: then many wait, and each is tried once.
-    async fn tried(&mut self, requests: &[WriteRequest], until: Instant) -> Result<Written, Failure> {
+    async fn tried(&mut self, work: Work<'_>, until: Instant) -> Result<Written, Failure> {
         let (mut tries, mut pause) = (1, PAUSE);
         loop {
-            match self.transact(requests, until).await {
+            let result = match work {
+                Work::Batch(Kind::Commit, requests) => self.execute(requests, until).await,
+                _ => self.transact(work, until).await,
+            };
+            match result {
                 Ok(written) => return Ok(written),
                 Err(Failure { may_repeat: true, error, .. })
                     if tries < TRIES && Instant::now() + pause < until && self.shared.trouble.error().is_none() =>
@@ -421,32 +629,71 @@ impl Lane {
         }
     }
 
-    async fn transact(&mut self, requests: &[WriteRequest], until: Instant) -> Result<Written, Failure> {
+    async fn transact(&mut self, work: Work<'_>, until: Instant) -> Result<Written, Failure> {
         let begun = timeout_at(until, self.begin()).await.unwrap_or_else(|_| Err(late()));
         let mut open = begun.map_err(Failure::of)?;
         let mut transaction = write::Transaction::new(&mut open.connection, &mut self.settings);
-        let work = async {
-            let mut results = Vec::with_capacity(requests.len());
-            for request in requests {
-                results.push(write::request(&mut transaction, request).await?);
+        let working = async {
+            match work {
+                Work::Rows(requests) => {
+                    let mut outcomes = Vec::with_capacity(requests.len());
+                    for request in requests {
+                        outcomes.push(Outcome::Done(write::request(&mut transaction, request).await?));
+                    }
+                    Ok::<_, StoreError>(outcomes)
+                }
+                Work::Batch(kind, requests) => batch::write(&mut transaction, kind, requests).await,
             }
-            Ok::<_, StoreError>(results)
         };
-        let results = timeout_at(until, work).await;
+        let outcomes = timeout_at(until, working).await;
         let write::Transaction { logged, noticed, told, .. } = transaction;
-        match results {
-            Ok(Ok(results)) if is_conflict(&results) => {
+        match outcomes {
+            Ok(Ok(outcomes)) if is_conflict(&outcomes) => {
                 // If that fails, the connection is closed, and nothing is written either.
                 self.roll_back(open).await;
-                Ok(Written { results, logged: None, noticed: false, told: Vec::new() })
+                Ok(Written { outcomes, logged: None, noticed: false, told: Vec::new() })
             }
-            Ok(Ok(results)) => self.commit(open, until, Written { results, logged, noticed, told }).await,
+            Ok(Ok(outcomes)) => self.commit(open, until, Written { outcomes, logged, noticed, told }).await,
             Ok(Err(error)) => Err(self.fail(open, error).await),
             Err(_) => {
                 // If the database is gone, the next transaction finds out.
                 self.leave(open);
                 Err(Failure { is_of_requests: true, ..Failure::of(late()) })
             }
+        }
+    }
+
+    /// Writes a batch of transitions by one statement, which is a transaction.
+    async fn execute(&mut self, requests: &[WriteRequest], until: Instant) -> Result<Written, Failure> {
+        let written = |outcomes, logged| Written { outcomes, logged, noticed: false, told: Vec::new() };
+        let form = Form::of(requests, &mut self.settings);
+        if form.is_empty() {
+            return Ok(written(Applied::outcomes(&[], requests.len()), None));
+        }
+        let opened = timeout_at(until, self.ready()).await.unwrap_or_else(|_| Err(late()));
+        let mut open = opened.map_err(Failure::of)?;
+        self.batch += 1;
+        let (included, batch) = (form.included.clone(), self.batch);
+        let statement = form.alone(self.shared.node, self.number, batch);
+        let (error, is_late) = match timeout_at(until, statement.fetch_all(&mut open.connection)).await {
+            Ok(Ok(rows)) => {
+                self.keep(open);
+                let applied: Result<Vec<Applied>, StoreError> = rows.iter().map(Applied::read).collect();
+                let applied = applied.map_err(Failure::of)?;
+                let logged = applied.first().and_then(|applied| applied.logged);
+                return Ok(written(Applied::outcomes(&applied, requests.len()), logged));
+            }
+            Ok(Err(error)) if is_of_statement(&error) => return Err(self.fail(open, store_error(error)).await),
+            Ok(Err(error)) => (store_error(error), false),
+            Err(_) => (late(), true),
+        };
+        tracing::debug!(%error, lane = self.number, batch, "the answer to a batch was lost");
+        self.leave(open);
+        match self.was_committed().await {
+            // The log is read up to its entries a little later.
+            Some(true) => Ok(written(Outcome::committed(&included, &self.refused), None)),
+            Some(false) => Err(Failure { may_repeat: true, is_of_requests: is_late, ..Failure::of(error) }),
+            None => Err(Failure::of(StoreError::Unknown(error.to_string()))),
         }
     }
 
@@ -459,6 +706,30 @@ impl Lane {
             tracing::debug!(lane = self.number, "the connection was lost");
             self.leave(open);
         }
+        let mut open = self.reconnect().await?;
+        open.connection.execute(BEGIN).await.map_err(store_error)?;
+        Ok(open)
+    }
+
+    /// A connection on which no transaction has begun. As [`begin`](Self::begin).
+    async fn ready(&mut self) -> Result<Open, StoreError> {
+        if let Some(mut open) = self.idle.take() {
+            if open.used.elapsed() < TRIAL_AFTER || matches!(timeout(CONNECT, open.connection.ping()).await, Ok(Ok(())))
+            {
+                return Ok(open);
+            }
+            tracing::debug!(lane = self.number, "the connection was lost");
+            self.leave(open);
+        }
+        self.reconnect().await
+    }
+
+    /// Keeps a connection for the next transaction.
+    fn keep(&mut self, open: Open) {
+        self.idle = Some(Open { used: Instant::now(), ..open });
+    }
+
+    async fn reconnect(&mut self) -> Result<Open, StoreError> {
         // While the other lane does not reach the database either, each request that tries delays the next ones.
         if let Some((at, error)) = &self.unreachable
             && at.elapsed() < RECHECK
@@ -466,11 +737,9 @@ impl Lane {
         {
             return Err(error.clone());
         }
-        let mut open = self.connect().await.inspect_err(|error| {
+        self.connect().await.inspect_err(|error| {
             self.unreachable = Some((Instant::now(), error.clone()));
-        })?;
-        open.connection.execute(BEGIN).await.map_err(store_error)?;
-        Ok(open)
+        })
     }
 
     /// Connects. After that, nothing of a lost connection is left. A server in recovery is refused: what it does not show may be
@@ -482,7 +751,8 @@ impl Lane {
             let mut connection = connector.connect().await?;
             let (pid, since, is_standby): (i32, String, bool) =
                 sqlx::query_as(SELECT_PROCESS).fetch_one(&mut connection).await?;
-            Ok::<_, sqlx::Error>((Open { connection, process: Process { pid, since } }, is_standby))
+            let open = Open { connection, process: Process { pid, since }, used: Instant::now() };
+            Ok::<_, sqlx::Error>((open, is_standby))
         };
         let connected = timeout(connector.patience(), connecting).await.map_err(|_| late())?;
         // Whatever the reason is, without a connection nothing can be written.
@@ -514,7 +784,7 @@ impl Lane {
         ));
         let error = match timeout_at(until + COMMIT, open.connection.execute(commit)).await {
             Ok(Ok(_)) => {
-                self.idle = Some(open);
+                self.keep(open);
                 return Ok(written);
             }
             Ok(Err(error)) if is_of_statement(&error) => return Err(self.fail(open, store_error(error)).await),
@@ -570,8 +840,9 @@ impl Lane {
     async fn last_batch(&mut self) -> Result<Option<i64>, StoreError> {
         let mut open = self.connect().await?;
         let (node, lane) = (self.shared.node.as_uuid(), self.number);
-        let select = sqlx::query_scalar(SELECT_BATCH).bind(node).bind(lane);
-        let batch: Option<i64> = select.fetch_optional(&mut open.connection).await.map_err(store_error)?;
+        let select = sqlx::query_as(SELECT_BATCH).bind(node).bind(lane);
+        let last: Option<(i64, Vec<i64>)> = select.fetch_optional(&mut open.connection).await.map_err(store_error)?;
+        let (batch, refused) = last.unzip();
         if batch == Some(self.batch) {
             // The end of its process has also ended its wait for a standby that confirms each commit. One that confirms a later commit
             // has this one, too. While nothing does, the next connection ends this one.
@@ -580,7 +851,8 @@ impl Lane {
             later.map_err(store_error)?;
             self.left = None;
         }
-        self.idle = Some(open);
+        self.keep(open);
+        self.refused = refused.unwrap_or_default();
         Ok(batch)
     }
 
@@ -604,7 +876,7 @@ impl Lane {
         self.settings = KnownSettings::default();
         let is_open = matches!(timeout(CONNECT, open.connection.execute("rollback")).await, Ok(Ok(_)));
         if is_open {
-            self.idle = Some(open);
+            self.keep(open);
         } else {
             self.leave(open);
         }
@@ -631,12 +903,14 @@ impl Lane {
     }
 }
 
-/// Whether nothing may be written, because other transitions came first, another node has the lease, or another turn has a slot.
-fn is_conflict(results: &[WriteResult]) -> bool {
-    results.iter().all(|result| match result {
-        WriteResult::Committed(commit) => *commit != Commit::Done,
-        WriteResult::Accepted(stored) => stored.contains(&Stored::Busy),
-        _ => false,
+/// Whether nothing may be written, because other transitions came first, another node has the lease, another turn has a slot, or the
+/// requests are not for a batch.
+fn is_conflict(outcomes: &[Outcome]) -> bool {
+    outcomes.iter().all(|outcome| match outcome {
+        Outcome::Done(WriteResult::Committed(commit)) => *commit != Commit::Done,
+        Outcome::Done(WriteResult::Accepted(stored)) => stored.contains(&Stored::Busy),
+        Outcome::Done(_) => false,
+        Outcome::Alone | Outcome::Again => true,
     })
 }
 
@@ -649,7 +923,7 @@ const SELECT_PROCESS: &str = "
 const TERMINATE: &str = "
     select pg_terminate_backend(pid, $3) from pg_stat_activity where pid = $1 and backend_start::text = $2";
 
-const SELECT_BATCH: &str = "select batch from writers where node = $1 and lane = $2";
+const SELECT_BATCH: &str = "select batch, refused from writers where node = $1 and lane = $2";
 
 const TOUCH: &str = "update writers set at = now() where node = $1 and lane = $2";
 

@@ -5,6 +5,7 @@ mod agent_sessions;
 mod amend;
 mod approvals;
 mod aside;
+pub(super) mod batch;
 mod channels;
 mod commit;
 mod daily_use;

@@ -22,7 +22,7 @@ use crate::{
 
 pub(super) struct Current {
     pub(super) id: SessionId,
-    session: CurrentSession,
+    pub(super) session: CurrentSession,
     choice: (Option<String>, Option<String>),
 }
 
