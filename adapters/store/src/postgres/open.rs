@@ -61,6 +61,8 @@ pub struct PostgresOptions {
     clock: SharedClock,
     /// A new one if there is none.
     node: Option<NodeId>,
+    /// Whether requests are written together.
+    has_batches: bool,
 }
 
 // Without the URL, which can have a password.
@@ -73,13 +75,21 @@ impl fmt::Debug for PostgresOptions {
 impl PostgresOptions {
     /// The database at `url`. `clock` is for queries that pass no time.
     pub fn new(url: impl Into<String>, clock: SharedClock) -> Self {
-        Self { url: url.into(), clock, node: None }
+        Self { url: url.into(), clock, node: None, has_batches: true }
     }
 
     /// Under the id of this process. No other store may have it.
     #[must_use]
     pub fn of_node(mut self, node: NodeId) -> Self {
         self.node = Some(node);
+        self
+    }
+
+    /// Writes each request in a transaction of its own.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn without_batches(mut self) -> Self {
+        self.has_batches = false;
         self
     }
 
@@ -100,7 +110,7 @@ impl PostgresOptions {
     }
 
     async fn open_to(self, purpose: Use) -> Result<PostgresStore, PostgresOpenError> {
-        let Self { url, clock, node } = self;
+        let Self { url, clock, node, has_batches } = self;
         let connector = Connector::parse(&url).map_err(|reason| PostgresOpenError::Url { reason })?;
         let node = node.unwrap_or_else(|| NodeId::new(clock.now()));
         let connector = connector.named(format!("rejoinder/{node}"));
@@ -134,6 +144,7 @@ impl PostgresOptions {
                 node,
                 Arc::clone(&clock),
                 Arc::clone(&log_order),
+                has_batches,
             ),
             log_order,
             clock,

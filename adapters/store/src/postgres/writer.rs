@@ -122,6 +122,8 @@ struct Commands {
     receiver: mpsc::Receiver<Command>,
     /// Those that a lane has looked at, in order.
     waiting: VecDeque<Waiting>,
+    /// Whether requests are written together.
+    has_batches: bool,
 }
 
 /// A command that a lane has looked at.
@@ -132,22 +134,22 @@ struct Waiting {
     keys: Vec<u64>,
 }
 
-impl Waiting {
-    fn of(command: Command) -> Self {
+impl Commands {
+    const fn new(receiver: mpsc::Receiver<Command>, has_batches: bool) -> Self {
+        Self { receiver, waiting: VecDeque::new(), has_batches }
+    }
+
+    /// Adds a command to those that wait.
+    fn add(&mut self, command: Command) {
         let (kind, keys) = if let Command::Write(requests, ..) = &command
             && let [request] = &requests[..]
+            && self.has_batches
         {
             Kind::of(request)
         } else {
             (Kind::Rows, Vec::new())
         };
-        Self { command, kind, keys }
-    }
-}
-
-impl Commands {
-    fn new(receiver: mpsc::Receiver<Command>) -> Self {
-        Self { receiver, waiting: VecDeque::new() }
+        self.waiting.push_back(Waiting { command, kind, keys });
     }
 
     /// The next command.
@@ -162,12 +164,12 @@ impl Commands {
     async fn next_together(&mut self) -> Option<(Kind, Vec<Command>)> {
         if self.waiting.is_empty() {
             let first = self.receiver.recv().await?;
-            self.waiting.push_back(Waiting::of(first));
+            self.add(first);
         }
         while self.waiting.len() < LOOKED_AT
             && let Ok(command) = self.receiver.try_recv()
         {
-            self.waiting.push_back(Waiting::of(command));
+            self.add(command);
         }
         let Waiting { command, kind, keys } = self.waiting.pop_front()?;
         let mut together = vec![command];
@@ -263,9 +265,15 @@ impl Shared {
 }
 
 impl Writer {
-    pub(super) fn start(connector: Connector, node: NodeId, clock: SharedClock, log_order: Arc<LogOrder>) -> Self {
+    pub(super) fn start(
+        connector: Connector,
+        node: NodeId,
+        clock: SharedClock,
+        log_order: Arc<LogOrder>,
+        has_batches: bool,
+    ) -> Self {
         let (commands, receiver) = mpsc::channel(WAITING);
-        let (queue, tasks) = (Arc::new(Mutex::new(Commands::new(receiver))), TaskTracker::new());
+        let (queue, tasks) = (Arc::new(Mutex::new(Commands::new(receiver, has_batches))), TaskTracker::new());
         let shared = Arc::new(Shared {
             connector,
             node,

@@ -8,8 +8,8 @@ use std::{
 use rejoinder_core::{
     Clock, NodeId, StoreError, StoredFile, SystemClock, TurnId,
     store::{
-        Beside, FileStore, Granted, HousekeepingStore, InboxStore, LeaseName, LogFilter, LogStore, NewEvent, NewFile,
-        NodeReport, NodeStore, StoreState, Stored, TurnStore,
+        Beside, Commit, FileStore, Granted, HousekeepingStore, InboxStore, LeaseName, LogFilter, LogStore, NewEvent,
+        NewFile, NodeReport, NodeStore, Remark, StoreState, Stored, Transition, Transitions, TurnStore,
     },
 };
 use rejoinder_store::PostgresStore;
@@ -208,7 +208,11 @@ async fn a_lease_is_not_taken_before_what_is_written_under_it_is_stored() {
     };
     let fence = (LeaseName::Housekeeper, leases[0].fence);
     let accept = |key| database.store.accept(vec![new_turn(key)], Some(Beside::Lease(fence.clone())));
-    lock.execute("begin; lock table events in access exclusive mode").await.expect("it is locked");
+    let same_key = "
+        begin;
+        insert into events (seq, id, channel, chat, thread, external_id, revision, received_at)
+        values (0, gen_random_uuid(), 'test.main', '', '', '1', 0, 0)";
+    lock.execute(same_key).await.expect("it is inserted");
     let end_of_lease = async {
         wait_for(&mut elsewhere, connections!("count(*)", "wait_event_type = 'Lock'"), false).await;
         let end = "update leases set until = clock_timestamp() - interval '1 second'";
@@ -252,6 +256,30 @@ async fn a_commit_that_is_lost_is_repeated() {
     assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
     assert!(database.store.turn(id(&event)).await.expect("turns are read").is_some());
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    store.close().await;
+}
+
+/// One of a lane that commits by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_written_once_if_it_is_lost_or_its_answer() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let proxy = Proxy::start(&database.url);
+    let store = open(&proxy.url).await;
+    let event = new_turn("1");
+    accept(&store, event.clone()).await;
+
+    for (loss, number_of_remarks) in [(Loss::Answer, 1), (Loss::Commit, 2)] {
+        proxy.lose(loss);
+        let (kind, detail) = ("noted".to_owned(), format!("{loss:?}"));
+        let remarks = vec![Remark { turn: id(&event), at: SystemClock.now(), kind, detail }];
+        let committed = store.commit(Transition { remarks, ..Transition::default() }).await;
+
+        assert!(!proxy.is_waiting());
+        assert!(matches!(committed, Ok(Commit::Done)), "{committed:?}");
+        assert_eq!(number(&mut elsewhere, "select count(*) from remarks").await, number_of_remarks);
+    }
+    assert!(store.trouble().is_none());
     store.close().await;
 }
 

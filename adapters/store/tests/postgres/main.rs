@@ -1,5 +1,6 @@
 //! The suite that every store must pass, and tests for PostgreSQL alone. Without a server they say so, and pass: see `server`.
 
+mod batches;
 mod common;
 mod connections;
 mod copy;

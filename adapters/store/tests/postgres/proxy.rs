@@ -18,6 +18,10 @@ use tokio::{
 /// The end of the statement with which the store commits.
 const COMMIT: &[u8] = b"commit\0";
 
+/// A part of the statement that writes a batch of transitions, which commits by itself. Its text is sent before it is executed for the
+/// first time on a connection.
+const BATCH: &[u8] = b"insert into writers (node, lane, batch, refused, at)\n    select";
+
 /// What happens to a commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Loss {
@@ -98,7 +102,7 @@ async fn pass(
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = split(server);
     let requests = async {
-        let mut buffer = vec![0; 1 << 16];
+        let (mut buffer, mut is_prepared) = (vec![0; 1 << 16], false);
         loop {
             let read = from_client.read(&mut buffer).await.ok().filter(|read| *read > 0)?;
             let bytes = &buffer[..read];
@@ -106,7 +110,9 @@ async fn pass(
                 let next = losses.lock().unwrap_or_else(PoisonError::into_inner).take();
                 next.or(is_cut.load(Ordering::Relaxed).then_some(Loss::Answer))
             };
-            let loss = bytes.ends_with(COMMIT).then(loss).flatten();
+            let is_prepared_now = bytes.windows(BATCH.len()).any(|part| part == BATCH);
+            let commits = bytes.ends_with(COMMIT) || std::mem::replace(&mut is_prepared, is_prepared_now);
+            let loss = commits.then(loss).flatten();
             if loss != Some(Loss::Commit) {
                 to_server.write_all(bytes).await.ok()?;
             }

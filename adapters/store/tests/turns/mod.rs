@@ -8,6 +8,10 @@ use rejoinder_core::{
     store::{NewEvent, NewTurn, SessionUse},
 };
 
+pub(crate) fn handler() -> Handler {
+    Handler::Agent("main".into())
+}
+
 pub(crate) fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
     let now = SystemClock.now();
     let event = InboundEvent {
@@ -23,7 +27,7 @@ pub(crate) fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
     };
     let turn = NewTurn {
         id: TurnId::new(now),
-        handler: Handler::Agent("main".into()),
+        handler: handler(),
         rule: None,
         obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
         run: None,
