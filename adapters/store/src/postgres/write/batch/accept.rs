@@ -8,14 +8,13 @@
 use std::collections::{HashMap, HashSet};
 
 use rejoinder_core::{
-    ConversationId, EventKind, SessionId, StoreError,
+    ConversationId, EventKind, SessionId, StoreError, Timestamp,
     store::{
         Beside, CursorMove, EventSeq, LogEvent, LogSeq, NewEvent, NewTurn, Stored, TurnSeq,
         rules::{self, Changes, SessionOfTurn},
     },
 };
 use sqlx::postgres::PgRow;
-use uuid::Uuid;
 
 use super::{
     Outcome, hash,
@@ -134,8 +133,8 @@ fn items(requests: &[WriteRequest]) -> Vec<Item<'_>> {
 
 fn accepted(request: &WriteRequest) -> (&[NewEvent], Option<&Beside<Stored>>) {
     match request {
-        WriteRequest::Accept { events, beside } => (events, beside.as_ref()),
-        _ => (&[], None),
+        WriteRequest::Accept { events, beside } => (&events[..], beside.as_ref()),
+        _ => (<&[NewEvent]>::default(), None),
     }
 }
 
@@ -188,8 +187,8 @@ async fn enter(
     composed.add(events);
     let read = |row: &PgRow| {
         let (request, number) = (usize::from(row.value::<u16>("req")?), row.value::<Option<u32>>("number")?);
-        let (is_held, seq, conversation) =
-            (row.value::<bool>("is_held")?, row.value("seq")?, row.value("conversation")?);
+        let (is_held, seq) = (row.value::<bool>("is_held")?, row.value::<Option<EventSeq>>("seq")?);
+        let conversation = row.value::<Option<ConversationId>>("conversation")?;
         Ok((request, number, is_held, seq, conversation))
     };
     let rows = rows::all(transaction, composed.statement(SELECT_ENTERED), read).await?;
@@ -343,7 +342,7 @@ async fn open(
             used.push(row![session, at]);
         }
         let channel = &event.conversation.channel;
-        let mut log = |at, event: &LogEvent| {
+        let mut log = |at: Timestamp, event: &LogEvent| {
             log.push(row![at, &*event.topic(), turn.id, conversation, channel, json(event)]);
         };
         let owed = ObligationColumns::of(&turn.obligation).owed;

@@ -397,7 +397,7 @@ impl Form {
         self.statement(Some(writer))
     }
 
-    /// Without a row of a writer, turns may begin and cease to wait: the caller [settles](settle) their lines in the same transaction.
+    /// Without a row of a writer, turns may begin and cease to wait: the caller settles their lines in the same transaction.
     fn statement(self, writer: Option<Table>) -> Statement<'static> {
         let (has_changes, has_starts) = (!self.changes.is_empty(), !self.starts.is_empty());
         let (has_contents, has_log) = (!self.contents.is_empty(), !self.log.is_empty());
