@@ -521,7 +521,8 @@ select n.number, w.seq,
         and (n.node is null or n.turn in (select turn_id from taken)) as may_open,
     exists (select 1 from transcript as t where t.session_id = c.session_id) as has_history,
     s.id, s.owner, s.name is not null as is_named, s.conversation_id = c.id as began_here, s.used, s.agent, s.model,
-    exists (select 1 from turns as t where t.place is not null and t.conversation_id = c.id) as is_placed,
+    exists (
+        select 1 from turns as t where t.work = 'waiting' and t.place is not null and t.conversation_id = c.id) as is_placed,
     case when n.waits then (
         select t.place from turns as t
         where t.work = 'waiting' and t.channel = n.channel and t.person = n.person and t.owed = n.owed and t.place is not null
