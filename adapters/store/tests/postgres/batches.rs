@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use rejoinder_core::{
     CancelledBy, Clock, ConversationId, DeliveryId, HistoryLine, LineState, ModelInput, NodeId, Obligation, Outcome,
-    Policy, Reply, SessionId, Speaker, StoreError, SystemClock, Timestamp, TurnId, Usage,
+    Policy, Reply, SessionId, Speaker, StoreError, SystemClock, Timestamp, TurnId, Usage, Used,
     conformance::{answer, new_delivery},
     store::{
         AttemptEnd, AttemptStart, Beside, Commit, CursorMove, DeliveryChange, DeliveryRecord, DeliveryState, Fence,
@@ -123,6 +123,16 @@ impl World {
         let key = if self.random.is_one_of(8) { 0 } else { self.chats[chat].events + 1 };
         let (name, node, now) = (self.chats[chat].name.clone(), self.node, self.now);
         let mut new = turns::new_turn(&name, &format!("{name} {key}"), format!("text {key}"));
+        // Some people have limits: one who writes in several chats, and some whose days change.
+        let (who, day) = match chat % 8 {
+            0 => ("bob", Some(20_000)),
+            4 => (&*name, Some(20_000 + i64::try_from(self.random.below(12)).expect("few"))),
+            _ => ("ann", None),
+        };
+        who.clone_into(&mut Arc::make_mut(&mut new.event).sender.id);
+        if let Some(turn) = new.turn.as_mut() {
+            turn.day = day;
+        }
         if self.random.is_one_of(8) {
             new.turn = None;
         }
@@ -200,6 +210,7 @@ impl World {
         transition.runs_ended.push(RunEnd {
             usage,
             content,
+            used: Used { tokens: if chat % 4 == 0 { 7 } else { 0 }, ..Used::default() },
             ..RunEnd::new(turn.id, turn.runs, now, "reply".to_owned(), None)
         });
         let address = turns::new_turn(&self.chats[chat].name, "", String::new()).event.conversation.clone();
@@ -269,7 +280,8 @@ async fn write(store: &PostgresStore, request: &Request, database: usize) -> (Be
 }
 
 /// What is in the tables, without the numbers that databases give.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
+    "select u.* from daily_use as u",
     "select e.channel, e.chat, e.thread, e.external_id, e.revision, e.turn_id, e.text, e.details, e.sender_names, e.raw from events as e",
     "select t.id, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, t.channel, t.left_out, t.person, t.next_agent,
         t.version, t.owed, t.state, t.work, t.wake_at, t.overdue_at, t.ended_at, t.absent, t.rank - t.seq as rank,

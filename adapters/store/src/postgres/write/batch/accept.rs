@@ -33,7 +33,7 @@ use crate::{
     records::columns::Columns,
     shared::{
         request::{WriteRequest, WriteResult},
-        stored::{ObligationColumns, handler, json, run_key, sender_names, thread},
+        stored::{AHEAD, ObligationColumns, handler, json, run_key, sender_names, thread},
     },
 };
 
@@ -53,7 +53,7 @@ pub(super) fn keys(events: &[NewEvent], beside: Option<&Beside<Stored>>) -> Opti
         let Some(turn) = &new.turn else { continue };
         let address = &new.event.conversation;
         keys.push(hash(&("address", address.channel.as_str(), &*address.chat, thread(address))));
-        if turn.obligation.is_waiting() {
+        if turn.obligation.is_waiting() || turn.day.is_some() {
             keys.push(hash(&("person", address.channel.as_str(), new.event.person())));
         }
     }
@@ -66,7 +66,6 @@ fn is_plain(new: &NewEvent) -> bool {
         turn.about.is_none()
             && turn.repeats.is_none()
             && turn.remark.is_none()
-            && turn.day.is_none()
             && turn.run.as_ref().is_none_or(|run| u16::try_from(run.number).is_ok())
     };
     !new.only_if_known
@@ -331,6 +330,7 @@ async fn open(
 ) -> Result<Option<LogSeq>, StoreError> {
     let (mut inserted, mut sessions, mut used) = (Table::new(TURNS), Table::new(SESSIONS), Table::new(USED));
     let (mut runs, mut log, mut cursors) = (Table::new(RUNS), Table::new(LOG), Table::new(CURSORS));
+    let mut days = Table::new(DAYS);
     for opened in turns {
         let Opened { item, turn, conversation, session, .. } = opened;
         let (event, at) = (&item.new.event, item.new.event.received_at);
@@ -342,6 +342,9 @@ async fn open(
             used.push(row![session, at]);
         }
         let channel = &event.conversation.channel;
+        if let Some(day) = turn.day {
+            days.push(row![channel, event.person(), day, day.saturating_add(AHEAD)]);
+        }
         let mut log = |at: Timestamp, event: &LogEvent| {
             log.push(row![at, &*event.topic(), turn.id, conversation, channel, json(event)]);
         };
@@ -362,7 +365,7 @@ async fn open(
     let has_log = !log.is_empty();
     let mut composed = Composed::default();
     composed.add(inserted);
-    for table in [sessions, used, runs, log, cursors] {
+    for table in [sessions, used, days, runs, log, cursors] {
         composed.add_some(table);
     }
     let select = if has_log { "\nselect max(seq) as logged from logged" } else { "\nselect null::bigint as logged" };
@@ -594,6 +597,26 @@ const USED: Section = Section {
     sql: "
 used as (
     update sessions as s set used_at = x.at from {rows} where s.id = x.session
+)",
+    ..Section::EMPTY
+};
+
+/// Turns that count on a day. A row stays on its day until `until`, as in the row path.
+const DAYS: Section = Section {
+    columns: &[("channel", Text), ("id", Text), ("day", Number), ("until", Number)],
+    sql: "
+days as materialized (
+    select x.* from {rows}
+), counted as (
+    insert into daily_use as u (channel, id, day, turns, tokens)
+    select d.channel, d.id, d.day, 1, 0 from days as d order by d.channel, d.id
+    on conflict (channel, id) do update set (day, turns, tokens, estimated, micros) = (
+        select case when w.goes_on then u.day else excluded.day end, case when w.goes_on then u.turns else 0 end + 1,
+            case when w.goes_on then u.tokens else 0 end, case when w.goes_on then u.estimated else 0 end,
+            case when w.goes_on then u.micros else 0 end
+        from (
+            select u.day between excluded.day and d.until as goes_on
+            from days as d where d.channel = excluded.channel and d.id = excluded.id) as w)
 )",
     ..Section::EMPTY
 };

@@ -16,7 +16,7 @@ use super::{
     Outcome,
     sections::{
         ATTEMPT_ENDS, ATTEMPTS, CHANGED, CHANGES, CONTENTS, DELIVERIES, DELIVERY_CHANGES, EMPTY_LANES, GUARDS, KEPT,
-        LINES, LOCKS, LOG, NO_SLOTS_TAKEN, REMARKS, REQUESTS, RUN_ENDS, SLOTS_TAKEN, STARTED, STARTS, UNSETTLED,
+        LINES, LOCKS, LOG, NO_SLOTS_TAKEN, REMARKS, REQUESTS, RUN_ENDS, SLOTS_TAKEN, STARTED, STARTS, UNSETTLED, USED,
         WRITER,
     },
     table::{Composed, Table, row},
@@ -108,7 +108,6 @@ pub(super) fn fits(transition: &Transition) -> bool {
             changed.contains(&run.turn)
                 && u16::try_from(run.number).is_ok()
                 && !starts(run.turn, run.number)
-                && run.used == Used::default()
                 && run.agents.is_empty()
         })
         && transcript.iter().all(|line| line.claim != 0 || changed.contains(&line.turn))
@@ -144,6 +143,7 @@ pub(in crate::postgres) struct Form {
     attempts: Table,
     attempt_ends: Table,
     run_ends: Table,
+    used: Table,
     contents: Table,
     lines: Table,
     remarks: Table,
@@ -168,6 +168,7 @@ impl Form {
             attempts: Table::new(ATTEMPTS),
             attempt_ends: Table::new(ATTEMPT_ENDS),
             run_ends: Table::new(RUN_ENDS),
+            used: Table::new(USED),
             contents: Table::new(CONTENTS),
             lines: Table::new(LINES),
             remarks: Table::new(REMARKS),
@@ -352,11 +353,14 @@ impl Form {
     }
 
     fn add_run_end(&mut self, number: usize, ended: &RunEnd, settings: Option<KnownRow>) {
-        let RunEnd { turn, number: run, at, end, detail, usage, cost, used: _, agents: _, member, content } = ended;
+        let RunEnd { turn, number: run, at, end, detail, usage, cost, used, agents: _, member, content } = ended;
         let (micros, currency) =
             (cost.as_ref().map(|cost| cost.micros), cost.as_ref().map(|cost| cost.currency.as_str()));
         let usage = usage.as_ref().map(json);
         self.run_ends.push(row![number, turn, run, at, end, detail, usage, micros, currency, member.as_deref()]);
+        if *used != Used::default() {
+            self.used.push(row![number, turn, used.tokens, used.estimated, used.micros]);
+        }
         let Some(content) = content else { return };
         let input = content.input.as_ref();
         let messages = input.map(|input| compress(&input.messages));
@@ -426,6 +430,7 @@ impl Form {
         composed.add_some(self.attempts);
         composed.add_some(self.attempt_ends);
         composed.add_some(self.run_ends);
+        composed.add_some(self.used);
         if has_contents {
             composed.add_section(KEPT);
         }

@@ -54,7 +54,8 @@ locks as materialized (
     where (select count(*) from lease) is not null
     order by c.id for no key update of c
 ), locked as materialized (
-    select t.id, t.version, t.seq, t.session_id, t.place, t.conversation_id, t.work is not distinct from 'running' as is_running
+    select t.id, t.version, t.seq, t.session_id, t.place, t.conversation_id, t.channel, t.person,
+        t.work is not distinct from 'running' as is_running
     from (select distinct turn from locks where turn is not null) as w join turns as t on t.id = w.turn
     where (select count(*) from conversation) is not null
     order by t.id for no key update of t
@@ -359,6 +360,28 @@ run_ends as materialized (
 )",
     check: "
     and must_be((select count(*) from runs_ended), (select count(*) from run_ends), 'runs')",
+    ..Section::EMPTY
+};
+
+/// What runs used, of which people have a limit. Rows are changed in one order, and summands have a limit, as in the row path.
+pub(super) const USED: Section = Section {
+    columns: &[("req", Number), ("turn", Id), ("tokens", Number), ("estimated", Number), ("micros", Number)],
+    sql: "
+used as materialized (
+    select k.channel, k.person, least(sum(x.tokens), 4000000000000000000)::bigint as tokens,
+        least(sum(x.estimated), 4000000000000000000)::bigint as estimated, least(sum(x.micros), 4000000000000000000)::bigint as micros
+    from {rows} join good on good.req = x.req join locked as k on k.id = x.turn
+    group by k.channel, k.person
+), users as materialized (
+    select u.channel, u.id from used as w join daily_use as u on u.channel = w.channel and u.id = w.person
+    order by u.channel, u.id for no key update of u
+), counted as (
+    update daily_use as u set
+        tokens = least(u.tokens + w.tokens, 4000000000000000000),
+        estimated = least(u.estimated + w.estimated, 4000000000000000000),
+        micros = least(u.micros + w.micros, 4000000000000000000)
+    from used as w where u.channel = w.channel and u.id = w.person and (select count(*) from users) is not null
+)",
     ..Section::EMPTY
 };
 
