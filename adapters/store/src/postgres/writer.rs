@@ -936,3 +936,49 @@ const SELECT_BATCH: &str = "select batch, refused from writers where node = $1 a
 const TOUCH: &str = "update writers set at = now() where node = $1 and lane = $2";
 
 const DELETE: &str = "delete from writers where node = $1 and lane = $2";
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{Clock, Expectation, Obligation, Policy, SystemClock, TurnId, store::TurnChange};
+
+    use super::*;
+
+    fn change(turn: TurnId) -> WriteRequest {
+        let at = SystemClock.now();
+        let obligation = Obligation::open(Expectation::Answer, &Policy::default(), None, at);
+        let turns = vec![TurnChange { turn, expected: 1, obligation, at }];
+        WriteRequest::Commit(Box::new(Transition { turns, ..Transition::default() }))
+    }
+
+    /// What lanes take of these requests, one after the other.
+    async fn taken(has_batches: bool, requests: Vec<WriteRequest>) -> Vec<(Kind, usize)> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        for request in requests {
+            let (answer, _) = oneshot::channel();
+            sender.send(Command::Write(vec![request], Instant::now(), answer)).await.expect("it is queued");
+        }
+        drop(sender);
+        let (mut commands, mut taken) = (Commands::new(receiver, has_batches), Vec::new());
+        while let Some((kind, together)) = commands.next_together().await {
+            taken.push((kind, together.len()));
+        }
+        taken
+    }
+
+    #[tokio::test]
+    async fn requests_that_write_the_same_are_not_taken_together() {
+        let [one, other] = [(); 2].map(|()| TurnId::new(SystemClock.now()));
+        let requests = || vec![change(one), WriteRequest::Probe { room: 0 }, change(one), change(other), change(one)];
+
+        let expected = [(Kind::Settling, 2), (Kind::Rows, 1), (Kind::Settling, 1), (Kind::Settling, 1)];
+        assert_eq!(taken(true, requests()).await, expected);
+        assert_eq!(taken(false, requests()).await, [(Kind::Rows, 1); 5]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_not_too_large() {
+        let requests = (0..=BATCH).map(|_| change(TurnId::new(SystemClock.now()))).collect();
+
+        assert_eq!(taken(true, requests).await, [(Kind::Settling, BATCH), (Kind::Settling, 1)]);
+    }
+}
