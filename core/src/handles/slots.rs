@@ -69,6 +69,8 @@ struct Held {
     permitted_at: Duration,
     /// Told when the permit is there that was promised; `None` unless the turn waits for one.
     promised: Option<Arc<Notify>>,
+    /// The turn that may have the slot in the store, too.
+    stored: Option<TurnId>,
 }
 
 impl Held {
@@ -99,7 +101,7 @@ pub(crate) struct Slot {
 pub(crate) type Starting = mpsc::Sender<Infallible>;
 
 /// The rows of its conversation that wait when a slot is given back, as far as its holder knows.
-enum Left {
+pub(crate) enum Left {
     Unknown,
     Nothing,
     For(AgentName),
@@ -233,7 +235,8 @@ impl Slots {
         let run = self.run(turn, 1);
         let (tokens, late) = (run.tokens.clone(), run.late.clone());
         let (permit, permitted_at) = (permit.cloned(), self.clock.uptime());
-        state.held.insert(conversation, Held { run, more: HashSet::new(), permit, permitted_at, promised: None });
+        let (more, promised, stored) = (HashSet::new(), None, None);
+        state.held.insert(conversation, Held { run, more, permit, permitted_at, promised, stored });
         Some(Slot {
             slots: Arc::clone(self),
             conversation,
@@ -495,6 +498,13 @@ impl Slots {
         }
     }
 
+    /// A turn has its slot in the store no more.
+    pub(crate) fn note_freed(&self, conversation: ConversationId, turn: TurnId) {
+        if let Some(held) = self.state().held.get_mut(&conversation).filter(|held| held.stored == Some(turn)) {
+            held.stored = None;
+        }
+    }
+
     /// Gives up the permit of the slot of `conversation`, if run `run` of `turn` holds it. A late run keeps its permit, and the slot
     /// is the next turn's.
     pub(crate) fn release_permit(&self, conversation: ConversationId, turn: TurnId, run: u32) {
@@ -632,6 +642,7 @@ impl Slot {
     pub(crate) fn run_begins(&self) {
         if let Some(held) = self.slots.state().held.get_mut(&self.conversation) {
             held.run.is_stored = true;
+            held.stored = Some(held.run.turn);
         }
     }
 
@@ -746,14 +757,23 @@ impl Slot {
         keeps || takes
     }
 
+    /// The turn that may have the slot in the store, although its run has ended or left it: its end was decided before.
+    pub(crate) fn stored(&self) -> Option<TurnId> {
+        self.slots.state().held.get(&self.conversation).and_then(|held| held.stored)
+    }
+
     /// Gives the slot back. The scheduler looks for rows that came meanwhile.
-    pub(crate) fn release(mut self) {
-        self.left = Left::Nothing;
+    pub(crate) fn release(self) {
+        self.leave(Left::Nothing);
     }
 
     /// Gives the slot back; a row of the conversation waits for a run of `agent`.
-    pub(crate) fn leave_to(mut self, agent: AgentName) {
-        self.left = Left::For(agent);
+    pub(crate) fn leave_to(self, agent: AgentName) {
+        self.leave(Left::For(agent));
+    }
+
+    pub(crate) fn leave(mut self, left: Left) {
+        self.left = left;
     }
 }
 

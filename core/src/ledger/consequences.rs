@@ -29,6 +29,8 @@ pub(super) struct Consequences {
     pub(super) run_suspends: Option<u32>,
     pub(super) run_continues: Option<u32>,
     pub(super) stop_run: Option<u32>,
+    /// With the decision, the turn's slot in the store is free.
+    pub(super) frees_slot: bool,
     pub(super) dead_letter: Option<String>,
     pub(super) happened: Vec<LogEvent>,
 }
@@ -70,9 +72,13 @@ impl ConsequenceExecutor {
             run_suspends,
             run_continues,
             stop_run,
+            frees_slot,
             dead_letter,
             happened,
         } = consequences;
+        if frees_slot {
+            self.slots.note_freed(after.conversation, after.id);
+        }
         if let Some(wake_at) = after.obligation.wake_at() {
             self.timer.wake_at(wake_at);
         }

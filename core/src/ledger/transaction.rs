@@ -255,6 +255,10 @@ impl<'a> Transaction<'a> {
         if turn.obligation.is_suspended() && !input.turn.obligation.is_suspended() {
             consequences.run_suspends = Some(turn.runs);
         }
+        let has_ended = || self.trigger.run_end().is_some_and(|end| end.turn == turn.id);
+        consequences.frees_slot = input.turn.obligation.holds_slot()
+            && !turn.obligation.holds_slot()
+            && (turn.obligation.is_running() || has_ended());
         if turn.obligation.is_held()
             && self.is_about(turn.id)
             && let Some(change) = self.delivery.as_mut().filter(|change| change.state == DeliveryState::Pending)

@@ -47,7 +47,7 @@ use tracing::{debug, error, warn};
 use crate::{
     base::{lifecycle::Lifecycle, pauses, recent_turns::RecentTurns},
     events::{Run, TurnEvents},
-    handles::slots::{self, Slot, Slots, WaitingConversation, permit::Permit},
+    handles::slots::{self, Left, Slot, Slots, WaitingConversation, permit::Permit},
     ledger::{
         Ledger,
         trigger::{Decided, Trigger},
@@ -107,7 +107,7 @@ impl Scheduler {
             if slot.take_more() {
                 scheduler.run_waiting_turns(slot, None).await;
             } else {
-                slot.release();
+                scheduler.give_back(slot, Left::Nothing).await;
             }
         });
     }
@@ -159,9 +159,26 @@ impl Scheduler {
         }
     }
 
-    /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
-    /// `first` is the first of them, if that is known.
+    /// Runs the turns that wait in the conversation of `slot`, and gives it back. `first` is the first of them, if that is known.
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
+        let left = self.run_until_others_are_next(&mut slot, first).await;
+        self.give_back(slot, left).await;
+    }
+
+    /// Gives a slot back that no run of this node needs any more, in the store, too. If that fails, this node takes it over, which also
+    /// looks for the turns that wait there.
+    async fn give_back(&self, slot: Slot, left: Left) {
+        let conversation = slot.conversation();
+        if let Some(turn) = slot.stored()
+            && let Err(error) = self.store.free_slot(conversation, turn, self.node).await
+        {
+            warn!(%conversation, %turn, %error, "cannot free the slot of a turn that has ended");
+        }
+        slot.leave(left);
+    }
+
+    /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
+    async fn run_until_others_are_next(&self, slot: &mut Slot, first: Option<WaitingTurn>) -> Left {
         let (mut waited_for, mut pauses) = (None, 0);
         let mut known =
             first.as_ref().and_then(|first| self.recent.take(first.turn).filter(|turn| turn.version == first.version));
@@ -170,7 +187,7 @@ impl Scheduler {
         let mut may_wait = true;
         while !self.lifecycle.stopping.is_cancelled() {
             if known.is_none() && !may_wait && !slot.take_more() {
-                return slot.release();
+                return Left::Nothing;
             }
             let read = match known.take() {
                 Some(turn) => Ok(Some(turn)),
@@ -198,7 +215,7 @@ impl Scheduler {
                 if slot.take_more() {
                     continue;
                 }
-                return slot.release();
+                return Left::Nothing;
             };
             let gathered = match self.merges.at_begin(&turn).await {
                 Ok(gathered) => gathered,
@@ -223,10 +240,10 @@ impl Scheduler {
             }
             let permit = Permit { agent, channel: turn.event.conversation.channel.clone() };
             if !slot.acquire(&permit) {
-                return slot.leave_to(permit.agent);
+                return Left::For(permit.agent);
             }
             let id = turn.id;
-            match self.begin(turn, gathered.turns, &mut slot).await {
+            match self.begin(turn, gathered.turns, slot).await {
                 Beginning::Begun => may_wait = !std::mem::take(&mut is_alone),
                 Beginning::Unchanged => {
                     warn!(turn = %id, "a waiting turn did not begin, retrying");
@@ -235,19 +252,20 @@ impl Scheduler {
                 Beginning::Elsewhere => return self.leave_elsewhere(slot, permit.agent).await,
             }
         }
+        Left::Unknown
     }
 
-    /// Gives the slot of a conversation back in which another node runs a turn, or is to: its rows are looked for later.
-    async fn leave_elsewhere(&self, mut slot: Slot, agent: AgentName) {
+    /// Another node runs a turn of the conversation, or is to: its rows are looked for later.
+    async fn leave_elsewhere(&self, slot: &mut Slot, agent: AgentName) -> Left {
         debug!(conversation = %slot.conversation(), "another node runs the turns of the conversation");
         self.slots.note_elsewhere();
         if self.neighbours.any() {
-            return slot.release();
+            return Left::Nothing;
         }
         // It is a run that this node has left, or its neighbour has just come or gone.
         slot.release_permit();
         self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
-        slot.leave_to(agent);
+        Left::For(agent)
     }
 
     /// Runs a turn until it ends, or goes on past its deadline without the slot.
@@ -305,7 +323,8 @@ impl Scheduler {
         let decided = match self.ledger.try_to_decide(&mut inputs, &Trigger::Event).await {
             Ok(Some(decided)) => decided,
             Ok(None) => {
-                let is_elsewhere = self.neighbours.any() && self.is_unchanged(turn).await;
+                let is_elsewhere =
+                    self.neighbours.any() && self.runs_elsewhere(turn).await && self.is_unchanged(turn).await;
                 return is_elsewhere.then(|| Decided { is_elsewhere, ..Decided::default() });
             }
             Err(error) => {
@@ -316,6 +335,11 @@ impl Scheduler {
         debug!(turn = %turn.id, count, "a turn answers for others as well");
         *turn = inputs.swap_remove(0).turn;
         decided.into_iter().next()
+    }
+
+    /// Whether another turn has the slot in which a turn was to begin here.
+    async fn runs_elsewhere(&self, turn: &TurnRecord) -> bool {
+        matches!(self.store.slot_of(turn.conversation).await, Ok(Some(running)) if running != turn.id)
     }
 
     /// Whether a turn is stored as it was read.

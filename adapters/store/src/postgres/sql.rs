@@ -22,3 +22,19 @@ macro_rules! turn_goes_on {
     };
 }
 pub(super) use turn_goes_on;
+
+/// Whether nobody but its node may take a slot `$slot` that a turn has, in a `where`: the node lives, or the run that it has left is not
+/// recovered yet.
+macro_rules! slot_is_kept {
+    ($slot:literal) => {
+        concat!(
+            "(exists (select 1 from nodes as n where n.id = ",
+            $slot,
+            ".node and n.until > clock_timestamp())
+            or exists (select 1 from turns as r where r.id = ",
+            $slot,
+            ".turn_id and r.work = 'running' offset 0))"
+        )
+    };
+}
+pub(super) use slot_is_kept;

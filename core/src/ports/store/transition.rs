@@ -66,6 +66,7 @@ pub struct Transition {
     pub attempts_ended: Vec<AttemptEnd>,
     /// Runs that start. With its turn, one of an agent takes the [slot](super::turns::QueueStore::slot_of) of the conversation.
     pub runs_started: Vec<RunStart>,
+    /// With its turn, one of an agent frees the slot.
     pub runs_ended: Vec<RunEnd>,
     /// Who does runs outside of this process.
     pub holders: Vec<RunHolder>,

@@ -69,8 +69,12 @@ store_trait! {
         read fn waiting_for(node: NodeId, limit: u32) -> Vec<WaitingTurn>;
 
         /// The turn that has the slot of a conversation: while its run [holds it](rejoinder_guard::Obligation::holds_slot), no other one
-        /// of an agent begins there, on any node. A store that one process uses has no slots: that process has them in memory.
+        /// of an agent begins there, on any other node. If the turn ends before its run, its node has the slot until it
+        /// [frees it](Self::free_slot), or is over. A store that one process uses has no slots: that process has them in memory.
         read fn slot_of(conversation: ConversationId) -> Option<TurnId>;
+
+        /// Frees the slot of a conversation, if a turn still has it whose run on `node` has ended.
+        write fn free_slot(conversation: ConversationId, turn: TurnId, node: NodeId) -> ();
 
         /// The turns of a conversation that wait for a run: at most `limit`, in the order of their
         /// [ranks](WaitingTurn::rank). Those that cannot be read are left out.

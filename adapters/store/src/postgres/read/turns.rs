@@ -12,7 +12,7 @@ use super::{deliveries::select_deliveries, names};
 use crate::{
     postgres::{
         connections::Connections,
-        sql::event_columns,
+        sql::{event_columns, slot_is_kept},
         store::PostgresStore,
         values::{List, statement},
     },
@@ -38,9 +38,9 @@ macro_rules! select_turns {
     };
 }
 
-/// Steps through the lines, of each channel and agent one, and reads only the beginning of each. The literal is a further condition.
+/// Steps through the lines, of each channel and agent one, and reads only the beginning of each. The literals are a further condition.
 macro_rules! select_waiting {
-    ($and:literal) => {
+    ($($and:tt)*) => {
         concat!(
             "
     with recursive lines (channel, agent) as (
@@ -59,7 +59,7 @@ macro_rules! select_waiting {
     from lines cross join lateral (
         select w.seq, w.id, w.version, w.conversation_id, w.channel, w.next_agent, w.owed, w.rank, w.place from turns as w
         where w.place is not null and not w.absent and w.channel = lines.channel and w.next_agent = lines.agent ",
-            $and,
+            $($and)*
             "
         order by w.place, w.rank limit $1) as t
     order by t.place, t.rank"
@@ -78,13 +78,15 @@ impl QueueStore for PostgresStore {
     }
 
     async fn waiting(&self, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        self.readers.all(statement!(select_waiting!(""), limit), turn::waiting).await
+        self.readers.all(statement!(select_waiting!(), limit), turn::waiting).await
     }
 
     async fn waiting_for(&self, node: NodeId, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         // As a value: of an `exists`, it might be planned to read all slots.
         let sql = select_waiting!(
-            "and coalesce((select s.node from slots as s where s.conversation_id = w.conversation_id), $2) = $2"
+            "and coalesce((select s.node from slots as s where s.conversation_id = w.conversation_id and ",
+            slot_is_kept!("s"),
+            "), $2) = $2",
         );
         self.readers.all(statement!(sql, limit, node.as_uuid()), turn::waiting).await
     }
@@ -92,6 +94,13 @@ impl QueueStore for PostgresStore {
     async fn slot_of(&self, conversation: ConversationId) -> Result<Option<TurnId>, StoreError> {
         let sql = "select turn_id from slots where conversation_id = $1 and turn_id is not null";
         self.readers.one(statement!(sql, conversation), |row| row.value("turn_id")).await
+    }
+
+    async fn free_slot(&self, conversation: ConversationId, turn: TurnId, node: NodeId) -> Result<(), StoreError> {
+        let sql = "
+            update slots set turn_id = null, node = null, since = null
+            where conversation_id = $1 and turn_id = $2 and node = $3";
+        self.readers.rows(statement!(sql, conversation, turn, node.as_uuid())).await.map(drop)
     }
 
     /// Those that cannot be read are left out.

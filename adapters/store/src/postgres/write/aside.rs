@@ -45,7 +45,7 @@ pub(super) async fn set(
         ObligationColumns::of(obligation);
     let end = statement!(END, turn, state, at, json(obligation), postponed, suspended, fell_back, merged_into);
     rows::change(transaction, end).await?;
-    slots::free(transaction, conversation, turn).await?;
+    slots::free(transaction, conversation, turn, false).await?;
     approvals::change(transaction, &ApprovalChange::Closed { turn, state: ApprovalState::Dropped, at }).await?;
     rows::change(transaction, statement!(END_RUNS, turn, at, reason)).await?;
     rows::change(transaction, statement!(END_DELIVERIES, turn, reason)).await?;

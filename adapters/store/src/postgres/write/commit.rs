@@ -111,7 +111,7 @@ async fn lock(transaction: &mut Transaction<'_>, transition: &Transition) -> Res
     Ok(locked)
 }
 
-/// Frees the slots of turns that hold them no more, and takes those of runs that start. `false` if another turn has one of them: the
+/// Frees the slots of turns that hold them no more, and takes those of runs that start. `false` if another node has one of them: the
 /// transaction is rolled back.
 async fn change_slots(
     transaction: &mut Transaction<'_>,
@@ -123,7 +123,8 @@ async fn change_slots(
         if !obligation.holds_slot()
             && let Some(LockedTurn { conversation, is_running: true, .. }) = of(*turn)
         {
-            slots::free(transaction, *conversation, *turn).await?;
+            let has_left = obligation.is_running() || transition.runs_ended.iter().any(|end| end.turn == *turn);
+            slots::free(transaction, *conversation, *turn, has_left).await?;
         }
     }
     for run in &transition.runs_started {

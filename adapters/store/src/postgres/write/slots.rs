@@ -1,12 +1,14 @@
 //! The slots of conversations: in each, one turn of an agent runs at a time, whichever node runs it. Their conversations are locked.
+//!
+//! A node decides in memory which of its own turns has the slot, so it takes its own slots over.
 
 use rejoinder_core::{StoreError, TurnId, store::RunStart};
 use uuid::Uuid;
 
 use super::rows::{self, Transaction};
-use crate::postgres::values::statement;
+use crate::postgres::{sql::slot_is_kept, values::statement};
 
-/// Takes the slot of a conversation for a run. `false` if another turn has it. A command of the gateway needs none.
+/// Takes the slot of a conversation for a run. `false` if another node has it. A command of the gateway needs none.
 pub(super) async fn take(
     transaction: &mut Transaction<'_>,
     conversation: Uuid,
@@ -19,20 +21,27 @@ pub(super) async fn take(
     Ok(rows::change(transaction, take).await? > 0)
 }
 
-/// Frees the slot of a conversation, if the turn has it: a run that went on after an approval has none.
+/// Frees the slot of a conversation, if the turn has it: a run that went on after an approval has none. If no run `has_left` it, the one
+/// in flight still has to end: then it is only freed if its node is over, and that node frees it later.
 pub(super) async fn free(
     transaction: &mut Transaction<'_>,
     conversation: Uuid,
     turn: TurnId,
+    has_left: bool,
 ) -> Result<(), StoreError> {
-    rows::change(transaction, statement!(FREE, conversation, turn)).await.map(drop)
+    rows::change(transaction, statement!(FREE, conversation, turn, has_left)).await.map(drop)
 }
 
-const TAKE: &str = "
+const TAKE: &str = concat!(
+    "
     insert into slots (conversation_id, turn_id, node, since) values ($1, $2, $3, clock_timestamp())
     on conflict (conversation_id) do update
         set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.turn_id = excluded.turn_id";
+        where slots.turn_id is null or slots.node = excluded.node or not ",
+    slot_is_kept!("slots")
+);
 
 const FREE: &str = "
-    update slots set turn_id = null, node = null, since = null where conversation_id = $1 and turn_id = $2";
+    update slots as s set turn_id = null, node = null, since = null
+    where s.conversation_id = $1 and s.turn_id = $2
+        and ($3 or not exists (select 1 from nodes as n where n.id = s.node and n.until > clock_timestamp()))";

@@ -90,6 +90,10 @@ impl QueueStore for SqliteStore {
         Ok(None)
     }
 
+    async fn free_slot(&self, _conversation: ConversationId, _turn: TurnId, _node: NodeId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Those that cannot be read are left out.
     async fn waiting_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<TurnRecord>, StoreError> {
         let sql = select_turns!(
