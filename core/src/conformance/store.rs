@@ -272,6 +272,7 @@ macro_rules! store_conformance {
             of_what_comes_with_a_turn_that_cannot_begin_nothing_is_stored
             a_slot_is_free_once_its_run_keeps_nobody_waiting
             a_slot_is_kept_as_long_as_its_turn_can_be_read
+            a_slot_is_its_nodes_until_the_run_has_left_it
             a_conversation_in_which_another_node_runs_a_turn_is_left_out
             of_two_nodes_that_begin_turns_of_a_conversation_one_does
             hints_are_heard_by_the_other_store

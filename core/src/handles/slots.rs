@@ -165,7 +165,11 @@ impl Slots {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.permits.granted_until().is_some_and(|until| until <= self.clock.boottime()) {
+            state.permits.expire();
+        }
+        state
     }
 
     /// Takes the slot of `conversation` for the first run of `turn`, if it is free and a permit is left that no other conversation waits
@@ -272,6 +276,27 @@ impl Slots {
         self.pass_on(&mut state);
     }
 
+    /// As [`fall_behind`](Self::fall_behind), of one agent.
+    pub(crate) fn falls_behind(&self, agent: &AgentName) {
+        let mut state = self.state();
+        state.permits.falls_behind(agent);
+        self.pass_on(&mut state);
+    }
+
+    /// The agents, each with its mark: before rows are read that are to be [noted](Self::note_rows).
+    pub(crate) fn marks(&self) -> Vec<(AgentName, u64)> {
+        self.state().permits.marks()
+    }
+
+    /// Notes the rows that wait: these `candidates`, of which at most `limit` were read for each channel and agent, after the `marks`.
+    pub(crate) fn note_rows(&self, marks: &[(AgentName, u64)], mut candidates: Vec<WaitingConversation>, limit: u32) {
+        let unread = unread(&candidates, limit);
+        let mut state = self.state();
+        state.leave_to_holders(&mut candidates);
+        state.settle(marks, &candidates, &unread);
+        self.pass_on(&mut state);
+    }
+
     /// Gives permits that are free to runs that may go on and to turns that were promised one, and wakes the scheduler if turns
     /// wait that may run.
     fn pass_on(&self, state: &mut State) {
@@ -291,6 +316,18 @@ impl Slots {
         let mut state = self.state();
         state.permits.set_limit(agent, all);
         self.pass_on(&mut state);
+    }
+
+    /// Sets until when this node has what was granted, on the clock's boottime. After that no turn begins of an agent whose limit was set.
+    pub(crate) fn granted_until(&self, until: Duration) {
+        self.state().permits.set_granted_until(until);
+    }
+
+    /// Keeps no more of an agent's permits than its runs need that are in flight.
+    pub(crate) fn keep_used(&self, agent: &AgentName) {
+        let mut state = self.state();
+        let resuming = state.late.resuming(agent);
+        state.permits.keep_used(agent, resuming);
     }
 
     /// What this node has and needs of an agent's permits.
@@ -437,16 +474,7 @@ impl Slots {
 
     /// Ends a round that has left these `candidates`: all that waited when it began, but for agents in `unread`.
     pub(crate) fn end_round(&self, round: &Round, candidates: &[WaitingConversation], unread: &HashSet<AgentName>) {
-        let mut left = by_agent(candidates);
-        let mut state = self.state();
-        for (agent, mark) in &round.agents {
-            let left = left.remove(agent).unwrap_or_default();
-            if unread.contains(agent) {
-                state.permits.settle_in_part(agent, &left);
-            } else {
-                state.permits.settle(agent, *mark, &left);
-            }
-        }
+        self.state().settle(&round.agents, candidates, unread);
     }
 
     /// Stops run `run` of `turn`, if it holds the slot of `conversation` or goes on without one.
@@ -488,11 +516,22 @@ impl Slots {
 
     /// Lets a run that was suspended go on without a slot, once there is a permit for it.
     pub(crate) fn continue_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        let (now, key) = (self.clock.uptime(), (turn, run));
-        let mut state = self.state();
-        if state.late.resumes_later(key) {
-            self.pass_on(&mut state);
-        } else if let Some(found) = state.find_mut(conversation, key) {
+        self.go_on(&mut self.state(), conversation, (turn, run));
+    }
+
+    /// As [`continue_run`](Self::continue_run), if a run still waits as it did when it was read as in flight.
+    pub(crate) fn continue_suspended(&self, conversation: ConversationId, run: &RunInFlight) {
+        let (mut state, key) = (self.state(), (run.turn, run.number));
+        if state.find(conversation, key).is_some_and(|found| found.suspension.current() == run.suspension) {
+            self.go_on(&mut state, conversation, key);
+        }
+    }
+
+    fn go_on(&self, state: &mut State, conversation: ConversationId, run: RunKey) {
+        let now = self.clock.uptime();
+        if state.late.resumes_later(run) {
+            self.pass_on(state);
+        } else if let Some(found) = state.find_mut(conversation, run) {
             found.suspension.end(now);
             found.tokens.go_on.notify_one();
         }
@@ -575,6 +614,20 @@ impl State {
             }
             None => true,
         });
+    }
+
+    /// Of these agents all rows were read that had been noted at their marks, but for those that are `unread`, and of them `candidates`
+    /// have no slot.
+    fn settle(&mut self, agents: &[(AgentName, u64)], candidates: &[WaitingConversation], unread: &HashSet<AgentName>) {
+        let mut left = by_agent(candidates);
+        for (agent, mark) in agents {
+            let left = left.remove(agent).unwrap_or_default();
+            if unread.contains(agent) {
+                self.permits.settle_in_part(agent, &left);
+            } else {
+                self.permits.settle(agent, *mark, &left);
+            }
+        }
     }
 
     /// Whether turns wait that may run now or in the place of a late run, or may be promised permits.
@@ -757,7 +810,7 @@ impl Slot {
         keeps || takes
     }
 
-    /// The turn that may have the slot in the store, although its run has ended or left it: its end was decided before.
+    /// The turn that may still have the slot in the store: its end was decided before that of its run.
     pub(crate) fn stored(&self) -> Option<TurnId> {
         self.slots.state().held.get(&self.conversation).and_then(|held| held.stored)
     }

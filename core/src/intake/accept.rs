@@ -250,13 +250,20 @@ impl Acceptor {
         let stored = match self.store_events(events, beside, &mut routed, begins).await {
             Ok(stored) if stored.first() != Some(&Stored::Busy) => stored,
             not_stored => {
-                routed.into_iter().filter_map(|routed| routed.slot).for_each(Slot::release);
+                let mut counted = Vec::new();
+                for routed in routed {
+                    routed.slot.into_iter().for_each(Slot::release);
+                    counted.extend(routed.counted);
+                }
                 if let Err(StoreError::Unknown(_)) = not_stored {
                     // Turns may be stored that wait, and of which nobody knows.
                     self.scheduler.slots.fall_behind();
                     self.timer.wake_now();
                 }
                 not_stored?;
+                for counted in counted {
+                    counted.give_back().await;
+                }
                 self.scheduler.slots.note_elsewhere();
                 return Ok(None);
             }

@@ -68,13 +68,13 @@ impl SharedMinutes {
     }
 
     /// A turn that was counted was not opened.
-    fn uncount(&self, person: &Person, share: i64) {
+    fn uncount(&self, person: &Person, share: i64) -> impl Future<Output = ()> + Send + use<> {
         let (store, who) = (Arc::clone(&self.store), person.to_string());
-        self.lifecycle.work.spawn(async move {
+        async move {
             if let Err(error) = store.uncount_minute(&who, micros(share)).await {
                 debug!(%error, "a turn that was not opened counts for a minute");
             }
-        });
+        }
     }
 }
 
@@ -180,6 +180,13 @@ impl Counted {
         self.is_kept = true;
     }
 
+    /// The turn is tried again, and counted anew: after this.
+    pub(super) async fn give_back(mut self) {
+        if let Some(everywhere) = self.everywhere.take() {
+            everywhere.uncount(&self.person, self.share).await;
+        }
+    }
+
     /// The day on which it counts, if what its person uses of a day is limited.
     pub(super) const fn day(&self) -> Option<i64> {
         self.day
@@ -197,7 +204,7 @@ impl Drop for Counted {
             return;
         }
         if let Some(everywhere) = &self.everywhere {
-            everywhere.uncount(&self.person, self.share);
+            everywhere.lifecycle.work.spawn(everywhere.uncount(&self.person, self.share));
         }
         if let Some(count) = lock(&self.counts).people.get_mut(&self.person) {
             count.used_until -= self.share;

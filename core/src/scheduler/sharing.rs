@@ -1,7 +1,7 @@
 //! The work on turns that this node shares with others: it asks for its part of the agents' permits, and looks for turns that others have
 //! accepted or left.
 //!
-//! While no other node lives it asks and looks for nothing. If there can be none it does not run at all.
+//! While no other node lives it looks for nothing, and asks seldom. If there can be none it does not run at all.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,21 +9,27 @@ use tracing::debug;
 
 use crate::{
     base::lifecycle::Lifecycle,
-    handles::slots::Slots,
+    handles::slots::{Slots, WaitingConversation},
     ledger::Ledger,
     model::{AgentName, NodeId},
     nodes::{leases::Leases, neighbours::Neighbours},
-    ports::{NodeStore, QueueStore, SharedClock, StoreError, WantedPermits},
+    ports::{NodeStore, QueueStore, SharedClock, StoreError, WaitingTurn, WantedPermits},
 };
 
 /// How often it asks for permits, and looks for turns.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// How often it asks for permits while it is alone, and has all.
+const EVERY_ALONE: Duration = Duration::from_secs(4);
 
 /// How long it waits at least before it asks for permits again: turns that wait for them have it ask at once.
 const AT_LEAST: Duration = Duration::from_millis(100);
 
 /// For how long it looks for turns after it knew of another node last: what that one left may be recovered late.
 const LOOKS_FOR: Duration = Duration::from_secs(30);
+
+/// How long it has what it was granted, from before it asked: as long as it trusts a lease.
+const LASTS: Duration = Duration::from_secs(12);
 
 /// How many conversations of each channel and agent it looks for at once.
 const CONVERSATIONS: u32 = 64;
@@ -52,10 +58,11 @@ impl Sharing {
         for (agent, _) in &self.limits {
             self.slots.set_limit(agent, 0);
         }
-        self.ask().await
+        self.ask(&self.wanted()).await
     }
 
-    /// Shares work with other nodes until the gateway stops. If there can be none, it returns at once.
+    /// Shares work with other nodes until the gateway stops, and gives its permits up while its last runs end. If there can be no other
+    /// node, it returns at once.
     pub(crate) async fn run(self: Arc<Self>) {
         if !self.leases.are_for_good() {
             tokio::join!(self.keep_asking(), self.keep_looking());
@@ -63,34 +70,55 @@ impl Sharing {
     }
 
     async fn keep_asking(&self) {
-        while self.lifecycle.pause_unless_stopping(AT_LEAST).await {
-            tokio::select! {
-                () = self.clock.sleep(EVERY) => {}
-                () = self.slots.lack_permits() => {}
-                () = self.lifecycle.stopping.cancelled() => return,
+        let (mut asked, mut asked_at) = (Vec::new(), self.clock.uptime());
+        while self.lifecycle.pause(AT_LEAST).await {
+            let is_stopping = self.lifecycle.stopping.is_cancelled();
+            let shares = self.neighbours.any() || !self.slots.has_all_permits();
+            let due = asked_at + if shares { EVERY } else { EVERY_ALONE };
+            let is_due = tokio::select! {
+                () = self.clock.sleep(due.saturating_sub(self.clock.uptime())) => true,
+                () = self.slots.lack_permits() => false,
+                () = self.lifecycle.stopping.cancelled(), if !is_stopping => true,
+                () = self.lifecycle.ended.cancelled() => return,
+            };
+            if self.lifecycle.stopping.is_cancelled() {
+                self.limits.iter().for_each(|(agent, _)| self.slots.keep_used(agent));
             }
-            // Alone it asks until it has all.
-            if (self.neighbours.any() || !self.slots.has_all_permits())
-                && let Err(error) = self.ask().await
-            {
-                debug!(%error, "cannot ask for permits, asking again");
+            let wanted = self.wanted();
+            // Of turns that go on waiting it knows.
+            if !is_due && wanted == asked {
+                continue;
+            }
+            asked_at = self.clock.uptime();
+            match self.ask(&wanted).await {
+                Ok(()) => asked = wanted,
+                Err(error) => debug!(%error, "cannot ask for permits, asking again"),
             }
         }
     }
 
-    /// Asks for permits, of which it has fewer or more from then on.
-    async fn ask(&self) -> Result<(), StoreError> {
-        if self.limits.is_empty() {
-            return Ok(());
-        }
+    /// What this node has and wants. One that stops wants no more than it has.
+    fn wanted(&self) -> Vec<WantedPermits> {
+        let is_stopping = self.lifecycle.stopping.is_cancelled();
         let number = |permits: usize| u32::try_from(permits).unwrap_or(u32::MAX);
         let wants = |(agent, limit): &(AgentName, usize)| {
             let demand = self.slots.demand(agent);
-            let (held, wanted) = (number(demand.held), number(demand.wanted.min(*limit)));
-            WantedPermits { agent: agent.clone(), held, wanted, limit: number(*limit) }
+            let limit = if is_stopping { demand.held } else { *limit };
+            let (held, wanted) = (number(demand.held), number(demand.wanted.min(limit)));
+            WantedPermits { agent: agent.clone(), held, wanted, limit: number(limit) }
         };
-        let wanted: Vec<_> = self.limits.iter().map(wants).collect();
-        for (agent, granted) in self.store.permits(self.node, &wanted).await? {
+        self.limits.iter().map(wants).collect()
+    }
+
+    /// Asks for permits, of which it has fewer or more from then on.
+    async fn ask(&self, wanted: &[WantedPermits]) -> Result<(), StoreError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let until = self.clock.boottime() + LASTS;
+        let granted = self.store.permits(self.node, wanted).await?;
+        self.slots.granted_until(until);
+        for (agent, granted) in granted {
             self.slots.set_limit(&agent, granted as usize);
         }
         Ok(())
@@ -113,11 +141,13 @@ impl Sharing {
 
     /// Looks for turns that wait and may begin here.
     async fn look(&self) -> Result<(), StoreError> {
-        for waiting in self.queue.waiting_for(self.node, CONVERSATIONS).await? {
-            if let Some(agent) = self.ledger.agent_of(&waiting) {
-                self.slots.enqueue(waiting.conversation, &agent);
-            }
-        }
+        let marks = self.slots.marks();
+        let waiting = self.queue.waiting_for(self.node, CONVERSATIONS).await?;
+        let candidates = waiting.into_iter().filter_map(|waiting| {
+            let agent = self.ledger.agent_of(&waiting)?;
+            Some(WaitingConversation { agent, waiting })
+        });
+        self.slots.note_rows(&marks, candidates.collect(), CONVERSATIONS);
         Ok(())
     }
 }

@@ -104,9 +104,8 @@ impl Follower for HintFollower {
     }
 
     async fn look(&self) {
-        // Rows that other nodes have stored may be due, and turns of theirs may wait.
+        // Rows that other nodes have stored may be due. Turns that wait are looked for with the permits.
         self.timer.wake_now();
-        self.slots.fall_behind();
         self.questions.look_again();
         self.approvals.look_again();
         note(self.look_at_turns().await);
@@ -142,7 +141,7 @@ impl HintFollower {
                 self.lanes.ask(&channel, conversation, delivery);
             }
             Hint::Tried(channel) if self.holds(&channel) => self.caller.health.try_now(&channel),
-            Hint::Waiting(_) => self.slots.fall_behind(),
+            Hint::Waiting(agent) => self.slots.falls_behind(&agent),
             Hint::Noun(Noun::People) => self.people.refresh(self.people.seen()).await?,
             Hint::Noun(Noun::Schedules) => self.calendar.refresh().await?,
             Hint::Questions => {
@@ -294,13 +293,14 @@ impl HintFollower {
     /// Does with runs of a turn what the turn says that was read after these were in flight: another node may have decided on it.
     fn compare(&self, turn: &TurnRecord, runs: &[RunInFlight]) {
         let (obligation, conversation, id) = (&turn.obligation, turn.conversation, turn.id);
-        for RunInFlight { number, is_suspended, .. } in runs {
+        for run in runs {
+            let RunInFlight { number, suspension, .. } = run;
             if turn.runs > *number || (turn.runs == *number && !obligation.is_running()) {
                 self.slots.stop_run(conversation, id, *number);
             } else if obligation.is_late() {
                 self.slots.let_go_on(conversation, id, *number);
-            } else if *is_suspended && !obligation.is_suspended() {
-                self.slots.continue_run(conversation, id, *number);
+            } else if suspension.is_some() && !obligation.is_suspended() {
+                self.slots.continue_suspended(conversation, run);
             }
         }
         self.ledger.executor.drafts.notify(id, obligation.may_draft());

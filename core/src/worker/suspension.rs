@@ -140,20 +140,25 @@ impl Worker {
             // What it does not hear it is not given.
             let hears = question.as_ref().is_some_and(|question| !question.answer.is_closed());
             let going_on = async {
+                *turn = self.ledger.turn(turn.id).await?;
+                if turn.obligation.is_suspended() {
+                    return Ok(None);
+                }
                 let rest = self.budgets.rest(run, &self.inputs.agents).await?;
                 let asked = match &rest {
                     Rest::Nothing(_) => Vec::new(),
                     Rest::Some { .. } if !hears => Vec::new(),
                     Rest::Some { .. } => self.inputs.give_approvals(turn.id, run).await?,
                 };
-                *turn = self.ledger.turn(turn.id).await?;
                 if matches!(rest, Rest::Some { .. }) {
                     self.ledger.decide(turn, resumed.clone(), Trigger::Event).await?;
                 }
-                Ok::<_, StoreError>((asked, rest))
+                Ok::<_, StoreError>(Some((asked, rest)))
             };
             match going_on.await {
-                Ok((asked, rest)) => {
+                // Nobody has decided yet.
+                Ok(None) => return Ok(None),
+                Ok(Some((asked, rest))) => {
                     if let Rest::Nothing(why) = rest {
                         return Err(why);
                     }

@@ -471,6 +471,64 @@ async fn the_limit_of_an_agent_holds_over_all_nodes() {
     gateway.at_rest().await;
 }
 
+/// The gateway has turns of no agent, and looks for some each second.
+#[tokio::test]
+async fn an_idle_node_leaves_another_one_its_permit() {
+    let setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 1)].into(),
+        ..GatewaySetup::new()
+    };
+    let gateway = setup.always(Script::replies("done")).start().await;
+    let other_asks = async |held: u32, wanted: u32| {
+        let wanted = WantedPermits { agent: "main".into(), held, wanted, limit: 1 };
+        gateway.leases().permits(other_node(), &[wanted]).await.expect("permits are granted")[0].1
+    };
+    gateway.leases().live(other_node(), QUARTER);
+    other_asks(0, 1).await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(other_asks(0, 1).await, 1);
+
+    for _ in 0..20 {
+        gateway.advance(secs(1)).await;
+        assert_eq!(other_asks(1, 0).await, 1);
+    }
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(2)).await;
+    assert_eq!(other_asks(1, 0).await, 0, "it has a turn that waits");
+    other_asks(0, 0).await;
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// What its last runs do not need, others have.
+#[tokio::test]
+async fn a_gateway_that_stops_gives_its_permits_up_before_its_runs_have_ended() {
+    let setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 3)].into(),
+        ..GatewaySetup::new()
+    };
+    let setup = setup.policy(Policy { soft_deadline: None, ..policy() });
+    let mut gateway = setup.always(Script::replies("done").taking(MINUTE)).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.other_lives().await;
+
+    let stopping = gateway.begin_stop(MINUTE * 2);
+    gateway.advance(secs(2)).await;
+    let wanted = WantedPermits { agent: "main".into(), held: 0, wanted: 3, limit: 3 };
+    let granted = gateway.leases().permits(other_node(), &[wanted]).await.expect("permits are granted");
+    assert_eq!(granted[0].1, 2);
+    gateway.advance(MINUTE).await;
+    stopping.await.expect("stopping does not panic");
+
+    gateway.begin_life().await;
+    gateway.settle().await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn what_runs_here_is_not_recovered() {
     let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use rejoinder_guard::{ApprovalRequest, CancelledBy, Event, Obligation, Outcome, Reply};
 
 use super::{
+    nodes::{lives, report},
     subject::Subject,
     transitions::version,
     turn::{START, Turn, accept_one, at, chat, commit, done, gone, main, me, new_turn, policy, said},
@@ -20,7 +21,7 @@ use crate::{
         Store,
         accept::{Beside, CursorMove, NewEvent, Stored},
         nodes::Granted,
-        transition::{Commit, RunStart, Transition},
+        transition::{Commit, RunEnd, RunStart, Transition},
     },
 };
 
@@ -153,6 +154,50 @@ pub async fn a_slot_is_kept_as_long_as_its_turn_can_be_read(subject: &mut impl S
     store.set_aside(turn.id, aside, "no such field", at(3)).await.expect("it is written");
     assert_eq!(slot(&*store, &turn).await, None);
     Turn::of(&*store, begun(said(&chat("a"), "2"), gone())).await;
+}
+
+/// Also if another one decides on its turn: the agent may still work. A node takes its own slots over.
+pub async fn a_slot_is_its_nodes_until_the_run_has_left_it(subject: &mut impl Subject) {
+    let store = subject.store();
+    if !is_shared(&*store).await {
+        return;
+    }
+    lives(&*store, &report(me())).await;
+    lives(&*store, &report(gone())).await;
+    let cancelled = async |name: &str| {
+        let mut turn = Turn::of(&*store, begun(said(&chat(name), &format!("{name} 1")), me())).await;
+        done(&*store, turn.on(Event::Cancelled { by: CancelledBy::Deletion }, 2)).await;
+        let next = Turn::accept(&*store, said(&chat(name), &format!("{name} 2"))).await;
+        assert_eq!(slot(&*store, &turn).await, Some(turn.id), "{name}");
+        assert_eq!(commit(&*store, begins(&mut next.clone(), gone())).await, Commit::Conflict, "{name}");
+        (turn, next)
+    };
+    let waiting = async |node: NodeId| {
+        let waiting = store.waiting_for(node, 10).await.expect("turns are read");
+        waiting.into_iter().map(|found| found.turn).collect::<Vec<_>>()
+    };
+
+    let (turn, mut next) = cancelled("freed").await;
+    assert_eq!((waiting(me()).await, waiting(gone()).await), (vec![next.id], vec![]));
+    for (node, left) in [(gone(), Some(turn.id)), (me(), None)] {
+        store.free_slot(turn.conversation, turn.id, node).await.expect("it is written");
+        assert_eq!(slot(&*store, &turn).await, left);
+    }
+    done(&*store, begins(&mut next, gone())).await;
+
+    let (_, mut next) = cancelled("taken over").await;
+    done(&*store, begins(&mut next, me())).await;
+    assert_eq!(slot(&*store, &next).await, Some(next.id));
+
+    let mut turn = Turn::of(&*store, begun(said(&chat("ended"), "ended"), me())).await;
+    let end = RunEnd::new(turn.id, 1, at(2), "reply".to_owned(), None);
+    done(&*store, Transition { runs_ended: vec![end], ..turn.on(answered(), 2) }).await;
+    assert_eq!(slot(&*store, &turn).await, None);
+
+    let (_, mut next) = cancelled("left").await;
+    store.leave(me()).await.expect("it leaves");
+    assert_eq!(waiting(gone()).await, [next.id]);
+    done(&*store, begins(&mut next, gone())).await;
 }
 
 /// What waits there cannot begin.

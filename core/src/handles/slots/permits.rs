@@ -32,6 +32,8 @@ pub(super) struct Permits {
     promised: u64,
     /// How many had been given when all rows were looked for last.
     counted: u64,
+    /// Until when the shares of this node are granted, on the clock's boottime; `None` if no other node can have one, or it is over.
+    granted_until: Option<Duration>,
 }
 
 struct AgentPermits {
@@ -39,6 +41,8 @@ struct AgentPermits {
     most: usize,
     /// How many of them may run here: fewer than that while other nodes have a share. Fewer than run if it was lowered meanwhile.
     all: usize,
+    /// Whether that was granted.
+    is_share: bool,
     used: usize,
     rows: Rows,
     promises: Promises,
@@ -61,9 +65,10 @@ impl Permits {
     pub(super) fn new(total: usize, agents: impl IntoIterator<Item = (AgentName, usize)>) -> Self {
         let agents = agents.into_iter().map(|(agent, most)| {
             let (rows, promises) = (Rows::default(), Promises::default());
-            (agent, AgentPermits { most, all: most, used: 0, rows, promises })
+            (agent, AgentPermits { most, all: most, is_share: false, used: 0, rows, promises })
         });
-        Self { free: total, agents: agents.collect(), channels: HashMap::new(), given: 0, promised: 0, counted: 0 }
+        let (agents, channels) = (agents.collect(), HashMap::new());
+        Self { free: total, agents, channels, given: 0, promised: 0, counted: 0, granted_until: None }
     }
 
     pub(super) const fn free(&self) -> usize {
@@ -78,14 +83,35 @@ impl Permits {
     /// Sets how many turns of an agent may run here. Those in flight go on, also if they are more.
     pub(super) fn set_limit(&mut self, agent: &AgentName, all: usize) {
         if let Some(permits) = self.agents.get_mut(agent) {
-            permits.all = all;
+            (permits.all, permits.is_share) = (all, true);
+        }
+    }
+
+    pub(super) const fn granted_until(&self) -> Option<Duration> {
+        self.granted_until
+    }
+
+    pub(super) const fn set_granted_until(&mut self, until: Duration) {
+        self.granted_until = Some(until);
+    }
+
+    /// Other nodes may have been granted what this one had: nothing begins before it is granted some anew.
+    pub(super) fn expire(&mut self) {
+        self.granted_until = None;
+        self.agents.values_mut().filter(|agent| agent.is_share).for_each(|agent| agent.all = 0);
+    }
+
+    /// Keeps no more of an agent than its runs use, and those that wait to go on.
+    pub(super) fn keep_used(&mut self, agent: &AgentName, resuming: usize) {
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.all = permits.all.min(permits.used + resuming);
         }
     }
 
     /// What this node has and needs of an agent's permits. `resuming`: how many runs wait for one to go on.
     pub(super) fn demand(&self, agent: &AgentName, resuming: usize) -> Demand {
         let Some(permits) = self.agents.get(agent) else { return Demand::default() };
-        let waiting = permits.rows.count().map_or(usize::MAX, |rows| rows + permits.promises.len() + resuming);
+        let waiting = permits.rows.at_least() + permits.promises.len() + resuming;
         Demand { held: permits.all.max(permits.used), wanted: permits.used + waiting.min(self.free) }
     }
 
@@ -213,6 +239,18 @@ impl Permits {
         if let Some(permits) = self.agents.get_mut(agent) {
             permits.rows.note(conversation);
         }
+    }
+
+    /// Notes that rows may wait for `agent`.
+    pub(super) fn falls_behind(&mut self, agent: &AgentName) {
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.rows.note_others();
+        }
+    }
+
+    /// The agents, each with its mark.
+    pub(super) fn marks(&self) -> Vec<(AgentName, u64)> {
+        self.agents.iter().map(|(agent, permits)| (agent.clone(), permits.rows.mark())).collect()
     }
 
     /// Notes that rows may wait for any agent.

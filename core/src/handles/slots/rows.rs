@@ -39,6 +39,11 @@ impl Rows {
         self.others.is_none().then_some(self.conversations.len())
     }
 
+    /// How many conversations wait, at least.
+    pub(super) fn at_least(&self) -> usize {
+        self.conversations.len() + usize::from(self.others.is_some())
+    }
+
     pub(super) fn has(&self, conversation: ConversationId) -> bool {
         self.conversations.contains_key(&conversation)
     }
@@ -80,8 +85,13 @@ impl Rows {
 
     /// Not all rows were read, and of those that were, only the conversations in `left` have no slot.
     pub(super) fn settle_in_part(&mut self, left: &HashSet<ConversationId>) {
-        if left.iter().any(|conversation| !self.has(*conversation)) {
-            self.others = Some(self.noted);
+        for conversation in left {
+            if !self.has(*conversation) {
+                self.others = Some(self.noted);
+                if self.conversations.len() < KNOWN {
+                    self.conversations.insert(*conversation, self.noted);
+                }
+            }
         }
     }
 }

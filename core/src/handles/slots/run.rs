@@ -32,8 +32,8 @@ pub(crate) struct RunInFlight {
     pub(crate) turn: TurnId,
     /// The run's number within the turn.
     pub(crate) number: u32,
-    /// Whether it waits for an approval.
-    pub(crate) is_suspended: bool,
+    /// Which of its waits for approvals goes on, if one does.
+    pub(crate) suspension: Option<u32>,
 }
 
 /// What tells a run to stop, and that it may go on.
@@ -56,7 +56,7 @@ impl HeldRun {
     }
 
     pub(super) fn in_flight(&self) -> RunInFlight {
-        RunInFlight { turn: self.turn, number: self.number, is_suspended: self.suspension.is_on() }
+        RunInFlight { turn: self.turn, number: self.number, suspension: self.suspension.current() }
     }
 
     pub(super) fn key(&self) -> RunKey {

@@ -11,11 +11,13 @@ pub(super) struct Suspension {
     since: Duration,
     /// How long those before took.
     total: Duration,
+    /// How many began.
+    begun: u32,
 }
 
 impl Suspension {
     pub(super) const fn begin(&mut self, now: Duration) {
-        (self.depth, self.since) = (self.depth + 1, now);
+        (self.depth, self.since, self.begun) = (self.depth + 1, now, self.begun + 1);
     }
 
     pub(super) fn end(&mut self, now: Duration) {
@@ -27,6 +29,11 @@ impl Suspension {
     pub(super) fn time(self, now: Duration) -> Duration {
         let current = if self.is_on() { now.saturating_sub(self.since) } else { Duration::ZERO };
         self.total + current
+    }
+
+    /// The number of the current one; `None` if the run does not wait now.
+    pub(super) const fn current(self) -> Option<u32> {
+        if self.is_on() { Some(self.begun) } else { None }
     }
 
     /// Whether the run waits now.

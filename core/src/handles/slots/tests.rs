@@ -501,6 +501,26 @@ async fn a_run_that_goes_on_has_a_permit() {
     assert!(slots.try_take(second, runs, &permit()).is_some(), "nothing of it is left");
 }
 
+/// Another node has decided, and this one finds out twice.
+#[test]
+fn a_run_goes_on_once_with_a_decision() {
+    let slots = slots(1);
+    let (conversation, asks) = ids();
+    let slot = slots.try_take(conversation, asks, &permit()).expect("it is free");
+    slot.run_begins();
+    slots.suspend_run(conversation, asks, 1);
+    let [found]: [RunInFlight; 1] = slots.runs().try_into().expect("one is in flight");
+    slots.continue_suspended(conversation, &found);
+    assert!(slot.tokens().go_on.notified().now_or_never().is_some());
+
+    slots.continue_suspended(conversation, &found);
+    slots.suspend_run(conversation, asks, 1);
+    slots.continue_suspended(conversation, &found);
+    assert!(slot.tokens().go_on.notified().now_or_never().is_none(), "it asks for something else");
+    assert!(slots.runs()[0].suspension.is_some());
+    slot.release();
+}
+
 #[test]
 fn the_time_of_a_run_goes_on_with_its_permit() {
     const SECOND: Duration = Duration::from_secs(1);
@@ -547,6 +567,78 @@ fn as_many_turns_run_as_the_share_of_this_node_allows() {
     slots.set_limit(&main(), 3);
     assert!(slots.has_all_permits() && slots.take_next(&mut rows).is_some());
     next.0.release();
+}
+
+/// Other nodes may have been granted them. It does not matter whether the machine slept.
+#[test]
+fn permits_are_over_when_nothing_was_granted_for_long() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let clock = TestClock::new();
+    let slots = slots_on(Arc::clone(&clock) as SharedClock, 2);
+    let take = || {
+        let (conversation, turn) = ids();
+        slots.try_take(conversation, turn, &permit())
+    };
+    slots.granted_until(clock.boottime() + SECOND);
+    slots.set_limit(&main(), 2);
+    let first = take().expect("it is free");
+
+    clock.set_ahead(SECOND);
+    assert!(take().is_none());
+    first.release();
+    assert!(take().is_none(), "its permit is over, too");
+    assert_eq!(slots.demand(&main()), Demand { held: 0, wanted: 0 });
+
+    slots.granted_until(clock.boottime() + SECOND);
+    slots.set_limit(&main(), 1);
+    take().expect("it was granted anew").release();
+}
+
+/// Of rows that nobody has counted, one waits at least.
+#[test]
+fn permits_are_wanted_for_rows_that_are_there() {
+    let slots = slots(4);
+    slots.set_limit(&main(), 0);
+    slots.falls_behind(&main());
+    assert_eq!(slots.demand(&main()).wanted, 1);
+
+    let marks = slots.marks();
+    let rows = [ids(), ids()].map(|(conversation, turn)| candidate(conversation, turn));
+    slots.note_rows(&marks, rows.into(), 10);
+    assert_eq!(slots.demand(&main()).wanted, 2);
+
+    slots.note_rows(&slots.marks(), Vec::new(), 10);
+    assert_eq!(slots.demand(&main()).wanted, 0, "other nodes have run them");
+}
+
+#[test]
+fn a_node_that_stops_keeps_what_its_runs_use() {
+    let slots = slots(3);
+    let (conversation, turn) = ids();
+    let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+
+    slots.keep_used(&main());
+    assert_eq!(slots.demand(&main()), Demand { held: 1, wanted: 1 });
+    slot.release();
+    slots.keep_used(&main());
+    assert_eq!(slots.demand(&main()), Demand { held: 0, wanted: 0 });
+}
+
+/// The run may end before this node learns of it.
+#[test]
+fn a_turn_has_its_slot_in_the_store_until_that_is_noted() {
+    let slots = slots(1);
+    let (conversation, turn) = ids();
+    let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    assert_eq!(slot.stored(), None);
+    slot.run_begins();
+    assert_eq!(slot.stored(), Some(turn));
+    slots.note_freed(conversation, ids().1);
+    assert_eq!(slot.stored(), Some(turn));
+
+    slots.note_freed(conversation, turn);
+    assert_eq!(slot.stored(), None);
+    slot.release();
 }
 
 /// No end of a run would give one of them to the turn that waits.
