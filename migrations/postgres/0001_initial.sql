@@ -245,6 +245,7 @@ create index turns_line on turns (channel, next_agent, place, rank) where place 
 create unique index turns_first on turns (conversation_id) where place is not null;
 create index turns_waiting on turns (conversation_id, rank) where work = 'waiting';
 create index turns_of_person on turns (channel, person, owed, place) where work = 'waiting';
+create index turns_running on turns (id) where work = 'running';
 create index turns_ended on turns (ended_at) where ended_at is not null;
 create index turns_deferred on turns (seq) where state = 'deferred';
 create index turns_undeliverable on turns (seq) where state = 'undeliverable';
@@ -332,6 +333,8 @@ create table deliveries (
 
 create index deliveries_of_turn on deliveries (turn_id, claim, part);
 create index deliveries_in_lanes on deliveries (channel, conversation_id, seq) where state in ('pending', 'sending');
+create index deliveries_sending on deliveries (conversation_id, seq) where state = 'sending';
+create index deliveries_upcoming on deliveries (channel, parked, next_attempt_at) where state = 'pending' and not absent;
 create index deliveries_failed on deliveries (seq) where state in ('held', 'refused', 'dead');
 create index deliveries_held on deliveries (id) where state = 'held';
 create index deliveries_dead on deliveries (id) where state = 'dead' and is_copy;

@@ -13,6 +13,7 @@ use crate::{
         delivery::{Action, Content},
         event::{Amends, EventKind, InboundEvent},
         ids::TurnId,
+        stored_delivery::{DeliveryRecord, DeliveryState},
         turn::Handler,
     },
     ports::store::{
@@ -184,7 +185,7 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     let waiting = Turn::accept(&*store, said(&old, "1")).await;
     let topic = Turn::accept(&*store, said(&old.clone().in_thread("t"), "2")).await;
     let elsewhere = Turn::accept(&*store, said(&chat("elsewhere"), "3")).await;
-    let sends = waiting.delivery(1, "in flight");
+    let sends = DeliveryRecord { state: DeliveryState::Sending, ..waiting.delivery(1, "in flight") };
     let delivery = sends.id;
     done(&*store, deliveries([sends, topic.delivery(1, "in the topic"), elsewhere.delivery(1, "x")])).await;
     let along = Transition {

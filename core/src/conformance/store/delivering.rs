@@ -326,7 +326,8 @@ pub async fn a_failing_delivery_knows_since_when(subject: &mut impl Subject) {
 pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let (first, second) = (turn.delivery(1, "a"), turn.delivery(2, "b"));
+    let sending = |claim, text| DeliveryRecord { state: DeliveryState::Sending, ..turn.delivery(claim, text) };
+    let (first, second) = (sending(1, "a"), sending(2, "b"));
     let (done_with, cut_off) = (first.id, second.id);
     done(&*store, deliveries([first, second])).await;
     start(&*store, done_with, 1).await;
@@ -395,7 +396,7 @@ pub async fn an_attempt_ends_once(subject: &mut impl Subject) {
 pub async fn of_many_attempts_that_fail_alike_the_first_and_the_last_are_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let delivery = turn.delivery(1, "a");
+    let delivery = DeliveryRecord { state: DeliveryState::Sending, ..turn.delivery(1, "a") };
     let id = delivery.id;
     done(&*store, deliveries([delivery])).await;
     for number in 1..=60 {

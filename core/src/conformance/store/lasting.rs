@@ -13,6 +13,7 @@ use crate::{
         agent::{HistoryLine, LineState, Speaker},
         conversation::ChannelId,
         event::Author,
+        stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::store::{
         accept::{Beside, CursorMove, Stored},
@@ -33,7 +34,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let waiting = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let mut running = Turn::accept(&*store, said(&chat("b"), "2")).await;
     running.begin(&*store).await;
-    let record = running.delivery(1, "x");
+    let record = DeliveryRecord { state: DeliveryState::Sending, ..running.delivery(1, "x") };
     let delivery = record.id;
     done(&*store, deliveries([record])).await;
     let author = Some(Author { name: Some("Ann".to_owned()), ..Author::default() });

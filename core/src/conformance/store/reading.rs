@@ -28,7 +28,7 @@ use crate::{
         list::{TurnFilter, TurnListState},
         nodes::{Granted, LeaseName},
         record::{AbsentChannel, LeftRun, WaitingTurn},
-        transition::{AttemptStart, TranscriptLine, Transition, TurnChange},
+        transition::{AttemptStart, DeliveryChange, TranscriptLine, Transition, TurnChange},
     },
 };
 
@@ -398,7 +398,10 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     let mut cut_off = turn_on_a_channel_that_goes(&*store, "e").await;
     let begun = cut_off.answer(&*store, "hello").await;
     let attempt = AttemptStart { delivery: begun, number: 1, node: gone(), at: at(3) };
-    done(&*store, Transition { attempts_started: vec![attempt], ..Transition::default() }).await;
+    let record = store.deliveries(cut_off.id).await.expect("deliveries are read").remove(0);
+    let sending = DeliveryChange { state: DeliveryState::Sending, attempts: 1, ..DeliveryChange::of(&record) };
+    let (attempts_started, delivery_changes) = (vec![attempt], vec![sending]);
+    done(&*store, Transition { attempts_started, delivery_changes, ..Transition::default() }).await;
     let [there] = turns(&*store, "there").await;
 
     assert_eq!(store.set_channels(&[here.clone(), away.clone()]).await.expect("written"), []);
@@ -434,7 +437,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     assert_eq!(store.set_channels(&[here, away.clone()]).await.expect("written"), []);
     assert_eq!(store.waiting(10).await.expect("turns are read").len(), 2);
     assert_eq!(runs_left(&*store).await, [running.id]);
-    assert_eq!(store.upcoming(&away, 10).await.expect("deliveries are read").len(), 3);
+    assert_eq!(store.upcoming(&away, 10).await.expect("deliveries are read").len(), 2);
     let interrupted = store.attempts_left(Some(me())).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|one| one.id).collect::<Vec<_>>(), [begun]);
     let next = store.next_deliveries(claimed.conversation).await.expect("readable").list;

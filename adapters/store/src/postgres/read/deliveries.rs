@@ -124,33 +124,52 @@ pub(in crate::postgres) async fn list_deliveries(
     Ok(readable(&pool.rows(sql.build()).await?, "turn_id", delivery::listed))
 }
 
-/// The query of [`upcoming`]: of each conversation, those that [`next_deliveries`] finds. Each step goes on in the index, within the
-/// conversation or, after what is not parked, with the next one.
+/// Whether [`next_deliveries`] finds a delivery `d`. Each step goes on in the index.
+macro_rules! is_found {
+    () => {
+        concat!(
+            "exists (
+                with recursive line (seq, last, parked, number) as (
+                    (select f.seq, f.seq + f.parts - f.part, f.parked, 1 from deliveries as f
+                    where f.channel = d.channel and f.conversation_id = d.conversation_id
+                        and f.state in ('pending', 'sending') and not f.absent
+                    order by f.seq limit 1)
+                    union all
+                    select n.seq, n.seq + n.parts - n.part, n.parked, line.number + 1
+                    from line cross join lateral (
+                        select * from deliveries as f
+                        where f.channel = d.channel and f.conversation_id = d.conversation_id
+                            and f.state in ('pending', 'sending') and not f.absent and f.seq > line.last
+                        order by f.seq limit 1) as n
+                    where line.parked
+                )
+                select 1 from line where line.seq = d.seq and (not line.parked or line.number <= ",
+            most_parked!(),
+            "))"
+        )
+    };
+}
+
+/// The query of [`upcoming`]. Of a conversation one that is not parked is found, so those that come first are enough, whatever waits
+/// behind them. Of the parked ones each conversation may have several.
 const UPCOMING: &str = concat!(
     "
-    with recursive line (conversation_id, last, state, next_attempt_at, number) as (
-        (select d.conversation_id, case when d.parked then ",
-    last_of_claim!(),
-    " else 9223372036854775807 end, d.state, d.next_attempt_at, 1
-        from deliveries as d
-        where d.channel = $1 and d.state in ('pending', 'sending') and not d.absent
-        order by d.conversation_id, d.seq limit 1)
+    with found as (
+        (select d.conversation_id, d.next_attempt_at from deliveries as d
+        where d.channel = $1 and d.state = 'pending' and not d.absent and not d.parked and ",
+    is_found!(),
+    "
+        order by d.next_attempt_at limit $2)
         union all
-        select d.conversation_id, case when d.parked then ",
-    last_of_claim!(),
-    " else 9223372036854775807 end, d.state, d.next_attempt_at,
-            case when d.conversation_id = line.conversation_id then line.number + 1 else 1 end
-        from line cross join lateral (
-            select * from deliveries as e
-            where e.channel = $1 and e.state in ('pending', 'sending') and not e.absent
-                and (e.conversation_id, e.seq) > (line.conversation_id, line.last)
-            order by e.conversation_id, e.seq limit 1) as d
-    )
-    select conversation_id, min(next_attempt_at) as at from line
-    where state = 'pending' and (number <= ",
+        (select d.conversation_id, d.next_attempt_at from deliveries as d
+        where d.channel = $1 and d.state = 'pending' and not d.absent and d.parked and ",
+    is_found!(),
+    "
+        order by d.next_attempt_at limit $2 * ",
     most_parked!(),
-    " or last = 9223372036854775807)
-    group by conversation_id order by at limit $2"
+    ")
+    )
+    select conversation_id, min(next_attempt_at) as at from found group by conversation_id order by at limit $2"
 );
 
 #[async_trait]
@@ -262,10 +281,10 @@ impl OutboxStore for PostgresStore {
     }
 
     async fn attempts_left(&self, except: Option<NodeId>) -> Result<Vec<DeliveryRecord>, StoreError> {
-        // What has an attempt without an end is still to be sent: attempts have no index of these.
+        // What has an attempt without an end is being sent: attempts have no index of these.
         let sql = select_deliveries!(
             "from deliveries as d join conversations as c on c.id = d.conversation_id
-            where d.state in ('pending', 'sending') and not d.absent and exists (
+            where d.state = 'sending' and not d.absent and exists (
                 select 1 from attempts as a where a.delivery_id = d.id and a.ended_at is null
                     and a.owner is distinct from $1 offset 0)
             order by d.conversation_id, d.seq"
