@@ -13,7 +13,7 @@ use crate::{
     ledger::Ledger,
     model::{AgentName, NodeId},
     nodes::{leases::Leases, neighbours::Neighbours},
-    ports::{NodeStore, QueueStore, SharedClock, StoreError, WaitingTurn, WantedPermits},
+    ports::{NodeStore, QueueStore, SharedClock, StoreError, WantedPermits},
 };
 
 /// How often it asks for permits, and looks for turns.

@@ -8,7 +8,8 @@ use rejoinder_core::{
     TurnId, When,
     conformance::scripted::{Script, capabilities},
     store::{
-        Commit, DeliveryChange, Hint, LeaseName, Noun, Pause, Removal, RunEnd, ScheduleChange, Transition, TurnChange,
+        Commit, DeliveryChange, Hint, LeaseName, NodeReport, Noun, Pause, Removal, RunEnd, ScheduleChange, Transition,
+        TurnChange,
     },
 };
 use rejoinder_guard::Event;
@@ -16,7 +17,7 @@ use rstest::rstest;
 
 use crate::{
     drafts::showing,
-    gateway::{GatewaySetup, TestGateway, chat, main_channel, operator, policy, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, is_on_postgres, main_channel, operator, policy, said, secs},
     life::everywhere,
     nodes::runs_elsewhere,
 };
@@ -107,6 +108,28 @@ async fn a_run_ends_whose_turn_was_removed_at_another_node(#[case] is_told: bool
     gateway.advance(MINUTE).await;
     assert!(gateway.visible(&chat("ada")).is_empty());
     assert_eq!(gateway.visible(&chat("bob")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// Not before: the agent still works. On SQLite slots are in memory alone.
+#[tokio::test]
+async fn a_slot_is_free_once_the_run_has_ended_that_another_node_stopped() {
+    let gateway = beside(&[]).always(Script::replies("done").taking(MINUTE)).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    let conversation = gateway.store.turn(turn).await.expect("turns are read").expect("it is there").conversation;
+    let slot = async || gateway.store.slot_of(conversation).await.expect("slots are read");
+    // To the database, the gateway lives.
+    let (node, name, version, now) = (gateway.engine().node(), String::new(), String::new(), gateway.clock.now());
+    let (revision, draining) = (None, false);
+    let (channels, agents, downs) = Default::default();
+    let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
+    gateway.store.heartbeat(&report, &[]).await.expect("it is written");
+
+    other_decides(&gateway, turn, cancelled()).await;
+    assert_eq!(slot().await, is_on_postgres().then_some(turn));
+    gateway.hears(Hint::Run(turn)).await;
+
+    assert_eq!(slot().await, None);
     gateway.at_rest().await;
 }
 
