@@ -85,7 +85,7 @@ impl Sharing {
                 self.limits.iter().for_each(|(agent, _)| self.slots.keep_used(agent));
             }
             let wanted = self.wanted();
-            // Of turns that go on waiting it knows.
+            // The store knows of turns that go on waiting.
             if !is_due && wanted == asked {
                 continue;
             }
@@ -128,7 +128,7 @@ impl Sharing {
         let mut until = Duration::ZERO;
         while self.lifecycle.pause_unless_stopping(EVERY).await {
             let now = self.clock.uptime();
-            if self.neighbours.any() || self.slots.take_elsewhere() {
+            if self.ledger.executor.hints.any() || self.slots.take_elsewhere() {
                 until = now + LOOKS_FOR;
             }
             if now < until
