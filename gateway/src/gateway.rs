@@ -183,7 +183,8 @@ impl From<WiringError> for RunError {
 /// When it does not start, or its store ends by an internal error.
 pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
     let address = listener.local_addr().map_err(RunError::Listener)?;
-    Gateway::start(setup.with_shutdown(shutdown.clone()), address).await?.serve(listener, shutdown).await
+    let gateway = Box::pin(Gateway::start(setup.with_shutdown(shutdown.clone()), address)).await?;
+    gateway.serve(listener, shutdown).await
 }
 
 /// A started gateway: it works on open turns of earlier runs, and does not serve HTTP yet.

@@ -90,7 +90,7 @@ impl StoreLocation {
                 options.clock = Arc::clone(clock);
                 Ok(Arc::new(SqliteStore::open(options).await?))
             }
-            Self::Server(server) => postgres::open(server, node, clock, shutdown).await,
+            Self::Server(server) => Box::pin(postgres::open(server, node, clock, shutdown)).await,
         }
     }
 
@@ -180,7 +180,7 @@ mod postgres {
         let options = PostgresOptions::new(server.url.expose_secret(), Arc::clone(clock)).of_node(node);
         let (until, mut is_told) = (Instant::now() + PATIENCE, false);
         loop {
-            let Some(opened) = shutdown.run_until_cancelled(options.clone().open()).await else {
+            let Some(opened) = shutdown.run_until_cancelled(Box::pin(options.clone().open())).await else {
                 return Err(anyhow!("stopped before the database was open"));
             };
             let error = match opened {
@@ -234,7 +234,6 @@ mod postgres {
     mod tests {
         use std::net::TcpListener;
 
-        use rejoinder_core::Clock as _;
         use tokio::time::timeout;
 
         use super::*;

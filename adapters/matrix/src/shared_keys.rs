@@ -635,7 +635,9 @@ impl CryptoStore for SharedKeys {
     async fn load_tracked_users(&self) -> Result<Vec<TrackedUser>> {
         let mut users: Vec<TrackedUser> = self.list(&KeyRange::all(kind::TRACKED)).await?;
         if self.0.is_outdated.load(Ordering::Relaxed) {
-            users.iter_mut().for_each(|user| user.dirty = true);
+            for user in &mut users {
+                user.dirty = true;
+            }
         }
         Ok(users)
     }
@@ -700,13 +702,13 @@ impl CryptoStore for SharedKeys {
     }
 
     async fn get_secrets_from_inbox(&self, secret_name: &SecretName) -> Result<Vec<Zeroizing<String>>> {
-        let name = KeyName::new(kind::SECRETS, "", &secret_name.to_string());
+        let name = KeyName::new(kind::SECRETS, "", secret_name.as_ref());
         let secrets: Vec<String> = self.get(name).await?.unwrap_or_default();
         Ok(secrets.into_iter().map(Zeroizing::new).collect())
     }
 
     async fn delete_secrets_from_inbox(&self, secret_name: &SecretName) -> Result<()> {
-        let name = KeyName::new(kind::SECRETS, "", &secret_name.to_string());
+        let name = KeyName::new(kind::SECRETS, "", secret_name.as_ref());
         self.write(self.begin().await, Rows(KeyChanges::from([(name, None)]))).await
     }
 

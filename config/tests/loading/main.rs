@@ -19,6 +19,7 @@ use crate::sections::{Hook, Page, Robot};
 const BUILD: Build = Build {
     platforms: &[PlatformSection::of::<Page>(), PlatformSection::of::<Hook>(), PlatformSection::left_out("smoke")],
     agents: &[AgentKind::of::<testing::FrontDesk>(), AgentKind::of::<Robot>()],
+    postgres: |_| Ok(()),
 };
 
 struct Machine;

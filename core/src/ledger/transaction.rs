@@ -168,6 +168,22 @@ impl<'a> Transaction<'a> {
         self.transition
     }
 
+    /// Leaves out the end of a run that the turn does not wait for.
+    fn suppress_past_ends(&mut self, turn: &TurnRecord, events: &mut VecDeque<Event>) {
+        if let Trigger::RunEnded { end, .. } = self.trigger
+            && end.turn == turn.id
+            && end.number < turn.runs
+        {
+            // Its end could not be stored in time.
+            events.clear();
+            self.remark(turn.id, "suppressed", format!("the end of run {}: the next one had begun", end.number));
+        } else if self.is_about_a_run_that_had_ended(turn) && events.iter().any(is_end_without_an_answer) {
+            // Another node took the run for crashed, or something newer has stopped it: the turn waits for what follows from that.
+            events.retain(|event| !is_end_without_an_answer(event));
+            self.remark(turn.id, "suppressed", format!("the end of run {}: it had ended already", turn.runs));
+        }
+    }
+
     /// Lets the guard decide on the events of one turn, and adds the rows of its effects. `passed` is what the turn that
     /// answers for it passes on.
     pub(super) fn decide(&mut self, input: &TurnEvents, passed: Option<Event>) -> TurnDecision {
@@ -177,18 +193,7 @@ impl<'a> Transaction<'a> {
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
         let mut to_merged = Vec::new();
         let mut events: VecDeque<Event> = input.events.iter().cloned().chain(passed).collect();
-        if let Trigger::RunEnded { end, .. } = self.trigger
-            && end.turn == turn.id
-            && end.number < turn.runs
-        {
-            // Its end could not be stored in time, and belongs to no run that the turn waits for.
-            events.clear();
-            self.remark(turn.id, "suppressed", format!("the end of run {}: the next one had begun", end.number));
-        } else if self.is_about_a_run_that_had_ended(&turn) && events.iter().any(is_end_without_an_answer) {
-            // Another node took the run for crashed, or something newer has stopped it: the turn waits for what follows from that.
-            events.retain(|event| !is_end_without_an_answer(event));
-            self.remark(turn.id, "suppressed", format!("the end of run {}: it had ended already", turn.runs));
-        }
+        self.suppress_past_ends(&turn, &mut events);
         while let Some(mut event) = events.pop_front() {
             self.store_files(turn.id, event_files(&mut event));
             if let Trigger::RunEnded { end, leaves: true, .. } = self.trigger

@@ -564,13 +564,12 @@ impl Leases {
             let taken = self.take().await;
             let is_new = mem::replace(&mut was_answered, taken.is_ok());
             match taken {
-                Ok(false) => {}
                 // It was asked meanwhile.
                 Ok(true) if self.is_draining() => self.give_back(self.terms()).await,
                 Ok(true) => self.timer.wake_now(),
                 // The renewals say when the store answers again.
                 Err(error) if is_new => warn!(%error, "cannot take leases, trying again"),
-                Err(_) => {}
+                Ok(false) | Err(_) => {}
             }
         }
     }

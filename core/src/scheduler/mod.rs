@@ -416,7 +416,7 @@ impl Scheduler {
         let round = self.slots.begin_round();
         let here = |waiting: WaitingTurn| {
             let agent = self.ledger.agent_of(&waiting)?;
-            Some(WaitingConversation { agent, waiting })
+            Some(WaitingConversation { waiting, agent })
         };
         let mut limit = round.few;
         let (mut candidates, unread) = loop {

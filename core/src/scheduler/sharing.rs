@@ -145,7 +145,7 @@ impl Sharing {
         let waiting = self.queue.waiting_for(self.node, CONVERSATIONS).await?;
         let candidates = waiting.into_iter().filter_map(|waiting| {
             let agent = self.ledger.agent_of(&waiting)?;
-            Some(WaitingConversation { agent, waiting })
+            Some(WaitingConversation { waiting, agent })
         });
         self.slots.note_rows(&marks, candidates.collect(), CONVERSATIONS);
         Ok(())

@@ -65,8 +65,9 @@ fn serve(runtime: &Runtime, loaded: &Loaded, setup: Setup, reloader: Reloader) -
         let (address, format) = (wiring::listen(config), config.log.format);
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         let address = listener.local_addr().context("the listener has no address")?;
-        let gateway =
-            Gateway::start(setup.with_shutdown(shutdown.clone()), address).await.map_err(anyhow::Error::new)?;
+        let gateway = Box::pin(Gateway::start(setup.with_shutdown(shutdown.clone()), address))
+            .await
+            .map_err(anyhow::Error::new)?;
         remember(&gateway.notes().data_dir, source);
         reloader.start(gateway.live());
         match format {

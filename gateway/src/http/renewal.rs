@@ -98,7 +98,7 @@ impl Renewal {
         let begun_at = self.clock.boottime();
         self.looks.send_modify(|looks| looks.begun += 1);
         let result = self.copy(copied).await;
-        let (had_failed, has_failed) = (self.looks.borrow().has_failed, result.is_err());
+        let (had_failed, fails) = (self.looks.borrow().has_failed, result.is_err());
         match result {
             Ok(()) => {
                 self.tokens.count_until(begun_at + TRUSTED);
@@ -111,8 +111,8 @@ impl Renewal {
             }
             Err(_) => {}
         }
-        self.looks.send_modify(|looks| *looks = Looks { ended: looks.begun, has_failed, ..*looks });
-        !has_failed
+        self.looks.send_modify(|looks| *looks = Looks { ended: looks.begun, has_failed: fails, ..*looks });
+        !fails
     }
 
     /// Copies the rows if they have changed since they were `copied`.

@@ -387,13 +387,13 @@ mod tests {
         let (cookie, code) = (open(&own, &Caller::configured()), code(&own, &Caller::configured()));
         let (records, links) = (own.records(), own.links().clone());
 
-        other.replace(links, records.clone());
+        assert!(other.replace(links, records.clone(), other.changes()));
         other.note(records.iter().cloned().map(SignInChange::Open).collect());
 
         assert_eq!(other.records(), records);
         assert!(other.caller(&request(Method::GET, &cookie, &[]), &tokens).is_some());
         assert!(other.open(&code, &tokens).is_some());
-        other.replace(Vec::new(), Vec::new());
+        assert!(other.replace(Vec::new(), Vec::new(), other.changes()));
         assert!(other.caller(&request(Method::GET, &cookie, &[]), &tokens).is_none());
     }
 

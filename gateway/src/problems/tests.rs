@@ -337,7 +337,7 @@ fn problems_of_other_channels_are_hidden() {
     let store = Facts { store: Some(("the disk is full".to_owned(), None)), ..Facts::default() };
     let problems = [everything(), store].map(|facts| facts.problems("rejoinder.db")).concat();
     let kinds: BTreeSet<_> = problems.iter().map(|problem| problem.kind).collect();
-    assert!(ALERTS.iter().all(|(kind, _)| kinds.contains(kind)), "a kind is missing: {kinds:?}");
+    assert!(ALERTS.iter().all(|(kind, ..)| kinds.contains(kind)), "a kind is missing: {kinds:?}");
 
     let siri = [ChannelId::new("webhook", "siri")];
     let seen: Vec<_> = problems.iter().filter(|problem| problem.is_seen_by(Some(&siri), &[])).collect();

@@ -90,7 +90,7 @@ impl NodeStore for PostgresStore {
                 seen_ago: Duration::from_millis(row.value("seen_ago")?),
                 clock_ms: row.value("clock_ms")?,
                 draining: row.value("draining")?,
-                channels: channels.into_iter().map(ChannelId::from_stored).collect(),
+                channels: channels.iter().map(|channel| ChannelId::from_stored(channel)).collect(),
                 leases: leases.into_iter().map(lease).collect(),
                 downs: parse("downs", &row.json("downs")?)?,
             })

@@ -330,8 +330,9 @@ async fn a_node_that_writes_nothing_notices_an_outage_and_its_end() {
     let proxy = Proxy::start(&database.url);
     let (store, now) = (open(&proxy.url).await, SystemClock.now());
     let (name, version) = ("machine".to_owned(), "1.0.0".to_owned());
-    let (node, downs) = (NodeId::new(now), Vec::new());
-    let report = NodeReport { node, name, version, revision: None, draining: false, downs, now };
+    let (channels, agents, downs) = Default::default();
+    let (node, revision, draining) = (NodeId::new(now), None, false);
+    let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
     store.heartbeat(&report, &[]).await.expect("the database answers");
     assert!(store.trouble().is_none());
 

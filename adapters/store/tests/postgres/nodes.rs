@@ -18,7 +18,9 @@ async fn pass(elsewhere: &mut PgConnection, seconds: i64) {
 /// A node has its heartbeat; returns how many others live.
 async fn lives(database: &Database, node: NodeId) -> u32 {
     let (name, version, now) = ("a machine".to_owned(), "1.0.0".to_owned(), SystemClock.now());
-    let report = NodeReport { node, name, version, revision: None, draining: false, now };
+    let (channels, agents, downs) = Default::default();
+    let (revision, draining) = (None, false);
+    let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
     database.store.heartbeat(&report, &[]).await.expect("the node lives").others
 }
 

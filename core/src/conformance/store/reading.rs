@@ -401,7 +401,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     let record = store.deliveries(cut_off.id).await.expect("deliveries are read").remove(0);
     let sending = DeliveryChange { state: DeliveryState::Sending, attempts: 1, ..DeliveryChange::of(&record) };
     let (attempts_started, delivery_changes) = (vec![attempt], vec![sending]);
-    done(&*store, Transition { attempts_started, delivery_changes, ..Transition::default() }).await;
+    done(&*store, Transition { delivery_changes, attempts_started, ..Transition::default() }).await;
     let [there] = turns(&*store, "there").await;
 
     assert_eq!(store.set_channels(&[here.clone(), away.clone()]).await.expect("written"), []);

@@ -139,6 +139,6 @@ impl GatewaySetup {
     }
 
     pub(crate) async fn start(self) -> TestGateway {
-        TestGateway::start(self).await
+        Box::pin(TestGateway::start(self)).await
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         closed_questions,
         withdrawn,
         delivery_changes,
+        due_now,
         attempts_started,
         attempts_ended,
         runs_started,
@@ -79,6 +80,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         && questions.is_empty()
         && closed_questions.is_empty()
         && withdrawn.is_empty()
+        && due_now.is_none()
         && holders.is_empty()
         && sessions.is_empty()
         && agent_sessions.is_empty()
