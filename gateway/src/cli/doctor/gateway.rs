@@ -155,7 +155,7 @@ fn of_nodes(nodes: &[NodeReadiness], channels: &[ChannelReadiness]) -> Vec<Findi
     let latest = nodes.iter().filter_map(|node| node.revision).max();
     for NodeReadiness { name, .. } in nodes.iter().filter(|node| node.revision < latest) {
         let what = format!("{name} has an older configuration than another node");
-        warn(what, "Give it the same configuration, and run rejoinder reload there or restart it.");
+        warn(what, "Give it the same configuration, and run rejoinder config reload there or restart it.");
     }
     let is_held = |channel: &str| nodes.iter().any(|node| node.leases.iter().any(|lease| lease == channel));
     for channel in channels.iter().filter(|channel| channel.elsewhere && !is_held(&channel.channel)) {
