@@ -210,7 +210,7 @@ impl World {
         transition.runs_ended.push(RunEnd {
             usage,
             content,
-            used: Used { tokens: if chat % 4 == 0 { 7 } else { 0 }, ..Used::default() },
+            used: Used { tokens: if chat.is_multiple_of(4) { 7 } else { 0 }, ..Used::default() },
             ..RunEnd::new(turn.id, turn.runs, now, "reply".to_owned(), None)
         });
         let address = turns::new_turn(&self.chats[chat].name, "", String::new()).event.conversation.clone();

@@ -2,7 +2,11 @@ use futures_util::FutureExt;
 use rejoinder_guard::Timestamp;
 
 use super::*;
-use crate::{conformance::clock::TestClock, model::ChannelId, ports::SystemClock};
+use crate::{
+    conformance::clock::TestClock,
+    model::ChannelId,
+    ports::{Clock as _, SystemClock},
+};
 
 fn main() -> AgentName {
     AgentName::from("main")

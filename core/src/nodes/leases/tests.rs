@@ -262,8 +262,8 @@ async fn nobody_is_given_a_term_that_is_over() {
     tokio::pin!(held);
     assert!(poll!(&mut held).is_pending());
     node.passes(EVERY).await;
-    let Poll::Ready(Some(hold)) = poll!(&mut held) else { panic!("it is held again") };
-    assert!(!hold.lifecycle().stopping.is_cancelled());
+    let Poll::Ready(Some(granted)) = poll!(&mut held) else { panic!("it is held again") };
+    assert!(!granted.lifecycle().stopping.is_cancelled());
 }
 
 /// The answer comes 12 s after the request: what it grants is over, and is taken again at once.
@@ -282,8 +282,8 @@ async fn a_grant_that_comes_too_late_begins_no_term() {
     node.table.set_delay(Duration::ZERO);
     node.passes(MOMENT).await;
 
-    let Poll::Ready(Some(hold)) = poll!(&mut held) else { panic!("it is held") };
-    assert!(!hold.lifecycle().stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
+    let Poll::Ready(Some(granted)) = poll!(&mut held) else { panic!("it is held") };
+    assert!(!granted.lifecycle().stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
 }
 
 #[tokio::test]
@@ -304,8 +304,8 @@ async fn a_lease_of_another_node_is_taken_when_it_is_free() {
     assert!(poll!(&mut held).is_pending());
     node.passes(EVERY).await;
 
-    let Poll::Ready(Some(hold)) = poll!(&mut held) else { panic!("it is held") };
-    assert!(!hold.lifecycle().stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
+    let Poll::Ready(Some(granted)) = poll!(&mut held) else { panic!("it is held") };
+    assert!(!granted.lifecycle().stopping.is_cancelled() && node.leases.holds(&channel()).is_some());
 }
 
 #[tokio::test]
@@ -326,7 +326,7 @@ async fn what_is_given_back_is_free_at_once() {
     let node = Node::alone().await;
     let term = node.term(&of_channel()).await;
 
-    node.leases.give_back().await;
+    node.leases.give_back(node.leases.terms()).await;
 
     assert!(term.ended.is_cancelled() && node.leases.holds(&channel()).is_none());
     assert_eq!(node.other_takes(&of_channel()).await.len(), 1);
@@ -586,6 +586,6 @@ async fn with_leases_for_good_nothing_is_renewed() {
         "there is nobody to give it to"
     );
     let nodes = leases.nodes().await.expect("it is known");
-    let held: Vec<_> = nodes[0].leases.iter().map(|(name, _)| name.clone()).collect();
-    assert_eq!((nodes.len(), nodes[0].node, held), (1, leases.node(), vec![of_channel(), LeaseName::Housekeeper]));
+    let names: Vec<_> = nodes[0].leases.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!((nodes.len(), nodes[0].node, names), (1, leases.node(), vec![of_channel(), LeaseName::Housekeeper]));
 }
