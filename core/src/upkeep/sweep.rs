@@ -42,6 +42,9 @@ const LEFTOVERS: Duration = Duration::from_mins(5);
 /// How soon it looks again while other nodes live: what one leaves may be due at any time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// How far a node that is alone looks ahead.
+const DAY: Duration = Duration::from_hours(24);
+
 /// The number of turns decided on concurrently: enough to share commits.
 const AT_ONCE: usize = 64;
 
@@ -266,11 +269,11 @@ impl Sweep {
         Ok(())
     }
 
-    /// The turns that are due. While other nodes live, those that this one runs, and those on its channels that no other one runs: only
-    /// the node of a run knows how long it has taken.
+    /// The turns that are due. Where there can be other nodes, those that this one runs, and those on its channels that no other one runs:
+    /// only the node of a run knows how long it has taken.
     async fn due(&self) -> Result<Vec<TurnId>, StoreError> {
         let now = self.clock.now();
-        if !self.hints.any() {
+        if self.leases.are_for_good() {
             return self.store.due(now, PAGE).await;
         }
         let due = self.store.due_at(self.node, &self.held(), now, PAGE).await?;
@@ -279,12 +282,13 @@ impl Sweep {
 
     /// When the next of them is due.
     async fn next_wake(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        if !self.hints.any() {
+        if self.leases.are_for_good() {
             return self.store.next_wake().await;
         }
-        let soon = now + LOOK_AGAIN;
-        let next = self.store.due_at(self.node, &self.held(), soon, 1).await?;
-        Ok(Some(next.first().map_or(soon, |(_, at)| *at)))
+        // Others may change what is due.
+        let until = now + if self.hints.any() { LOOK_AGAIN } else { DAY };
+        let next = self.store.due_at(self.node, &self.held(), until, 1).await?;
+        Ok(Some(next.first().map_or(until, |(_, at)| *at)))
     }
 
     /// Opens the lanes of a channel's due deliveries. Returns when the sweep must do so again. An open lane needs no

@@ -376,6 +376,7 @@ async fn turns_of_a_channel_that_only_another_node_has_are_left_to_it() {
     assert_eq!(look().await, absent);
     other_goes_on(MINUTE * 3).await;
     assert_eq!(look().await, accepted);
+    gateway.end_owing();
 }
 
 /// An operator has asked a node that cannot send it.
@@ -394,6 +395,7 @@ async fn what_is_to_be_sent_on_a_channel_that_only_another_node_has_is_left_to_i
     let deliveries = gateway.dossier(turn).await.deliveries;
     let waiting: Vec<_> = deliveries.iter().map(|it| (it.state, it.attempts, it.next_attempt_at <= now)).collect();
     assert_eq!(waiting, [(DeliveryState::Pending, 0, true)]);
+    gateway.end_owing();
 }
 
 #[tokio::test]
@@ -596,6 +598,7 @@ async fn what_cannot_be_in_the_audit_is_not_done() {
 
     assert!(drained.is_err(), "{drained:?}");
     assert!(!gateway.engine().is_draining() && gateway.engine().runs_here(&main_channel()));
+    gateway.at_rest().await;
 }
 
 /// With one process there is nobody to give anything to.

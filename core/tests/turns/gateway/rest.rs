@@ -17,6 +17,11 @@ impl TestGateway {
         self.was_at_rest = true;
     }
 
+    /// Ends a test in which only another node could do what is owed.
+    pub(crate) fn end_owing(mut self) {
+        self.was_at_rest = true;
+    }
+
     pub(crate) async fn check_rest(&mut self) {
         self.settle().await;
         self.life.wait_until_idle().await;
