@@ -361,7 +361,8 @@ fn read(table: &Table, row: &PgRow) -> Result<Row, sqlx::Error> {
 /// The lock of who copies into the database, as long as the connection lives: `rejo:cpy` in ASCII. Whether it is free.
 const LOCK: &str = "select pg_try_advisory_lock(x'72656a6f3a637079'::bigint)";
 
-/// Whether a node lives, or a process has the store open.
+/// Whether a node lives, or a process has the store open. By the clock: in `living_nodes`, the last nodes live on after a crash, because
+/// time stands still without heartbeats.
 const IN_USE: &str = "
     select exists (select 1 from nodes where until > clock_timestamp()) or exists (
         select 1 from pg_stat_activity

@@ -28,9 +28,9 @@ pub(super) use turn_goes_on;
 macro_rules! slot_is_kept {
     ($slot:literal) => {
         concat!(
-            "(exists (select 1 from nodes as n where n.id = ",
+            "(exists (select 1 from living_nodes as n where n.id = ",
             $slot,
-            ".node and n.until > clock_timestamp())
+            ".node)
             or exists (select 1 from turns as r where r.id = ",
             $slot,
             ".turn_id and r.work = 'running' offset 0))"

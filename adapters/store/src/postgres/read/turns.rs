@@ -249,7 +249,7 @@ impl DeadlineStore for PostgresStore {
                 case when t.work = 'running' then (
                     select case
                         when r.owner = $1 then true
-                        when r.owner in (select id from nodes where until > clock_timestamp()) then false end
+                        when r.owner in (select id from living_nodes) then false end
                     from runs as r
                     where r.run between t.seq << 16 and t.seq << 16 | 65535 and r.ended_at is null
                     order by r.run desc limit 1) end,

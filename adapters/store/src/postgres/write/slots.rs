@@ -44,4 +44,4 @@ const TAKE: &str = concat!(
 const FREE: &str = "
     update slots as s set turn_id = null, node = null, since = null
     where s.conversation_id = $1 and s.turn_id = $2
-        and ($3 or not exists (select 1 from nodes as n where n.id = s.node and n.until > clock_timestamp()))";
+        and ($3 or not exists (select 1 from living_nodes as n where n.id = s.node))";
