@@ -2,7 +2,7 @@
 //! [`insert`](super::super::insert).
 //!
 //! The first inserts the events and locks the conversations, the second looks what is there, and the third writes what follows. An event
-//! that is not new, a slot that another turn has, a lease that is lost or a session that ends is not for a batch: the transaction is
+//! that is not new, a slot that another node has, a lease that is lost or a session that ends is not for a batch: the transaction is
 //! rolled back, and the other requests are accepted without it.
 
 use std::collections::{HashMap, HashSet};
@@ -502,7 +502,7 @@ new_turns as materialized (
     order by 1
     on conflict (conversation_id) do update
         set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.turn_id = excluded.turn_id
+        where slots.turn_id is null or slots.node = excluded.node
     returning turn_id
 ), session as materialized (
     select s.id, s.owner, s.name, s.conversation_id, coalesce(s.used_at, s.created_at) as used, s.agent, s.model

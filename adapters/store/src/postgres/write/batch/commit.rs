@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::{
     Outcome,
     sections::{
-        ATTEMPT_ENDS, ATTEMPTS, CHANGED, CHANGES, CONTENTS, DELIVERIES, DELIVERY_CHANGES, EMPTY_LANES, GUARDS, KEPT,
-        LINES, LOCKS, LOG, NO_SLOTS_TAKEN, REMARKS, REQUESTS, RUN_ENDS, SLOTS_TAKEN, STARTED, STARTS, UNSETTLED, USED,
-        WRITER,
+        ATTEMPT_ENDS, ATTEMPTS, CHANGED, CHANGES, CONTENTS, DELIVERIES, DELIVERY_CHANGES, EMPTY_LANES, ENDED, GUARDS,
+        KEPT, LINES, LOCKS, LOG, NO_SLOTS_TAKEN, REMARKS, REQUESTS, RUN_ENDS, SLOTS_TAKEN, STARTED, STARTS, UNSETTLED,
+        USED, WRITER,
     },
     table::{Composed, Table, row},
 };
@@ -103,6 +103,8 @@ pub(super) fn fits(transition: &Transition) -> bool {
     has_only_parts_of_turns
         && changed.len() == turns.len()
         && written.len() == deliveries.len() + delivery_changes.len()
+        // If one of several did not get its slot, the others would have theirs.
+        && runs_started.len() <= 1
         && attempts_started.iter().all(|attempt| written.contains(&attempt.delivery))
         && attempts_ended.iter().all(|end| end.number <= ATTEMPTS_KEPT + 1 && !begins(end))
         && runs_started.iter().all(|run| changed.contains(&run.turn) && u16::try_from(run.number).is_ok())
@@ -213,7 +215,8 @@ impl Form {
         self.requests.push(row![number, lease, fence, takes, conversation, channel, chat, address.map(thread)]);
         self.add_locks(transition);
         for change in &transition.turns {
-            self.add_change(number, change);
+            let is_ended = transition.runs_ended.iter().any(|end| end.turn == change.turn);
+            self.add_change(number, change, is_ended);
         }
         for run in &transition.runs_started {
             let (agent, command) = handler(&run.handler);
@@ -259,7 +262,9 @@ impl Form {
         }
     }
 
-    fn add_change(&mut self, number: usize, TurnChange { turn, expected, obligation, at }: &TurnChange) {
+    /// `is_ended`: whether a run of the turn ends.
+    fn add_change(&mut self, number: usize, change: &TurnChange, is_ended: bool) {
+        let TurnChange { turn, expected, obligation, at } = change;
         let ObligationColumns {
             owed,
             state,
@@ -290,6 +295,7 @@ impl Form {
             merged_into,
             obligation.is_waiting(),
             obligation.holds_slot(),
+            obligation.is_running() || is_ended,
         ]);
     }
 
@@ -406,7 +412,8 @@ impl Form {
     /// Without a row of a writer, turns may begin and cease to wait: the caller settles their lines in the same transaction.
     fn statement(self, writer: Option<Table>) -> Statement<'static> {
         let (has_changes, has_starts) = (!self.changes.is_empty(), !self.starts.is_empty());
-        let (has_contents, has_log) = (!self.contents.is_empty(), !self.log.is_empty());
+        let (has_ends, has_contents) = (!self.run_ends.is_empty(), !self.contents.is_empty());
+        let has_log = !self.log.is_empty();
         let mut composed = Composed::default();
         composed.add(self.requests);
         composed.add(self.locks);
@@ -418,6 +425,7 @@ impl Form {
             composed.add_section(UNSETTLED);
         }
         composed.add_some(self.starts);
+        composed.add_some(self.run_ends);
         composed.add_some(self.contents);
         composed.add_section(GUARDS);
         composed.add_section(if self.takes { SLOTS_TAKEN } else { NO_SLOTS_TAKEN });
@@ -431,7 +439,9 @@ impl Form {
         composed.add_some(self.delivery_changes);
         composed.add_some(self.attempts);
         composed.add_some(self.attempt_ends);
-        composed.add_some(self.run_ends);
+        if has_ends {
+            composed.add_section(ENDED);
+        }
         composed.add_some(self.used);
         if has_contents {
             composed.add_section(KEPT);

@@ -63,6 +63,7 @@ locks as materialized (
     ..Section::EMPTY
 };
 
+/// Turns that change. `holds`: whether the run in flight has the slot. `has_left`: whether a run has left it, as in `slots.rs`.
 pub(super) const CHANGES: Section = Section {
     columns: &[
         ("req", Number),
@@ -82,6 +83,7 @@ pub(super) const CHANGES: Section = Section {
         ("merged_into", Id),
         ("waits", Flag),
         ("holds", Flag),
+        ("has_left", Flag),
     ],
     sql: "
 changes as materialized (
@@ -147,7 +149,8 @@ guards as materialized (
     ..Section::EMPTY
 };
 
-/// After the other guards: a slot is taken only by a transition that is applied otherwise.
+/// After the other guards: a slot is taken only by a transition that is applied otherwise. Whether another node keeps the slot that it
+/// has is decided by the row path, which sees what was committed before the conversation was locked.
 pub(super) const SLOTS_TAKEN: Section = Section {
     sql: "
 taken as (
@@ -158,12 +161,12 @@ taken as (
     order by k.conversation_id
     on conflict (conversation_id) do update
         set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.turn_id = excluded.turn_id
+        where slots.turn_id is null or slots.node = excluded.node
     returning turn_id
 ), result as materialized (
     select g.req, case
         when g.code = 0 and g.req in (
-            select s.req from starts as s where s.takes and s.turn not in (select turn_id from taken)) then 1
+            select s.req from starts as s where s.takes and s.turn not in (select turn_id from taken)) then 3
         else g.code end as code
     from guards as g
 ), good as materialized (
@@ -189,6 +192,7 @@ freed as (
     update slots as s set turn_id = null, node = null, since = null
     from changes as c join good on good.req = c.req
     where c.is_running and not c.holds and s.conversation_id = c.conversation_id and s.turn_id = c.turn
+        and (c.has_left or not exists (select 1 from living_nodes as n where n.id = s.node))
 ), changed as (
     update turns as t set
         version = t.version + 1, owed = c.owed, state = c.state, work = c.work, wake_at = c.wake_at, overdue_at = c.overdue_at,
@@ -335,6 +339,7 @@ attempt_ends as materialized (
     ..Section::EMPTY
 };
 
+/// Runs that end. One whose end is written is not for this statement, unless that end gives way: what it used does not count again.
 pub(super) const RUN_ENDS: Section = Section {
     columns: &[
         ("req", Number),
@@ -350,16 +355,30 @@ pub(super) const RUN_ENDS: Section = Section {
     ],
     sql: "
 run_ends as materialized (
-    select x.* from {rows} join good on good.req = x.req
-), runs_ended as (
+    select x.*, k.seq << 16 | x.number as run from {rows} join locked as k on k.id = x.turn
+)",
+    guard: "
+        when r.req in (
+            select e.req from run_ends as e where not exists (
+                select 1 from runs as o
+                where o.run = e.run and (o.ended_at is null or o.ending in ('crashed', 'stopped')) offset 0))
+            then 3",
+    ..Section::EMPTY
+};
+
+/// What [`RUN_ENDS`] write. If another node writes one of them at the same moment, the statement fails.
+pub(super) const ENDED: Section = Section {
+    sql: "
+runs_ended as (
     update runs as r set
         ended_at = e.at, ending = e.ending, detail = e.detail, usage = e.usage::jsonb, cost_micros = e.cost_micros,
         currency = e.currency, member = e.member, holder = case when e.ending in ('crashed', 'stopped') then r.holder end
-    from run_ends as e join locked as k on k.id = e.turn where r.run = k.seq << 16 | e.number
+    from run_ends as e join good on good.req = e.req
+    where r.run = e.run and (r.ended_at is null or r.ending in ('crashed', 'stopped'))
     returning 1
 )",
     check: "
-    and must_be((select count(*) from runs_ended), (select count(*) from run_ends), 'runs')",
+    and must_be((select count(*) from runs_ended), (select count(*) from run_ends join good on good.req = run_ends.req), 'runs')",
     ..Section::EMPTY
 };
 
