@@ -5,6 +5,7 @@ use rejoinder_core::{
     store::{AgreementStore, AnswerUnderWay, DeadlineStore, InboxStore, NodeReport, NodeStore, RunStart},
 };
 use rejoinder_guard::Event;
+use rejoinder_store::PostgresStore;
 use sqlx::PgConnection;
 
 use crate::common::{Database, new_turn};
@@ -16,12 +17,12 @@ async fn pass(elsewhere: &mut PgConnection, seconds: i64) {
 }
 
 /// A node has its heartbeat; returns how many others live.
-async fn lives(database: &Database, node: NodeId) -> u32 {
+pub(crate) async fn lives(store: &PostgresStore, node: NodeId) -> u32 {
     let (name, version, now) = ("a machine".to_owned(), "1.0.0".to_owned(), SystemClock.now());
     let (channels, agents, downs) = Default::default();
     let (revision, draining) = (None, false);
     let report = NodeReport { node, name, version, revision, draining, channels, agents, downs, now };
-    database.store.heartbeat(&report, &[]).await.expect("the node lives").others
+    store.heartbeat(&report, &[]).await.expect("the node lives").others
 }
 
 /// What a node had begun is its own, until it had time for a heartbeat.
@@ -44,19 +45,19 @@ async fn nobody_is_over_because_of_an_outage() {
         assert_eq!(runs == 1, is_free);
         is_free
     };
-    lives(&database, other).await;
-    lives(&database, one).await;
+    lives(store, other).await;
+    lives(store, one).await;
 
     pass(&mut elsewhere, 7200).await;
     assert!(!is_over().await, "no node has had a heartbeat since");
-    assert_eq!(lives(&database, one).await, 1);
+    assert_eq!(lives(store, one).await, 1);
     assert!(!is_over().await);
     for _ in 0..2 {
         pass(&mut elsewhere, 5).await;
-        assert_eq!(lives(&database, one).await, 1);
+        assert_eq!(lives(store, one).await, 1);
     }
 
     pass(&mut elsewhere, 5).await;
-    assert_eq!(lives(&database, one).await, 0);
+    assert_eq!(lives(store, one).await, 0);
     assert!(is_over().await);
 }
