@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use rejoinder_postgres_server::Servers;
 use rejoinder_tests::free_port;
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -31,31 +32,26 @@ impl Patroni {
         ["patroni", "etcd"].iter().all(|program| Command::new(program).arg("--version").output().is_ok())
     }
 
-    /// Starts it in a folder, for servers with these ports and these folders. `run_as_server` makes a command of the user of the servers.
-    pub(super) fn start(
-        folder: &Path,
-        programs: &Path,
-        servers: &[(u16, &Path)],
-        connections: u32,
-        run_as_server: impl Fn(&Path) -> Command,
-    ) -> Result<Self> {
+    /// Starts it for servers that have no data.
+    pub(super) fn start(servers: &Servers, connections: u32) -> Result<Self> {
+        let folder = servers.folder();
         let (client, peer) = (free_port(), free_port());
         let [client_url, peer_url] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
-        let mut etcd = run_as_server(Path::new("etcd"));
+        let mut etcd = servers.command(Path::new("etcd"));
         etcd.arg("--data-dir").arg(folder.join("etcd")).args(["--log-level=error", "--initial-cluster"]);
         etcd.arg(format!("default={peer_url}")).args(["--initial-advertise-peer-urls", &peer_url]);
         etcd.args(["--listen-peer-urls", &peer_url, "--listen-client-urls", &client_url]);
         let etcd = etcd.args(["--advertise-client-urls", &client_url]).spawn().context("cannot start etcd")?;
         let http = Client::builder().no_proxy().timeout(ANSWER).build()?;
         let mut patroni = Self { etcd, processes: Vec::new(), apis: Vec::new(), http };
-        for (number, (port, data)) in servers.iter().enumerate() {
+        for number in 0..servers.count() {
             let api = free_port();
-            let settings = settings(number, client, api, *port, data, programs, connections);
+            let settings = settings(servers, number, client, api, connections);
             let file = folder.join(format!("patroni-{}.yml", number + 1));
             // JSON is YAML.
             fs::write(&file, settings.to_string())?;
             let log = fs::File::create(folder.join(format!("patroni-{}.log", number + 1)))?;
-            let mut process = run_as_server(Path::new("patroni"));
+            let mut process = servers.command(Path::new("patroni"));
             let process = process.arg(&file).stdout(log.try_clone()?).stderr(log).spawn();
             patroni.processes.push(process.context("cannot start Patroni")?);
             patroni.apis.push(api);
@@ -100,8 +96,9 @@ fn name(server: usize) -> String {
 }
 
 /// The configuration of one server.
-fn settings(number: usize, etcd: u16, api: u16, port: u16, data: &Path, programs: &Path, connections: u32) -> Value {
-    let [api, address] = [api, port].map(|port| format!("127.0.0.1:{port}"));
+fn settings(servers: &Servers, number: usize, etcd: u16, api: u16, connections: u32) -> Value {
+    let [api, address] = [api, servers.port(number)].map(|port| format!("127.0.0.1:{port}"));
+    let data = servers.data(number);
     let passwords = PathBuf::from(format!("{}.pgpass", data.display()));
     json!({
         "scope": "chaos",
@@ -125,7 +122,7 @@ fn settings(number: usize, etcd: u16, api: u16, port: u16, data: &Path, programs
             "listen": address,
             "connect_address": address,
             "data_dir": data,
-            "bin_dir": programs,
+            "bin_dir": servers.programs(),
             "pgpass": passwords,
             "remove_data_directory_on_rewind_failure": true,
             "remove_data_directory_on_diverged_timelines": true,
