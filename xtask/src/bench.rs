@@ -28,12 +28,13 @@ const GENERATED: [&str; 3] = [RECORDED, DOCUMENT, history::FILE];
 
 /// Measure speed and memory, and print a table of figures and targets.
 ///
-/// Builds with the release profile, then measures for some fifteen minutes. The figures of every round are also written to
+/// Builds with the release profile, then measures for some twenty-five minutes. The figures of every round are also written to
 /// target/bench/all.json, or target/bench/NAME.json for a single measurement.
 #[derive(Args)]
 #[group(id = "bench")]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, agents, start, waiting, settled, strangers, telegram, discord, matrix or drafts; everything if not given.
+    /// What to measure: hooks, agents, start, waiting, settled, strangers, telegram, discord, matrix, drafts or postgres;
+    /// everything if not given. PostgreSQL is left out if it is not installed.
     #[arg(conflicts_with_all = ["quick", "record", "report"])]
     name: Option<String>,
     /// Measure only hooks with 16 and 64 callers, in about a minute. Fails if throughput or CPU time beside the proxy's, memory, or

@@ -37,7 +37,15 @@ const CRATES: [(&str, &[&str]); 14] = [
     ("rejoinder-terminal", &["rejoinder-config", "rejoinder-core"]),
     ("rejoinder", &["*"]),
     ("xtask", &[]),
-    ("rejoinder-bench", &["rejoinder-discord-server", "rejoinder-matrix-server", "rejoinder-telegram-double"]),
+    (
+        "rejoinder-bench",
+        &[
+            "rejoinder-discord-server",
+            "rejoinder-matrix-server",
+            "rejoinder-postgres-server",
+            "rejoinder-telegram-double",
+        ],
+    ),
 ];
 
 /// What every other crate under `adapters/`, a channel, may depend on.

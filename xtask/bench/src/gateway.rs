@@ -55,6 +55,15 @@ impl Home {
         Ok(Self { folder, log: bench.folder.join("rejoinder.log") })
     }
 
+    /// As [`new`](Self::new), for one of several gateways that run at once: each has a log of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn of_node(bench: &Bench, name: &str) -> Result<Self> {
+        Ok(Self { log: bench.folder.join(format!("rejoinder-{name}.log")), ..Self::new(bench)? })
+    }
+
     /// Starts the binary with this data, on a free port, with the agent at the URL `agent`. `settings` is appended to its
     /// rejoinder.toml, after `[routing]`.
     ///

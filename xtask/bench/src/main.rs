@@ -24,6 +24,7 @@ mod measure;
 mod memory;
 mod open_files;
 mod peer;
+mod postgres;
 mod recorded;
 mod run;
 mod serve;

@@ -8,6 +8,7 @@ mod matrix;
 mod peer;
 mod plan;
 mod platform;
+mod postgres;
 mod settled;
 mod start;
 mod strangers;
@@ -18,6 +19,7 @@ use std::fmt;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use rejoinder_postgres_server::Servers;
 
 use crate::{bench::Bench, figures::Sample};
 
@@ -44,6 +46,8 @@ pub(crate) enum Measurement {
     Matrix,
     /// Time from the agent's words until they are seen on Telegram and Discord.
     Drafts,
+    /// Durable turns on PostgreSQL with one node and with three, compared with SQLite, and what they cost there.
+    Postgres,
     /// The figures that are compared with recorded ones: a part of those of [`Measurement::Hooks`].
     #[value(skip)]
     Quick,
@@ -62,12 +66,20 @@ impl fmt::Display for Measurement {
             Self::Discord => "discord",
             Self::Matrix => "matrix",
             Self::Drafts => "drafts",
+            Self::Postgres => "postgres",
             Self::Quick => "quick",
         })
     }
 }
 
 impl Measurement {
+    /// Why it cannot be made on this machine.
+    pub(crate) fn lacks(self) -> Option<&'static str> {
+        let is_on_postgres = self == Self::Postgres;
+        (is_on_postgres && !Servers::are_installed())
+            .then_some("there is no PostgreSQL 15 or newer in /usr/lib/postgresql")
+    }
+
     /// The chosen measurement, or all.
     pub(crate) fn chosen(choice: Option<Self>) -> Vec<Self> {
         choice.map_or_else(|| Self::value_variants().to_vec(), |one| vec![one])
@@ -90,6 +102,7 @@ impl Measurement {
             Self::Discord => discord::round(bench).await,
             Self::Matrix => matrix::round(bench).await,
             Self::Drafts => drafts::round(bench).await,
+            Self::Postgres => postgres::round(bench).await,
             Self::Quick => hooks::quick_round(bench).await,
         }
     }

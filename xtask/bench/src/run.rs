@@ -71,11 +71,20 @@ pub(crate) async fn run(run: &Run, cores: usize) -> Result<()> {
             .check(async || run.measure(&bench, &machine, &[Measurement::Quick]).await)
             .await;
     }
-    let measurements = match run.measurement {
+    let mut measurements = match run.measurement {
         _ if run.quick => vec![Measurement::Quick],
         chosen => Measurement::chosen(chosen),
     };
+    let mut not_run = Vec::new();
+    if run.measurement.is_none() {
+        let lacks = |measurement: &Measurement| Some(format!("`{measurement}` is not run: {}", measurement.lacks()?));
+        not_run.extend(measurements.iter().filter_map(lacks));
+        measurements.retain(|measurement| measurement.lacks().is_none());
+    }
     run.measure(&bench, &machine, &measurements).await?;
+    for line in not_run {
+        println!("{line}");
+    }
     Ok(())
 }
 
