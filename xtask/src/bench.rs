@@ -33,8 +33,8 @@ const GENERATED: [&str; 3] = [RECORDED, DOCUMENT, history::FILE];
 #[derive(Args)]
 #[group(id = "bench")]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, agents, start, waiting, settled, strangers, telegram, discord, matrix, drafts or postgres;
-    /// everything if not given. PostgreSQL is left out if it is not installed.
+    /// What to measure: hooks, agents, start, waiting, settled, strangers, telegram, discord, matrix, drafts, postgres or
+    /// postgres-backlog; everything if not given. Those of PostgreSQL are left out if it is not installed.
     #[arg(conflicts_with_all = ["quick", "record", "report"])]
     name: Option<String>,
     /// Measure only hooks with 16 and 64 callers, in about a minute. Fails if throughput or CPU time beside the proxy's, memory, or

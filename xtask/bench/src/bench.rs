@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::client::Endpoint;
+use crate::{client::Endpoint, postgres::Postgres};
 
 /// The settings of all measurements.
 pub(crate) struct Bench {
@@ -19,6 +19,10 @@ pub(crate) struct Bench {
     pub(crate) waiting: u64,
     /// The least number of settled turns.
     pub(crate) settled: u64,
+    /// The least number of open turns in the backlog on PostgreSQL.
+    pub(crate) backlog_open: u64,
+    /// The least number of settled turns there.
+    pub(crate) backlog_settled: u64,
     /// The number of conversations of waiting and of settled turns.
     pub(crate) conversations: u32,
     /// Another server to compare with.
@@ -27,6 +31,15 @@ pub(crate) struct Bench {
     pub(crate) agent_port: u16,
     /// The store with settled turns; made when it is first needed.
     pub(crate) settled_store: OnceCell<SettledStore>,
+    /// The server with the backlog; likewise.
+    pub(crate) backlog: OnceCell<Backlog>,
+}
+
+/// A server that has a database with many open and many settled turns.
+pub(crate) struct Backlog {
+    pub(crate) postgres: Postgres,
+    pub(crate) open: u64,
+    pub(crate) settled: u64,
 }
 
 /// A database with many settled turns.

@@ -2,6 +2,8 @@
 //!
 //! Which columns those are follows from their names and types, so that a new column or table needs no change here.
 
+pub(crate) mod postgres;
+
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};

@@ -10,10 +10,11 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use hyper::StatusCode;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
-    time::{interval, sleep},
+    time::{interval, sleep, timeout},
 };
 
 use crate::{
@@ -29,7 +30,10 @@ pub(crate) const DIFFERENCES: &str = "limits.turns_per_minute is \"off\" (each c
      pace is \"server\", dm_policy is \"open\" and streaming is \"off\" (the first message of an answer must be all of it); \
      with drafts only dm_policy is \"open\"; \
      with strangers allow_from has a friend; \
-     with waiting turns guard.soft_deadline is \"off\"";
+     with waiting turns guard.soft_deadline is \"off\", and nodes that have some end within a second (server.drain)";
+
+/// Makes a node that is stopped not wait for runs that never end. The section `[server]` has an address already.
+const SHORT_DRAIN: (&str, &str) = ("REJOINDER__SERVER__DRAIN", "1s");
 
 /// How often to check whether the gateway is up: a fraction of the times that are measured this way.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
@@ -42,6 +46,8 @@ const SETTLE_TIME: Duration = Duration::from_secs(2);
 pub(crate) struct Home {
     folder: TempDir,
     log: PathBuf,
+    /// A variable of the gateway's environment.
+    environment: Option<(&'static str, &'static str)>,
 }
 
 impl Home {
@@ -52,7 +58,7 @@ impl Home {
     /// When the folder is not writable.
     pub(crate) fn new(bench: &Bench) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("data-").tempdir_in(&bench.folder)?;
-        Ok(Self { folder, log: bench.folder.join("rejoinder.log") })
+        Ok(Self { folder, log: bench.folder.join("rejoinder.log"), environment: None })
     }
 
     /// As [`new`](Self::new), for one of several gateways that run at once: each has a log of its own.
@@ -62,6 +68,11 @@ impl Home {
     /// As [`new`](Self::new).
     pub(crate) fn of_node(bench: &Bench, name: &str) -> Result<Self> {
         Ok(Self { log: bench.folder.join(format!("rejoinder-{name}.log")), ..Self::new(bench)? })
+    }
+
+    /// When it is stopped, the gateway waits for its runs for a second.
+    pub(crate) fn with_short_drain(self) -> Self {
+        Self { environment: Some(SHORT_DRAIN), ..self }
     }
 
     /// Starts the binary with this data, on a free port, with the agent at the URL `agent`. `settings` is appended to its
@@ -147,6 +158,7 @@ impl Home {
                 command.env_remove(name);
             }
         }
+        command.envs(self.environment);
         command
     }
 }
@@ -249,6 +261,18 @@ impl Gateway {
     /// When it had already exited.
     pub(crate) async fn kill(mut self) -> Result<()> {
         self.process.kill().await.context("the gateway exited before it was killed")
+    }
+
+    /// Stops the process with SIGTERM, and waits until it has ended.
+    ///
+    /// # Errors
+    ///
+    /// When it had already exited, or does not end within a minute.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        let id = Pid::from_raw(i32::try_from(self.id()?)?).context("the gateway has no process id")?;
+        kill_process(id, Signal::TERM)?;
+        timeout(READY_TIMEOUT, self.process.wait()).await.context("the gateway does not stop")??;
+        Ok(())
     }
 
     async fn until(&mut self, mut succeeds: impl AsyncFnMut(Arc<Endpoint>) -> bool) -> Result<Duration> {

@@ -3,7 +3,7 @@
 //! Run by `cargo xtask bench`. The servers, the load generator and the measured binary are separate processes, so that
 //! they share no memory or threads; only Telegram's server and the agent of drafts are in the process that measures. All use
 //! the same cores, and talk over loopback on free ports. The bench uses only the gateway's documented interface and does not
-//! depend on its crates; only [`copies`] knows tables of its database.
+//! depend on its crates; only [`copies`] and the measurement of a backlog on PostgreSQL know tables of its database.
 //!
 //! To add a figure, return another [`Sample`](figures::Sample) from a function in [`measure`]. To add a measurement, write
 //! a module there with a function for one round, and list it in [`Measurement`](measure::Measurement).

@@ -9,6 +9,7 @@ mod peer;
 mod plan;
 mod platform;
 mod postgres;
+mod postgres_backlog;
 mod settled;
 mod start;
 mod strangers;
@@ -48,6 +49,8 @@ pub(crate) enum Measurement {
     Drafts,
     /// Durable turns on PostgreSQL with one node and with three, compared with SQLite, and what they cost there.
     Postgres,
+    /// Take-over, claims and the first page with many open and many settled turns on PostgreSQL, compared with a few.
+    PostgresBacklog,
     /// The figures that are compared with recorded ones: a part of those of [`Measurement::Hooks`].
     #[value(skip)]
     Quick,
@@ -67,6 +70,7 @@ impl fmt::Display for Measurement {
             Self::Matrix => "matrix",
             Self::Drafts => "drafts",
             Self::Postgres => "postgres",
+            Self::PostgresBacklog => "postgres-backlog",
             Self::Quick => "quick",
         })
     }
@@ -75,7 +79,7 @@ impl fmt::Display for Measurement {
 impl Measurement {
     /// Why it cannot be made on this machine.
     pub(crate) fn lacks(self) -> Option<&'static str> {
-        let is_on_postgres = self == Self::Postgres;
+        let is_on_postgres = matches!(self, Self::Postgres | Self::PostgresBacklog);
         (is_on_postgres && !Servers::are_installed())
             .then_some("there is no PostgreSQL 15 or newer in /usr/lib/postgresql")
     }
@@ -103,6 +107,7 @@ impl Measurement {
             Self::Matrix => matrix::round(bench).await,
             Self::Drafts => drafts::round(bench).await,
             Self::Postgres => postgres::round(bench).await,
+            Self::PostgresBacklog => postgres_backlog::round(bench).await,
             Self::Quick => hooks::quick_round(bench).await,
         }
     }

@@ -49,6 +49,12 @@ pub(crate) struct Run {
     /// Number of settled turns in the store.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     settled: u64,
+    /// Number of open turns in the backlog on PostgreSQL.
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    backlog_open: u64,
+    /// Number of settled turns beside them.
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    backlog_settled: u64,
     /// Number of conversations of the waiting and the settled turns. At most 300 may wait in each (`queue.cap`).
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     conversations: u32,
@@ -101,10 +107,13 @@ impl Run {
             length: Duration::from_secs(self.seconds),
             waiting: self.waiting,
             settled: self.settled,
+            backlog_open: self.backlog_open,
+            backlog_settled: self.backlog_settled,
             conversations: self.conversations,
             peer,
             agent_port: self.peer.agent_port,
             settled_store: OnceCell::new(),
+            backlog: OnceCell::new(),
         })
     }
 
