@@ -42,7 +42,7 @@ pub struct Servers {
     user: Option<(u32, u32)>,
     /// The options of each.
     settings: String,
-    servers: Vec<Server>,
+    all: Vec<Server>,
 }
 
 impl Servers {
@@ -67,14 +67,14 @@ impl Servers {
             chown(folder.path(), Some(user), Some(group))?;
         }
         let settings = settings.iter().flat_map(|setting| [" -c ", setting]).collect();
-        Ok(Self { folder, version, programs, user, settings, servers: Vec::new() })
+        Ok(Self { folder, version, programs, user, settings, all: Vec::new() })
     }
 
     /// Adds a server without data, which has not been started.
     pub fn add(&mut self) -> usize {
-        let number = self.servers.len();
+        let number = self.all.len();
         let data = self.folder.path().join(format!("data-{}", number + 1));
-        self.servers.push(Server { port: free_port(), data });
+        self.all.push(Server { port: free_port(), data });
         number
     }
 
@@ -84,7 +84,7 @@ impl Servers {
     /// If `initdb` fails.
     pub fn create(&self, server: usize) -> Result<()> {
         let initdb = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"];
-        run(self.program("initdb").args(initdb).arg(&self.servers[server].data))
+        run(self.program("initdb").args(initdb).arg(&self.all[server].data))
     }
 
     /// Starts a server that has data.
@@ -92,7 +92,7 @@ impl Servers {
     /// # Errors
     /// If it does not start.
     pub fn start(&self, server: usize) -> Result<()> {
-        let Server { port, data } = &self.servers[server];
+        let Server { port, data } = &self.all[server];
         let settings =
             format!("-c listen_addresses=127.0.0.1 -c unix_socket_directories= -c port={port}{}", self.settings);
         let log = self.folder.path().join(format!("postgres-{}.log", server + 1));
@@ -109,11 +109,11 @@ impl Servers {
     /// # Errors
     /// If the primary cannot be copied, or the standby does not start.
     pub async fn start_standby(&self, standby: usize, primary: usize) -> Result<()> {
-        let Server { data, .. } = &self.servers[standby];
+        let Server { data, .. } = &self.all[standby];
         if data.exists() {
             fs::remove_dir_all(data)?;
         }
-        let port = self.servers[primary].port.to_string();
+        let port = self.all[primary].port.to_string();
         let mut copy = self.program("pg_basebackup");
         copy.args([
             "--host=127.0.0.1",
@@ -134,7 +134,7 @@ impl Servers {
     /// # Errors
     /// If it is none, or does not run.
     pub fn promote(&self, standby: usize) -> Result<()> {
-        let data = &self.servers[standby].data;
+        let data = &self.all[standby].data;
         run(self.program("pg_ctl").args(["promote", "--wait", "--silent", "--pgdata"]).arg(data))
     }
 
@@ -143,13 +143,13 @@ impl Servers {
     /// # Errors
     /// If it does not run.
     pub fn stop(&self, server: usize, mode: &str) -> Result<()> {
-        let data = &self.servers[server].data;
+        let data = &self.all[server].data;
         run(self.program("pg_ctl").args(["stop", "--wait", "--silent", "--mode", mode, "--pgdata"]).arg(data))
     }
 
     /// How many there are.
     pub const fn count(&self) -> usize {
-        self.servers.len()
+        self.all.len()
     }
 
     /// The version of all.
@@ -169,12 +169,12 @@ impl Servers {
 
     /// The port of a server, on 127.0.0.1.
     pub fn port(&self, server: usize) -> u16 {
-        self.servers[server].port
+        self.all[server].port
     }
 
     /// The folder of a server's data.
     pub fn data(&self, server: usize) -> &Path {
-        &self.servers[server].data
+        &self.all[server].data
     }
 
     /// The process of a server from which its others come.
@@ -182,7 +182,7 @@ impl Servers {
     /// # Errors
     /// If it does not run.
     pub fn postmaster(&self, server: usize) -> Result<u32> {
-        let file = self.servers[server].data.join("postmaster.pid");
+        let file = self.all[server].data.join("postmaster.pid");
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         text.lines().next().and_then(|line| line.trim().parse().ok()).context("a postmaster has no process id")
     }
