@@ -9,6 +9,7 @@ use rejoinder_guard::{
 
 use super::{
     nodes::{lives, report},
+    slots::begun,
     subject::Subject,
     turn::{START, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, runs_left, said},
 };
@@ -350,8 +351,7 @@ pub async fn what_is_due_is_found(subject: &mut impl Subject) {
 pub async fn what_is_due_is_found_by_the_node_that_acts_on_it(subject: &mut impl Subject) {
     let store = subject.store();
     let [waits] = turns(&*store, "a").await;
-    let [mut runs] = turns(&*store, "b").await;
-    runs.begin(&*store).await;
+    let runs = Turn::of(&*store, begun(said(&chat("b"), "b"), gone())).await;
     let (here, elsewhere) = (ChannelId::new("test", "main"), ChannelId::new("other", "main"));
     let due = async |node, channels: &[ChannelId]| {
         store.due_at(node, channels, at(100_000), 10).await.expect("turns are read")

@@ -35,7 +35,7 @@ async fn is_shared(store: &dyn Store) -> bool {
 }
 
 /// An event whose turn begins with it, on a node.
-fn begun(event: InboundEvent, node: NodeId) -> NewEvent {
+pub(super) fn begun(event: InboundEvent, node: NodeId) -> NewEvent {
     let mut new = new_turn(event);
     let turn = new.turn.as_mut().expect("it has a turn");
     let _ = turn.obligation.on(Event::Begin, &policy(), START);
