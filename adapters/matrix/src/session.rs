@@ -301,7 +301,7 @@ async fn client(
         // With the token up to which keys were received, the next sync tells of all devices that have changed since.
         let reached = client.state_store().get_kv_data(StateStoreDataKey::SyncToken).await.ok().flatten();
         if reached.and_then(StateStoreDataValue::into_sync_token) != keys.next_batch_token().await? {
-            keys.expect_outdated_devices();
+            keys.expect_outdated_devices().await?;
         }
     }
     // Only the outbox stores and resends.

@@ -7,10 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 use async_trait::async_trait;
@@ -136,7 +133,6 @@ struct Inner {
     /// Why a change was not written, or may not have been.
     failure: OnceLock<StoreError>,
     failed: CancellationToken,
-    is_outdated: AtomicBool,
     /// The SDK's locks against other processes. There are none: the lease has this one alone here.
     locks: SyncMutex<HashMap<String, Lease>>,
 }
@@ -174,7 +170,6 @@ impl SharedKeys {
             account: SyncMutex::default(),
             failure: OnceLock::new(),
             failed: CancellationToken::new(),
-            is_outdated: AtomicBool::new(false),
             locks: SyncMutex::default(),
         }))
     }
@@ -186,8 +181,11 @@ impl SharedKeys {
     }
 
     /// The next sync does not tell of all devices that have changed: those of all users whose devices are followed are asked for.
-    pub(crate) fn expect_outdated_devices(&self) {
-        self.0.is_outdated.store(true, Ordering::Relaxed);
+    /// It is stored: the SDK keeps it in memory until it has asked.
+    pub(crate) async fn expect_outdated_devices(&self) -> Result<()> {
+        let users = self.load_tracked_users().await?;
+        let users: Vec<(&UserId, bool)> = users.iter().map(|user| (&*user.user_id, true)).collect();
+        self.save_tracked_users(&users).await
     }
 
     /// Whether there are keys.
@@ -633,13 +631,7 @@ impl CryptoStore for SharedKeys {
     }
 
     async fn load_tracked_users(&self) -> Result<Vec<TrackedUser>> {
-        let mut users: Vec<TrackedUser> = self.list(&KeyRange::all(kind::TRACKED)).await?;
-        if self.0.is_outdated.load(Ordering::Relaxed) {
-            for user in &mut users {
-                user.dirty = true;
-            }
-        }
-        Ok(users)
+        self.list(&KeyRange::all(kind::TRACKED)).await
     }
 
     async fn save_tracked_users(&self, users: &[(&UserId, bool)]) -> Result<()> {

@@ -90,7 +90,8 @@ impl Drafts {
         self.0.insert(turn, DraftedRun { text, ends });
     }
 
-    pub(crate) fn end(&self, turn: TurnId) {
-        self.0.remove(&turn);
+    /// Unless another run of the turn has begun its own meanwhile.
+    pub(crate) fn end(&self, turn: TurnId, text: &Arc<DraftText>) {
+        self.0.remove_if(&turn, |_, run| Arc::ptr_eq(&run.text, text));
     }
 }

@@ -158,6 +158,10 @@ fn millis(duration: Duration) -> i64 {
 #[async_trait]
 impl Clock for StoreClock {
     fn now(&self) -> Timestamp {
+        // With one process there is no other time.
+        if self.ahead.load(Ordering::Relaxed) == UNKNOWN {
+            return SystemClock.now();
+        }
         self.at(SystemClock.boottime()).map_or_else(|| SystemClock.now(), Timestamp::from_millis)
     }
 

@@ -242,7 +242,8 @@ impl Alerter {
 
     /// Whether anybody was told.
     async fn tell(&self, news: &News) -> bool {
-        if self.is_relieved() {
+        // Each node tells of its own trouble with the store, whichever is the housekeeper.
+        if !news.is_part && self.is_relieved() {
             return false;
         }
         let ended = news.ended.iter().map(|(problem, _)| problem.clone()).collect();

@@ -1,7 +1,11 @@
 //! The SDK's own tests of a store of keys, and what is ours. The keyring is in memory: that of a database has the checks of the store's
 //! conformance suite.
 
-use std::{iter, time::Duration};
+use std::{
+    iter,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use matrix_sdk::{
     SqliteCryptoStore,
@@ -174,7 +178,7 @@ async fn the_devices_of_all_are_asked_for_after_a_gap() {
     };
 
     assert_eq!(are_outdated().await, [false]);
-    keys.expect_outdated_devices();
+    keys.expect_outdated_devices().await.expect("it is stored");
     assert_eq!(are_outdated().await, [true]);
 }
 

@@ -186,7 +186,7 @@ impl DraftTask {
         }
         self.show_all().await;
         if is_own {
-            drafts.end(self.turn.id);
+            drafts.end(self.turn.id, &self.text);
         }
         if self.told.is_some_and(|told| told.at.is_some()) {
             self.ephemerals.remove_told(self.turn.id, self.turn.runs);

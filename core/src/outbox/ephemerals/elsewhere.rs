@@ -180,7 +180,7 @@ impl RunsElsewhere {
             let goes_on = !run.stop.is_cancelled() && self.is_seen_here(&run.conversation, *turn);
             if !goes_on {
                 run.stop.cancel();
-                self.ephemerals.drafts.end(*turn);
+                self.ephemerals.drafts.end(*turn, &run.text);
             }
             goes_on
         });

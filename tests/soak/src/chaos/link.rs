@@ -126,10 +126,11 @@ impl Way {
         let mut buffer = vec![0; 1 << 14];
         loop {
             let read = from.read(&mut buffer).await?;
+            // Also what is held back: it was sent.
+            note(&buffer[..read]);
             if passage.wait_for(|passage| *passage != Passage::Frozen).await.is_err() || read == 0 {
                 return Ok(());
             }
-            note(&buffer[..read]);
             to.write_all(&buffer[..read]).await?;
         }
     }

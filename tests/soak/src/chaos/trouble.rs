@@ -162,7 +162,7 @@ impl Stage {
             Trouble::NodeCutDatabase => Ok(self.cut(began, true, false).await),
             Trouble::NodeCutPlatform => Ok(self.cut(began, false, true).await),
             Trouble::NodeCutBoth => Ok(self.cut(began, true, true).await),
-            Trouble::Clock => Ok(self.change_clock(began).await),
+            Trouble::Clock => Ok(self.change_clock().await),
             Trouble::RollingUpgrade => Ok(self.upgrade(began).await),
             Trouble::DbRestart => {
                 self.database.restart().await?;
@@ -244,7 +244,9 @@ impl Stage {
         let node = self.victim();
         let passage = if self.random.random_ratio(1, 2) { Passage::Cut } else { Passage::Frozen };
         eprintln!("  node {}: {passage:?}", node + 1);
-        self.set_ways(node, from_database, from_platforms, passage);
+        self.set_ways(node, from_database, false, passage);
+        // A way that is cut does not show what a node without a lease tries to send.
+        self.set_ways(node, false, from_platforms, if from_database { Passage::Frozen } else { passage });
         let mut sends_without_lease = 0;
         if from_database {
             self.nodes.live(LEASE).await;
@@ -260,10 +262,20 @@ impl Stage {
         Done { since, node: Some(node), sends_without_lease }
     }
 
-    /// Changes the clock of the last node.
-    async fn change_clock(&mut self, began: Instant) -> Done {
+    /// Changes the clock of the last node, once it has all leases.
+    async fn change_clock(&mut self) -> Done {
         let (time, seconds) = WRONG_CLOCK;
         let node = self.nodes.count() - 1;
+        for other in 0..node {
+            self.nodes.stop(other).await;
+        }
+        // A node that is alone looks for leases every 5 s.
+        self.nodes.live(Duration::from_secs(6)).await;
+        for other in 0..node {
+            self.nodes.spawn(other);
+            self.nodes.until_ready(other).await;
+        }
+        let began = Instant::now();
         for offset in [seconds, -seconds] {
             self.nodes.gateway(node).set_calendar_offset(offset);
             self.nodes.live(time).await;
