@@ -6,12 +6,12 @@ use std::{env, fs, io, path::PathBuf, process, time::Duration};
 use rustix::net::sockopt;
 use sqlx::postgres::PgConnectOptions;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy, split},
+    io::{AsyncWriteExt, copy, split},
     net::{TcpStream, UnixListener, UnixStream},
 };
 use uuid::Uuid;
 
-use super::tls::Tls;
+use super::tls::{Stream, Tls};
 
 /// A host is asked whether it lives after so long without a word from it, then again after each pause, this often.
 const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(5), Duration::from_secs(2), 3);
@@ -22,11 +22,6 @@ const USER_TIMEOUT: u32 = 10_000;
 
 /// The one in the name of each Unix socket of this process.
 const PORT: u16 = 5432;
-
-/// A connection to a server, with TLS or without.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Connects to a server, and has `make` make something of it: a connection, or what has one.
 pub(super) async fn connect<T, F>(

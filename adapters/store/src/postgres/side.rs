@@ -12,7 +12,11 @@ use super::{
     open::{IS_BEGUN, PostgresOptions, Use},
     schema::{check, migrate},
 };
-use crate::copy::{Column, CopyError, Kind, Range, Row, Side, TABLES, Table, Value, value_of};
+use crate::copy::{
+    side::{CopyError, Side},
+    tables::{Column, Range, Row, TABLES, Table},
+    values::{Kind, Value, value_of},
+};
 
 /// A target has no foreign keys and no unique columns but its keys until it is a store: rows are copied table by table, and of a source
 /// that is written to each page is of another moment.

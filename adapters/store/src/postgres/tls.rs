@@ -7,7 +7,7 @@ use std::{io, sync::Arc};
 use rustls_native_certs::load_native_certs;
 use sqlx::postgres::PgSslMode;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
 use tokio_rustls::{
@@ -23,7 +23,10 @@ use tokio_rustls::{
     },
 };
 
-use super::relay::Stream;
+/// A connection to a server, with TLS or without.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// Files with certificates, as the URL of the database names them.
 #[derive(Default)]

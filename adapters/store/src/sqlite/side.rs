@@ -25,7 +25,11 @@ use super::{
     open::check_origin,
     schema::{migrate, schema_version, version},
 };
-use crate::copy::{Column, CopyError, Kind, Range, Row, Side, Table, Value, marks, names, value_of};
+use crate::copy::{
+    side::{CopyError, Side},
+    tables::{Column, Range, Row, Table, marks, names},
+    values::{Kind, Value, value_of},
+};
 
 /// How long a statement waits for another program that has locked the database.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ use rejoinder_core::{
 use sqlx::postgres::PgRow;
 
 use super::{
-    Outcome, hash,
+    outcome::{Outcome, hash},
     table::{
         Composed, Section, Table,
         Type::{Flag, Id, Number, Text},
@@ -502,7 +502,7 @@ new_turns as materialized (
     order by 1
     on conflict (conversation_id) do update
         set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.node = excluded.node
+        where slots.turn_id is null or slots.turn_id = excluded.turn_id and slots.node = excluded.node
     returning turn_id
 ), session as materialized (
     select s.id, s.owner, s.name, s.conversation_id, coalesce(s.used_at, s.created_at) as used, s.agent, s.model

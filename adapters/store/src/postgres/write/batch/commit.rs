@@ -13,7 +13,7 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::{
-    Outcome,
+    outcome::Outcome,
     sections::{
         ATTEMPT_ENDS, ATTEMPTS, CHANGED, CHANGES, CONTENTS, DELIVERIES, DELIVERY_CHANGES, EMPTY_LANES, ENDED, GUARDS,
         KEPT, LINES, LOCKS, LOG, NO_SLOTS_TAKEN, REMARKS, REQUESTS, RUN_ENDS, SLOTS_TAKEN, STARTED, STARTS, UNSETTLED,

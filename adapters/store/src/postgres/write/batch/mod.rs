@@ -6,16 +6,19 @@
 
 mod accept;
 mod commit;
+mod outcome;
 mod sections;
 mod table;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use rejoinder_core::StoreError;
 
-use rejoinder_core::{StoreError, store::Commit};
-
-pub(in crate::postgres) use self::commit::{Applied, Form};
+use self::outcome::hash;
+pub(in crate::postgres) use self::{
+    commit::{Applied, Form},
+    outcome::Outcome,
+};
 use super::rows::Transaction;
-use crate::shared::request::{WriteRequest, WriteResult};
+use crate::shared::request::WriteRequest;
 
 /// How a request is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,37 +47,6 @@ impl Kind {
             },
             _ => (Self::Rows, Vec::new()),
         }
-    }
-}
-
-fn hash(of: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// What became of a request of a batch.
-#[derive(Debug)]
-pub(in crate::postgres) enum Outcome {
-    Done(WriteResult),
-    /// It is not for a batch.
-    Alone,
-    /// It was not done because of other requests: they leave the batch.
-    Again,
-}
-
-impl Outcome {
-    /// What became of transitions of which it is only known that they were committed but for the `refused` ones, by their numbers. The row
-    /// path decides on these again. `included`: whether each of them was in the statement.
-    pub(in crate::postgres) fn committed(included: &[bool], refused: &[i64]) -> Vec<Self> {
-        let outcome = |(number, is_included): (i64, &bool)| {
-            if *is_included && !refused.contains(&number) {
-                Self::Done(WriteResult::Committed(Commit::Done))
-            } else {
-                Self::Alone
-            }
-        };
-        (0..).zip(included).map(outcome).collect()
     }
 }
 
