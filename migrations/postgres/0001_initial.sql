@@ -41,7 +41,8 @@ create table nodes (
     asked_to_drain boolean not null default false,
     clock_ms bigint not null,                   -- how far its clock was ahead of the database's at its last heartbeat
     since timestamptz not null,
-    until timestamptz not null                  -- 15 seconds after its last heartbeat, or after the first one of any node after an outage
+    until timestamptz not null,                 -- 15 seconds after its last heartbeat, or after the first one of any node after an outage
+    awaited boolean not null default false      -- it was given that time after an outage, and has had no heartbeat since
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
 
 -- The nodes that are not over. Each node has a heartbeat every 5 seconds. If none has had one for 6, they could not reach the database,

@@ -45,6 +45,14 @@ impl Neighbours {
             }
     }
 
+    /// Until when this node lives for the others, as far as it knows, by the clock that does not stand still; `None`: there can be none.
+    pub(crate) fn lives_until(&self) -> Option<Duration> {
+        match self.known_until.load(Ordering::Relaxed) {
+            FOR_GOOD => None,
+            until => Some(Duration::from_millis(until)),
+        }
+    }
+
     /// Whether one of them has an agent.
     pub(crate) fn have_agent(&self, agent: &str) -> bool {
         self.agents.load().contains(agent)

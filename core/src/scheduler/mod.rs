@@ -99,6 +99,8 @@ impl Scheduler {
     pub(crate) fn run_now(self: &Arc<Self>, slot: Slot, turn: TurnRecord, run: Run) {
         self.spawn(move |scheduler| async move {
             let mut slot = slot;
+            // It is stored since the turn was accepted: others may stop it while it waits for its permit.
+            slot.run_begins();
             if slot.gets_permit().await {
                 scheduler.run_turn(&mut slot, turn, run).await;
             } else {

@@ -31,6 +31,9 @@ const LOOKS_FOR: Duration = Duration::from_secs(30);
 /// How long it has what it was granted, from before it asked: as long as it trusts a lease.
 const LASTS: Duration = Duration::from_secs(12);
 
+/// How long before others may have its share this node gives it up.
+const MARGIN: Duration = Duration::from_secs(3);
+
 /// How many conversations of each channel and agent it looks for at once.
 const CONVERSATIONS: u32 = 64;
 
@@ -115,8 +118,12 @@ impl Sharing {
         if wanted.is_empty() {
             return Ok(());
         }
-        let until = self.clock.boottime() + LASTS;
+        let lives_until = self.neighbours.lives_until().map_or(Duration::MAX, |until| until.saturating_sub(MARGIN));
+        let until = (self.clock.boottime() + LASTS).min(lives_until);
         let granted = self.store.permits(self.node, wanted).await?;
+        if until <= self.clock.boottime() {
+            return Err(StoreError::Unavailable("permits were granted so late that they are over".to_owned()));
+        }
         self.slots.granted_until(until);
         for (agent, granted) in granted {
             self.slots.set_limit(&agent, granted as usize);

@@ -14,6 +14,9 @@ use crate::{
 /// How often it is looked whether the last node that had a channel is gone. It must be at two looks: it may just start again.
 const EVERY: Duration = Duration::from_mins(1);
 
+/// After how many looks it is marked again: another node may have marked something else meanwhile.
+const AGAIN: u32 = 10;
+
 pub(crate) struct Absence {
     pub(crate) store: Arc<dyn ChannelStore>,
     pub(crate) leases: Arc<Leases>,
@@ -27,8 +30,12 @@ impl Absence {
 
     /// Marks it when nodes have gone, until the lifecycle stops. If there can be no other node, it returns at once.
     pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
-        let (mut seen, mut marked) = (None, None);
+        let (mut seen, mut marked, mut looks) = (None, None, 0_u32);
         while !self.leases.are_for_good() && lifecycle.pause_unless_stopping(EVERY).await {
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(AGAIN) {
+                marked = None;
+            }
             if let Err(error) = self.look(&mut seen, &mut marked).await {
                 warn!(%error, "cannot mark what waits for channels that no node has, trying again");
             }

@@ -198,15 +198,17 @@ const HEARTBEAT: &str = concat!(
         on conflict (id) do update
             set held = excluded.held, name = excluded.name, version = excluded.version, revision = excluded.revision,
                 draining = excluded.draining, channels = excluded.channels, agents = excluded.agents,
-                downs = excluded.downs, clock_ms = excluded.clock_ms, until = excluded.until
+                downs = excluded.downs, clock_ms = excluded.clock_ms, until = excluded.until, awaited = false
         returning n.asked_to_drain
     ), spared as (
-        select n.id from nodes as n
+        select n.id, (select max(until) from nodes) as last from nodes as n
         where n.id <> $1 and n.id in (select id from living_nodes)
             and (select max(until) from nodes) < clock_timestamp() + interval '9 seconds'
         for no key update of n skip locked
     ), awaited as (
-        update nodes as n set until = greatest(n.until, clock_timestamp() + interval '15 seconds')
+        update nodes as n set awaited = true, until = case
+                when n.awaited then n.until + (clock_timestamp() - (spared.last - interval '9 seconds'))
+                else greatest(n.until, clock_timestamp() + interval '15 seconds') end
         from spared where n.id = spared.id
     ), removed as (
         delete from nodes

@@ -32,7 +32,7 @@ pub(super) struct Permits {
     promised: u64,
     /// How many had been given when all rows were looked for last.
     counted: u64,
-    /// Until when the shares of this node are granted, on the clock's boottime; `None` if no other node can have one, or it is over.
+    /// Until when the shares of this node are granted, on the clock's boottime; `None` if no other node can have one.
     granted_until: Option<Duration>,
 }
 
@@ -97,7 +97,6 @@ impl Permits {
 
     /// Other nodes may have been granted what this one had: nothing begins before it is granted some anew.
     pub(super) fn expire(&mut self) {
-        self.granted_until = None;
         self.agents.values_mut().filter(|agent| agent.is_share).for_each(|agent| agent.all = 0);
     }
 

@@ -1,6 +1,6 @@
 //! The slots of conversations: in each, one turn of an agent runs at a time, whichever node runs it. Their conversations are locked.
 //!
-//! A node decides in memory which of its own turns has the slot, so it takes its own slots over.
+//! A node decides in memory which of its own turns has the slot, so it takes its own slots over once their runs have ended.
 
 use rejoinder_core::{StoreError, TurnId, store::RunStart};
 use uuid::Uuid;
@@ -37,7 +37,10 @@ const TAKE: &str = concat!(
     insert into slots (conversation_id, turn_id, node, since) values ($1, $2, $3, clock_timestamp())
     on conflict (conversation_id) do update
         set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.node = excluded.node or not ",
+        where slots.turn_id is null
+            or slots.node = excluded.node and (slots.turn_id = excluded.turn_id or not exists (
+                select 1 from turns as r where r.id = slots.turn_id and r.work = 'running' offset 0))
+            or not ",
     slot_is_kept!("slots")
 );
 

@@ -161,7 +161,7 @@ taken as (
     order by k.conversation_id
     on conflict (conversation_id) do update
         set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.node = excluded.node
+        where slots.turn_id is null or slots.turn_id = excluded.turn_id and slots.node = excluded.node
     returning turn_id
 ), result as materialized (
     select g.req, case
