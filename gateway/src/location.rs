@@ -74,10 +74,10 @@ impl StoreLocation {
         Room::of(self.file()?).ok()
     }
 
-    /// Opens it for a gateway, of which this is the id. A server that is away is waited for, and a database that a copy reads.
+    /// Opens it for the gateway with the id `node`. Waits for a server that is away, and for a database that a copy has locked.
     ///
     /// # Errors
-    /// When it cannot be opened: of a file always an `OpenError`.
+    /// When it cannot be opened; for a file it is always an `OpenError`.
     pub(crate) async fn open(
         &self,
         node: NodeId,
@@ -258,7 +258,7 @@ mod postgres {
     }
 }
 
-/// A build that is left without PostgreSQL.
+/// A build without PostgreSQL.
 #[cfg(not(feature = "postgres"))]
 mod postgres {
     use std::sync::Arc;

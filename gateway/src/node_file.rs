@@ -31,8 +31,8 @@ impl NodeFile {
         Ok(Self { _lock: Lock::acquire(path).await?, path: path.to_owned() })
     }
 
-    /// Writes down the id of this process and the name of its store, and ends those in the store that used the folder before. Returns
-    /// the name of the store before, if it was another one.
+    /// Writes down the id of this process and the name of its store, and ends in the store the processes that used the folder before.
+    /// Returns the name of the former store, if it was another one.
     pub(crate) async fn take_over(&self, node: NodeId, store: &dyn NodeStore, name: &str) -> Option<String> {
         let mark = mark(&self.path);
         let own = mark.as_ref().map_or_else(String::new, |mark| format!("{node} {mark}\n"));

@@ -60,9 +60,9 @@ const ALERTS: [(&str, AlertKind, &str); 17] = [
 /// Something that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// `store`, `disk`, `channel`, `holder` (no node has a channel), `node` (one was lost with channels), `paused`, `agent`, `overdue`, `parked`, `parked_alerts`, `undeliverable` (turns),
-    /// `undelivered` (messages that nobody asked for), `undelivered_alerts`, `callbacks`, `absent`, `pairing`, `schedule`,
-    /// `configuration` (a node has an earlier one than another), `approval` or `error`.
+    /// `store`, `disk`, `channel`, `holder` (no node has a channel), `node` (one was lost with channels), `paused`, `agent`, `overdue`,
+    /// `parked`, `parked_alerts`, `undeliverable` (turns), `undelivered` (messages that nobody asked for), `undelivered_alerts`,
+    /// `callbacks`, `absent`, `pairing`, `schedule`, `configuration` (a node has an earlier one than another), `approval` or `error`.
     pub(crate) kind: &'static str,
     /// What is wrong, since when and why, in one sentence. The time is in the zone of `[alerts]`.
     pub(crate) text: String,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Health;
 
-/// The gateway is shutting down, or another node has the channel. Events that were not stored were not acknowledged, so they come again after a restart.
+/// The gateway is shutting down, or another node has the channel. Events that were not stored were not acknowledged, so they come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway is shutting down")]
 pub struct ShuttingDown;

@@ -45,7 +45,7 @@ const SESSION: &str = "session.json";
 /// Says of which device the SDK's store of rooms is, in a folder without its keys.
 const DEVICE_FILE: &str = "device";
 
-/// What the names of files end with that are not used any more: their content is in the keyring.
+/// The ending of files that are not used any more: their content is in the keyring.
 const MOVED: &str = ".moved";
 
 /// The operator creates this file to give up the old device.

@@ -59,7 +59,7 @@ pub(crate) trait Follower: Send + Sync {
 }
 
 impl Hints {
-    /// Whether other nodes live. Of a node that is alone, it costs two loads.
+    /// Whether other nodes live, or were heard lately. It takes no lock.
     pub(crate) fn any(&self) -> bool {
         self.neighbours.any() || self.has_heard()
     }
@@ -154,7 +154,7 @@ impl Hints {
                 self.note_heard();
             }
             let any = self.any();
-            // What the last one has changed before it left, this node may not have looked at.
+            // This node may not have looked yet at what the last one changed before it left.
             let looks = any || was_any == Some(true);
             if was_any != Some(any) {
                 was_any = Some(any);

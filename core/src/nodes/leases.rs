@@ -37,19 +37,19 @@ use crate::{
     },
 };
 
-/// How often leases are renewed, and those wanted that other nodes hold.
+/// How often leases are renewed, and how often a node that is alone asks for leases that it lacks.
 pub(crate) const EVERY: Duration = Duration::from_secs(5);
 
 /// How long before its end a lease is not relied on any more: until then, what was done under it has stopped.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// How often it is looked whether a term is over: timers stop while the machine sleeps.
+/// How often a node looks whether a term is over, as timers stop while the machine sleeps; and the pause after a renewal that failed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How often leases that other nodes hold are wanted while such nodes live: one that stops gives them back.
+/// How often a node asks for leases that it lacks while other nodes live: one that stops gives its leases back.
 const SOON: Duration = Duration::from_millis(500);
 
-/// How long other nodes wait for sends in flight before they are given a lease.
+/// How long a lease that is to be given back is kept for what is still done under it, such as sends in flight.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The end of a lease that has none.
@@ -315,7 +315,7 @@ impl Leases {
         self.read(channel, |term| term.lasts.map(|_| term.since)).flatten().unwrap_or(self.joined_at)
     }
 
-    /// The lease of a channel, if this node holds it now. Who decides under it takes it before anything is read.
+    /// The lease of a channel, if this node holds it now. A decision under it takes it before anything is read.
     pub(crate) fn hold(&self, channel: &ChannelId) -> Option<Hold> {
         self.hold_of(self.channels.get(channel)?)
     }

@@ -58,7 +58,7 @@ impl Neighbours {
         self.agents.load().contains(agent)
     }
 
-    /// The store has said how many others there are, and which agents they have. It was asked then.
+    /// The store has said how many others there are, and which agents they have; it was asked at `asked_at`.
     pub(super) fn set(&self, others: u32, agents: &[AgentName], asked_at: Duration) {
         self.any.store(others > 0, Ordering::Relaxed);
         self.agents.store(Arc::new(agents.iter().cloned().collect()));

@@ -11,10 +11,10 @@ use crate::{
     ports::{AbsentChannel, ChannelStore, StoreError},
 };
 
-/// How often it is looked whether the last node that had a channel is gone. It must be at two looks: it may just start again.
+/// How often this looks for channels that no node has. Two looks must agree: the last node of a channel may just start again.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// After how many looks it is marked again: another node may have marked something else meanwhile.
+/// After how many looks everything is marked anew: another node may have marked something else meanwhile.
 const AGAIN: u32 = 10;
 
 pub(crate) struct Absence {
@@ -23,12 +23,12 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    /// Marks it at the start.
+    /// Marks what waits for such a channel, at the start.
     pub(crate) async fn mark(&self) -> Result<(), StoreError> {
         self.mark_all_but(&self.leases.known_channels().await?).await
     }
 
-    /// Marks it when nodes have gone, until the lifecycle stops. If there can be no other node, it returns at once.
+    /// Marks it again when nodes have come or gone, until the lifecycle stops. If there can be no other node, it returns at once.
     pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let (mut seen, mut marked, mut looks) = (None, None, 0_u32);
         while !self.leases.are_for_good() && lifecycle.pause_unless_stopping(EVERY).await {

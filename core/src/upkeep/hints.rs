@@ -32,7 +32,7 @@ use crate::{
     schedules::Calendar,
 };
 
-/// After how many looks what runs of nodes have said that are over is removed: once a minute.
+/// After how many looks the drafts of nodes that are over are removed: once a minute.
 const REMOVE_EVERY: u32 = 60;
 
 /// Follows what other nodes do.
@@ -60,7 +60,7 @@ pub(crate) struct HintFollower {
     pub(crate) clock: SharedClock,
     /// The versions of the turns that run here or are watched here, as they were looked at last.
     pub(crate) seen: Mutex<HashMap<TurnId, Version>>,
-    /// Whether hints may have been lost for which nothing was done.
+    /// Whether hints may have been lost, and what they were about has not been done yet.
     pub(crate) has_missed: AtomicBool,
     /// How often it has looked at everything.
     pub(crate) looks: AtomicU32,
@@ -246,7 +246,7 @@ impl HintFollower {
         }
     }
 
-    /// Takes the marks of messages away that wait no more, because another node has begun or ended their turns.
+    /// Removes the marks of messages that do not wait any more, because another node has begun or ended their turns.
     async fn look_at_marks(&self) -> Result<(), StoreError> {
         let executor = &self.ledger.executor;
         let marked = executor.marks.turns();
@@ -264,7 +264,7 @@ impl HintFollower {
         Ok(())
     }
 
-    /// Has the housekeeper remove what nodes have left that are over.
+    /// Removes the drafts of nodes that are over, if this node is the housekeeper.
     async fn remove_old_drafts(&self) -> Result<(), StoreError> {
         let is_time = self.looks.fetch_add(1, Ordering::Relaxed).is_multiple_of(REMOVE_EVERY);
         if is_time && self.leases.is_housekeeper() { self.store.remove_old_drafts().await } else { Ok(()) }
@@ -290,7 +290,7 @@ impl HintFollower {
         Ok(())
     }
 
-    /// Does with runs of a turn what the turn says that was read after these were in flight: another node may have decided on it.
+    /// Stops or continues runs of a turn if another node has decided so. The turn was read after these runs were in flight.
     fn compare(&self, turn: &TurnRecord, runs: &[RunInFlight]) {
         let (obligation, conversation, id) = (&turn.obligation, turn.conversation, turn.id);
         for run in runs {

@@ -135,7 +135,7 @@ impl Sweep {
     async fn recover_left(&self) -> Result<(), StoreError> {
         let runs = self.recover_runs(&self.slots.in_flight()).await?;
         if runs > 0 {
-            // Turns may wait behind them of which only the node knew that is over.
+            // Turns may wait behind them that only the lost node knew.
             self.slots.fall_behind();
         }
         let mut attempts = self.outbox.attempts_left(None).await?;

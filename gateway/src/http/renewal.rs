@@ -20,8 +20,8 @@ use tracing::{info, warn};
 use super::sessions::AdminSessions;
 use crate::callers::StoredTokens;
 
-/// For how long a token that another node revoked may still open something here, while both reach the database: with what
-/// [`AT_LEAST`] and a look take.
+/// The pause between two looks, after [`AT_LEAST`]. With both and what a look takes, a token that another node revoked opens nothing here
+/// after a second, as long as both reach the database.
 const EVERY: Duration = Duration::from_millis(700);
 
 /// How long it is at least from one look to the next, however many secrets are sent that nobody knows.
@@ -30,7 +30,7 @@ const AT_LEAST: Duration = Duration::from_millis(200);
 /// For how long the copies count after a look.
 const TRUSTED: Duration = Duration::from_secs(30);
 
-/// For how long while no other node is known: it takes half of [`TRUSTED`] until this one does not count as alone.
+/// For how long they count while no other node is known: it takes half of [`TRUSTED`] until this one does not count as alone.
 const TRUSTED_ALONE: Duration = Duration::from_secs(15);
 
 /// How long a request waits for a look.

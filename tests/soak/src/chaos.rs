@@ -1,7 +1,7 @@
 //! Several nodes on one PostgreSQL under trouble, judged as one process is.
 //!
 //! People write on all platforms while one trouble after the other is made: to a node, to its ways, or to the database. Platforms work.
-//! Beside what people see, it is judged how long channels stand still, that no node ends by itself, and that a node sends nothing when
+//! Besides what people see, it is judged how long channels stand still, that no node ends by itself, and that a node sends nothing when
 //! it cannot have a lease.
 
 mod database;

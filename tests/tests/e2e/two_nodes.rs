@@ -136,7 +136,7 @@ async fn callers_find_one_gateway_at_both_nodes() {
     held.sort_unstable();
     assert_eq!(held, ["housekeeper", "webhook.signed", "webhook.test"]);
 
-    // Who waits at one node for what another one runs is answered when it is.
+    // A request that waits at one node for what another one runs is answered when that is.
     let accepted = Reply::of(signed(first, "msg_1", "wait for it").header("Prefer", "wait=0")).await;
     agent.until_called(1).await;
     let url = accepted.body["result_url"].as_str().expect("an address").replacen(&first.url(), &second.url(), 1);

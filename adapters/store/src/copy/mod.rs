@@ -93,7 +93,7 @@ impl StoreCopy {
     /// Copies what the target does not have yet. `progress` is told of each page.
     ///
     /// # Errors
-    /// When a database cannot be used, or is none for that. The copy goes on with the next run.
+    /// When a database cannot be used, or not for this. The copy goes on with the next run.
     pub async fn run(self, mut progress: impl FnMut(CopyProgress) + Send) -> Result<CopyReport, CopyError> {
         let Self { from, to, page } = self;
         match (from, to) {
@@ -162,7 +162,7 @@ async fn copy_table<F: Side, T: Side>(
             }
         }
         let last = rows.last().map(|row| table.key(row).to_vec());
-        // Whose rows were all left out says nothing of how far the target is the same.
+        // A page whose rows were all left out does not tell how far the target is the same.
         if last.is_some() || is_last {
             let through = if is_last { None } else { last };
             let range = Range { after: after.as_deref(), through: through.as_deref() };

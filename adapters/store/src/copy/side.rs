@@ -67,7 +67,7 @@ pub(crate) trait Side: Sized {
     /// Inserts rows whose keys it does not have.
     async fn insert(&mut self, table: &'static Table, rows: &[&Row]) -> Result<(), CopyError>;
 
-    /// The id of the last line of the gateway's own log that there was, which may be removed: such ids are never used again.
+    /// The highest id that a line of the gateway's own log has had. That line may be gone: ids are never used again.
     async fn last_line(&mut self) -> Result<i64, CopyError>;
 
     /// Makes a store of the target when all rows are there, and closes it. `last_line` is that of the source.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 pub(crate) enum Kind {
     /// `uuid`, in SQLite 16 bytes.
     Id,
-    /// As [`Id`](Self::Id), but no id is the nil id, and in SQLite no bytes.
+    /// As [`Id`](Self::Id), but a missing id is the nil id, in SQLite zero bytes.
     RemovedId,
     /// `bigint`.
     Number,
@@ -54,7 +54,7 @@ impl Value {
         }
         let json: Option<Json> = match kind {
             Kind::Json => Some(serde_json::from_str(&text)?),
-            // Statements that read it as `json` fail at the escape. What is no JSON stays so: who reads it says that.
+            // Statements that read it as `json` fail at the escape. What is not JSON stays as it is: its reader reports it.
             Kind::JsonText if text.contains("\\u0000") => serde_json::from_str(&text).ok(),
             _ => None,
         };

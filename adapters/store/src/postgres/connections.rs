@@ -33,7 +33,7 @@ pub(super) struct Connections {
     /// The error of a statement that did not end in time.
     late: StoreError,
     permits: Semaphore,
-    /// With the times since when they are.
+    /// Each with the time since when it is idle.
     idle: Mutex<Vec<(PgConnection, Instant)>>,
 }
 
@@ -69,7 +69,7 @@ impl Connections {
         if since.elapsed() < TRIAL_AFTER || matches!(timeout(TRIAL, connection.ping()).await, Ok(Ok(()))) {
             return Some(connection);
         }
-        // The others are to the same server, most of all.
+        // The others are most likely to the same server.
         self.idle().clear();
         None
     }
@@ -101,7 +101,7 @@ impl Connections {
         self.rows(statement).await?.iter().map(read).collect()
     }
 
-    /// The rows that a statement finds, for those who leave out the ones that cannot be read.
+    /// The rows that a statement finds, for callers that leave out what cannot be read.
     pub(super) async fn rows(&self, statement: Statement<'_>) -> Result<Vec<PgRow>, StoreError> {
         self.take().await?.rows(statement).await
     }

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// How long a lease lasts from its grant or its last renewal on, and a node from its last heartbeat on. The statements say `15 seconds`.
-/// Which nodes are not over, the view `living_nodes` says.
+/// The view `living_nodes` has the nodes that are not over.
 const LASTS: Duration = Duration::from_secs(15);
 
 #[async_trait]

@@ -196,7 +196,7 @@ fn planned(connector: Connector) -> Connector {
 }
 
 /// Checks the server, and makes or updates the schema, or checks it. The connection is to stay open until there are others: as long as
-/// there is one, who copies a store knows that the database is in use.
+/// there is one, a copy of the store sees that the database is in use.
 async fn prepare(connector: &Connector, purpose: Use, clock: &SharedClock) -> Result<PgConnection, PostgresOpenError> {
     let mut connection = in_time(connector, begin(connector, purpose, clock)).await?;
     if purpose == Use::Write {
@@ -237,7 +237,7 @@ async fn begin_to_write(connection: &mut PgConnection, database: &str) -> Result
     connection.execute(FORGET_COPY).await.map_err(failed)?;
     match connection.execute(FORGET_WRITERS).await.map_err(failed) {
         Ok(_) => Ok(()),
-        // Who copies the store has locked it: what is written after that would not be in the copy.
+        // A copy has locked the store: what is written after that would not be in it.
         Err(error) if error.is_away() => Err(error),
         Err(error) => {
             tracing::debug!(%error, "rows of earlier processes cannot be removed");

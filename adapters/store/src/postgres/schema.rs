@@ -74,5 +74,5 @@ pub(super) async fn migrate(connection: &mut PgConnection, database: &str) -> Re
     transaction.commit().await.map_err(failed)
 }
 
-/// The lock of who updates the schema: `rejoinde` in ASCII.
+/// The lock of an update of the schema: `rejoinde` in ASCII.
 const LOCK: i64 = 0x7265_6a6f_696e_6465;

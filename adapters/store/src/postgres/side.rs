@@ -362,7 +362,7 @@ fn read(table: &Table, row: &PgRow) -> Result<Row, sqlx::Error> {
     table.columns.iter().enumerate().map(|(at, column)| value_of!(row, at, column.kind)).collect()
 }
 
-/// The lock of who copies into the database, as long as the connection lives: `rejo:cpy` in ASCII. Whether it is free.
+/// Takes the lock of a copy into the database (`rejo:cpy` in ASCII) for as long as the connection lives. Whether it was free.
 const LOCK: &str = "select pg_try_advisory_lock(x'72656a6f3a637079'::bigint)";
 
 /// Whether a node lives, or a process has the store open. By the clock: in `living_nodes`, the last nodes live on after a crash, because

@@ -98,7 +98,7 @@ enum Command {
     Close,
 }
 
-/// Who waits for the results of requests, and since when.
+/// A caller that waits for the results of requests, and since when.
 struct Caller {
     since: Instant,
     answer: Answer,
@@ -873,7 +873,7 @@ impl Lane {
         } else {
             self.roll_back(open).await
         };
-        // On a connection that is still open, other transactions were in the way, most of all. If it is something else, a few tries do
+        // On a connection that is still open, other transactions were most likely in the way. If it is something else, a few tries do
         // no harm.
         let may_repeat = is_open && matches!(error, StoreError::Unavailable(_));
         Failure { may_repeat, ..Failure::of(error) }

@@ -40,7 +40,7 @@ impl Random {
     }
 }
 
-/// A turn, as whoever changes it knows it.
+/// A turn, as its writer knows it.
 #[derive(Clone)]
 struct Turn {
     id: TurnId,

@@ -41,8 +41,8 @@ pub trait NodeStore: Send + Sync + 'static {
     /// If so, nothing was changed.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
 
-    /// Grants a node permits of agents whose limits hold over all nodes: how many turns of each it may run from now on. What nodes hold
-    /// that are not over is never more than the limit. A store that grants leases for good grants all of it. See
+    /// Grants a node permits of agents whose limits hold over all nodes: how many turns of each it may run from now on. Together, nodes
+    /// that are not over never hold more than the limit. A store that grants leases for good grants all of it. See
     /// [`grant`](crate::store::rules::grant). The node has had a heartbeat.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ impl Link {
         let processes = Arc::clone(processes);
         tokio::spawn(async move {
             while let Ok((client, from)) = listener.accept().await {
-                // Whose process has ended since, has no use for it.
+                // A connection whose process has ended since is dropped.
                 let Some(node) = node_of(from.port(), port, &processes) else { continue };
                 let (ways, is_send) = (Arc::clone(&ways), Arc::clone(&is_send));
                 tokio::spawn(async move {

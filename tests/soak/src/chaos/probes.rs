@@ -15,7 +15,7 @@ use crate::{
 
 /// How often one is said on each channel.
 const EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked at whether it is answered.
+/// How often its answer is looked for.
 const LOOK: Duration = Duration::from_millis(200);
 /// How many of a channel may wait for an answer.
 const WAITING: usize = 8;

@@ -257,7 +257,7 @@ impl Stage {
             self.nodes.live(CUT).await;
         }
         self.set_ways(node, from_database, from_platforms, Passage::Open);
-        // Who reaches the database keeps its leases.
+        // A node that reaches the database keeps its leases.
         let since = if from_database { began } else { Instant::now() };
         Done { since, node: Some(node), sends_without_lease }
     }

@@ -1,4 +1,4 @@
-//! The keyrings of channels. Who changes one locks the row of its use, so that a later use begins when all changes of the earlier ones
+//! The keyrings of channels. A change locks the row of its use, so that a later use begins when all changes of the earlier ones
 //! are committed or refused.
 
 use rejoinder_core::{

@@ -1,8 +1,8 @@
 //! What is written under a lease.
 //!
-//! The lease is locked as the first row of its transaction. So no deadlock comes of it: who waits for a lease holds nothing that others
-//! wait for, and a node that takes leases waits for nothing else. From then on the lease is not granted to another node before the
-//! transaction has ended, also if its time is over by then. A renewal does not wait for it.
+//! The lease is locked as the first row of its transaction. So there is no deadlock: a transaction that waits for a lease holds nothing
+//! that others wait for, and a node that takes leases waits for nothing else. From then on the lease is not granted to another node
+//! before the transaction has ended, also if its time is over by then. A renewal does not wait for it.
 
 use rejoinder_core::{
     StoreError,
