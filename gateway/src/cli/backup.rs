@@ -67,7 +67,7 @@ impl Backup {
         let paths = paths(global, |url| {
             format!(
                 "save it with pg_dump --format=custom --file={file} --dbname={url}, and save the data directory as well, which \
-                 has tokens and the keys of Matrix accounts"
+                 has tokens"
             )
         })?;
         if self.file.symlink_metadata().is_ok() {

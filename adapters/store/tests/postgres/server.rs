@@ -20,7 +20,7 @@ use rejoinder_store::TestServer;
 const OLDEST: u32 = 15;
 
 /// A user who does not exist, and whose password is asked for by a server that a test has started.
-pub(crate) const WITH_PASSWORD: &str = "rejoinder_with_password";
+pub(crate) const WITH_PASSWORD: &str = "ann_with_password";
 
 /// A server, and the lock of one that a test has started, which this process holds until it ends.
 type Running = (TestServer, Option<File>);
