@@ -63,7 +63,9 @@ fn items(list: &Value) -> &[Value] {
 async fn patient(release: &Gate) -> ScriptedAgent {
     let release = release.clone();
     ScriptedAgent::start(move |call, _| {
+        // What was said and not answered comes before it.
         let said = call.said();
+        let said = said.lines().next_back().unwrap_or_default();
         let echo = Script::replies(&format!("echo {said}"));
         if said.starts_with("wait") { echo.waiting(&release) } else { echo }
     })
