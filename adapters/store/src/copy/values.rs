@@ -121,7 +121,7 @@ impl RowDigest {
 /// Reads a column of a row of SQLx: the place `$index`, as a [`Kind`].
 macro_rules! value_of {
     ($row:expr, $index:expr, $kind:expr) => {{
-        use $crate::copy::{Kind, Value};
+        use $crate::copy::values::{Kind, Value};
         match $kind {
             Kind::Id | Kind::RemovedId => value_of!(@as uuid::Uuid, Id, $row, $index),
             Kind::Number | Kind::RowId => value_of!(@as i64, Number, $row, $index),
