@@ -12,7 +12,7 @@ use super::{
     open::{IS_BEGUN, PostgresOptions, Use},
     schema::{check, migrate},
 };
-use crate::copy::{
+use crate::shared::copying::{
     side::{CopyError, Side},
     tables::{Column, Range, Row, TABLES, Table},
     values::{Kind, Value, value_of},
@@ -431,3 +431,9 @@ const SELECT_LAST_LINE: &str = "
 /// The index is made of the rows, from the first turn on.
 const INDEX_ANEW: &str = "
     update search_progress set logged = (select coalesce(max(seq), 0) from log), turn = 0, again = false";
+
+impl From<PostgresOpenError> for CopyError {
+    fn from(error: PostgresOpenError) -> Self {
+        Self::Open(Box::new(error))
+    }
+}

@@ -2,6 +2,8 @@
 
 pub(crate) mod background;
 pub(crate) mod bounds;
+#[cfg(feature = "postgres")]
+pub(crate) mod copying;
 pub(crate) mod known;
 pub(crate) mod patterns;
 pub(crate) mod positions;

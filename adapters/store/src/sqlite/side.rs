@@ -25,7 +25,7 @@ use super::{
     open::check_origin,
     schema::{migrate, schema_version, version},
 };
-use crate::copy::{
+use crate::shared::copying::{
     side::{CopyError, Side},
     tables::{Column, Range, Row, Table, marks, names},
     values::{Kind, Value, value_of},
@@ -316,6 +316,12 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// The index is made of the rows, from the first turn on.
 const INDEX_ANEW: &str = "
     update search_progress set logged = (select coalesce(max(seq), 0) from log), turn = 0";
+
+impl From<OpenError> for CopyError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(Box::new(error))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -214,6 +214,14 @@ const RULES: &str = r"
         from pg_constraint where connamespace = 'public'::regnamespace
         union all select indexdef from pg_indexes where schemaname = 'public') as rules";
 
+/// Why a database could not be opened.
+fn opening<T: std::error::Error + 'static>(error: &CopyError) -> Option<&T> {
+    match error {
+        CopyError::Open(error) => error.downcast_ref(),
+        _ => None,
+    }
+}
+
 /// A table or column that is not in the list would be lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_copied_is_all_that_both_databases_have() {
@@ -341,7 +349,8 @@ async fn a_copy_goes_on_wherever_it_was_interrupted() {
             let opened = options.open().await.err();
             assert!(matches!(opened, Some(PostgresOpenError::Unfinished { .. })), "{opened:?}");
             let copied = copy(&ends.postgres(), &ends.sqlite("c.db")).await;
-            assert!(matches!(copied, Err(CopyError::Postgres(PostgresOpenError::Unfinished { .. }))), "{copied:?}");
+            let copied = copied.expect_err("it is unfinished");
+            assert!(matches!(opening(&copied), Some(PostgresOpenError::Unfinished { .. })), "{copied:?}");
         }
     }
     let there = finish(&from, &ends.postgres()).await;
@@ -475,17 +484,17 @@ async fn what_cannot_be_copied_stays_as_it_is() {
     let both = refusal(&postgres(&used), &ends.postgres()).await;
     assert!(matches!(both, CopyError::BothPostgres), "{both:?}");
     let missing = refusal(&ends.sqlite("none.db"), &ends.postgres()).await;
-    assert!(matches!(missing, CopyError::Sqlite(OpenError::Missing { .. })), "{missing:?}");
+    assert!(matches!(opening(&missing), Some(OpenError::Missing { .. })), "{missing:?}");
 
     let bare = server.create(TestServer::EMPTY).await;
     let no_store = refusal(&postgres(&bare), &ends.sqlite("b.db")).await;
-    assert!(matches!(no_store, CopyError::Postgres(PostgresOpenError::Empty { .. })), "{no_store:?}");
+    assert!(matches!(opening(&no_store), Some(PostgresOpenError::Empty { .. })), "{no_store:?}");
     let mut connection = PgConnection::connect(&used.url()).await.expect("the database is there");
     let newer =
         "insert into _sqlx_migrations select 900, 'next', now(), true, checksum, 0 from _sqlx_migrations limit 1";
     connection.execute(newer).await.expect("it is written");
     let newer = refusal(&postgres(&used), &ends.sqlite("b.db")).await;
-    assert!(matches!(newer, CopyError::Postgres(PostgresOpenError::Newer { found: 900, .. })), "{newer:?}");
+    assert!(matches!(opening(&newer), Some(PostgresOpenError::Newer { found: 900, .. })), "{newer:?}");
     assert!(!ends.file("b.db").exists() && !ends.file("b.db.copy").exists());
 }
 

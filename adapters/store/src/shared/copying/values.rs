@@ -90,10 +90,10 @@ fn strip(json: &mut Json) {
 
 /// The digest of rows in their order.
 #[derive(Debug, Default)]
-pub(super) struct RowDigest(Sha256);
+pub(crate) struct RowDigest(Sha256);
 
 impl RowDigest {
-    pub(super) fn add(&mut self, row: &[Value]) {
+    pub(crate) fn add(&mut self, row: &[Value]) {
         let mut scratch;
         for value in row {
             let (kind, bytes): (u8, &[u8]) = match value {
@@ -113,7 +113,7 @@ impl RowDigest {
         }
     }
 
-    pub(super) fn finish(self) -> [u8; 32] {
+    pub(crate) fn finish(self) -> [u8; 32] {
         self.0.finalize().into()
     }
 }
@@ -121,7 +121,7 @@ impl RowDigest {
 /// Reads a column of a row of SQLx: the place `$index`, as a [`Kind`].
 macro_rules! value_of {
     ($row:expr, $index:expr, $kind:expr) => {{
-        use $crate::copy::values::{Kind, Value};
+        use $crate::shared::copying::values::{Kind, Value};
         match $kind {
             Kind::Id | Kind::RemovedId => value_of!(@as uuid::Uuid, Id, $row, $index),
             Kind::Number | Kind::RowId => value_of!(@as i64, Number, $row, $index),

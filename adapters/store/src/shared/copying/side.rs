@@ -3,8 +3,6 @@
 use std::{error::Error, path::PathBuf};
 
 use super::tables::{Range, Row, Table};
-use crate::{postgres::PostgresOpenError, sqlite::OpenError};
-
 /// Why a store was not copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
@@ -12,10 +10,9 @@ pub enum CopyError {
     BothSqlite,
     #[error("both are PostgreSQL databases: use pg_dump and pg_restore")]
     BothPostgres,
+    /// It cannot be opened.
     #[error(transparent)]
-    Sqlite(#[from] OpenError),
-    #[error(transparent)]
-    Postgres(#[from] PostgresOpenError),
+    Open(Box<dyn Error + Send + Sync>),
     #[error("{path} exists: name a file that does not, as the copy is a new database")]
     Exists { path: PathBuf },
     #[error("the database {database} has rows in {table}: name an empty one, as the copy replaces all that is in it")]

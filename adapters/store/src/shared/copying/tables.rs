@@ -173,7 +173,7 @@ pub(crate) static TABLES: &[Table] = tables! {
 /// The tables that are not copied. `search` and `search_progress` are made anew, the others are about processes that are over, or are
 /// no rows of the store.
 #[cfg(feature = "testing")]
-pub(super) const NOT_COPIED: [&str; 16] = [
+pub(crate) const NOT_COPIED: [&str; 16] = [
     "_sqlx_migrations",
     "probe",
     "search",

@@ -7,20 +7,16 @@
 //!
 //! To add a table or a column, add it to `tables`. [`Side`] is what each database does.
 
-pub(crate) mod side;
-pub(crate) mod tables;
-pub(crate) mod values;
-
 use std::{collections::BTreeMap, path::PathBuf};
 
-pub use self::side::CopyError;
-use self::{
-    side::Side,
-    tables::{Range, Row, TABLES, Table},
-    values::{RowDigest, Value},
-};
+pub use crate::shared::copying::side::CopyError;
 use crate::{
     postgres::{PostgresOptions, PostgresSide},
+    shared::copying::{
+        side::Side,
+        tables::{self, Range, Row, TABLES, Table},
+        values::{RowDigest, Value},
+    },
     sqlite::SqliteSide,
 };
 
