@@ -135,7 +135,8 @@ pub(super) fn to_be_parsed(line: &str) -> Vec<String> {
         let words = rest[..end.unwrap_or(rest.len())]
             .replace(['<', '>', '[', ']', '…'], "")
             .replace("SHELL", "bash")
-            .replace("GATEWAY", "hermes");
+            .replace("GATEWAY", "hermes")
+            .replace("FROM TO", "sqlite:FROM postgres://TO/DATABASE");
         format!("rejoinder {} --help", words.trim())
     };
     begins.map(call).collect()

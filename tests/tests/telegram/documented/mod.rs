@@ -11,7 +11,7 @@ use self::{
 };
 
 /// Lines that are not run, each by a part of it, and why. Their calls of `rejoinder` are parsed all the same.
-const NOT_RUN: [(&str, &str); 16] = [
+const NOT_RUN: [(&str, &str); 17] = [
     ("$REPOSITORY", "there is no release"),
     ("service install", "needs systemd"),
     ("docker compose", "needs Docker"),
@@ -21,6 +21,7 @@ const NOT_RUN: [(&str, &str); 16] = [
     ("sudo rejoinder restore", "needs root, and a service that is stopped"),
     ("rejoinder init        #", "asks questions: the tests of init answer them"),
     ("rejoinder             #", "is the gateway itself"),
+    ("rejoinder run --data", "is the gateway itself"),
     ("rejoinder chat", "needs a terminal"),
     ("rejoinder import", "reads what another gateway has: the tests of import run it"),
     ("age -d", "needs the program `age`: the tests of workers open sealed answers with its library"),
