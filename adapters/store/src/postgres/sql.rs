@@ -23,6 +23,14 @@ macro_rules! turn_goes_on {
 }
 pub(super) use turn_goes_on;
 
+/// Whether a lease `$lease` is held, in a `where`.
+macro_rules! lease_is_held {
+    ($lease:literal) => {
+        concat!("(", $lease, ".node is not null and ", $lease, ".until > clock_timestamp())")
+    };
+}
+pub(super) use lease_is_held;
+
 /// Whether nobody but its node may take a slot `$slot` that a turn has, in a `where`: the node lives, or the run that it has left is not
 /// recovered yet.
 macro_rules! slot_is_kept {

@@ -1,9 +1,9 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, LineState, QueueMode, StoreError, TurnId,
+    ConversationId, ConversationRef, QueueMode, StoreError, TurnId,
     store::{
-        AttemptEnd, AttemptStart, BoundedRemark, Commit, DeliveryChange, DeliveryRecord, Label, NewDelivery, Remark,
+        AttemptEnd, AttemptStart, BoundedRemark, Commit, DeliveryChange, DeliveryRecord, NewDelivery, Remark,
         TranscriptLine, Transition, TurnChange, TurnFile, Version, rules,
     },
 };
@@ -13,14 +13,16 @@ use uuid::Uuid;
 use super::{
     agent_sessions, approvals, channels, files, leases, lines, log, log_lines, people, questions,
     rows::{self, Transaction},
-    runs, schedules, sessions, slots, tokens, versions,
+    runs, schedules, sessions, slots, tokens,
+    values::{with_delivery, with_delivery_change, with_line},
+    versions,
 };
 use crate::{
     postgres::values::{List, insert_into, statement},
     records::columns::{Columns, record},
     shared::{
         bounds::ATTEMPTS_KEPT,
-        stored::{ObligationColumns, is_by_agent, json, name, thread},
+        stored::{ObligationColumns, json, thread},
     },
 };
 
@@ -285,55 +287,13 @@ async fn insert_delivery(
     record: &DeliveryRecord,
     number: Option<i64>,
 ) -> Result<i64, StoreError> {
-    let statement = statement!(
-        INSERT_DELIVERY,
-        number,
-        record.id,
-        record.turn,
-        record.claim,
-        record.part,
-        record.parts,
-        record.conversation_id,
-        record.conversation.channel,
-        name(record.class),
-        record.signal.as_str(),
-        json(&record.via),
-        is_by_agent(&record.via),
-        record.is_copy,
-        json(&record.action),
-        record.state.as_str(),
-        record.attempts,
-        record.next_attempt_at,
-        record.label.map(Label::as_str),
-        record.parked,
-        json(&record.message_ids),
-        record.error,
-        record.created_at,
-        record.retried_at,
-        record.delivered_at,
-        record.fetched_at,
-    );
+    let statement = with_delivery!(statement!(INSERT_DELIVERY, number), record);
     let number = rows::one(transaction, statement, |row| row.value("number")).await?;
     number.ok_or_else(|| StoreError::Failed("the turn of a delivery is gone".to_owned()))
 }
 
 async fn change_delivery(transaction: &mut Transaction<'_>, change: &DeliveryChange) -> Result<(), StoreError> {
-    let statement = statement!(
-        CHANGE_DELIVERY,
-        change.id,
-        change.state.as_str(),
-        change.attempts,
-        change.next_attempt_at,
-        change.label.map(Label::as_str),
-        change.parked,
-        change.action.as_ref().map(json),
-        json(&change.message_ids),
-        change.error,
-        change.retried_at,
-        change.delivered_at,
-        change.copies,
-        change.resend_from,
-    );
+    let statement = with_delivery_change!(statement!(CHANGE_DELIVERY), change);
     rows::change_one(transaction, "deliveries", statement).await
 }
 
@@ -353,20 +313,7 @@ async fn write_attempts(transaction: &mut Transaction<'_>, transition: &Transiti
 }
 
 async fn write_line(transaction: &mut Transaction<'_>, new: &TranscriptLine) -> Result<(), StoreError> {
-    let TranscriptLine { session, turn, seq, claim, line } = new;
-    let statement = statement!(
-        WRITE_TRANSCRIPT,
-        session,
-        seq,
-        turn,
-        name(line.speaker),
-        line.author.as_ref().map(json),
-        line.forwarded.as_ref().map(json),
-        line.text,
-        line.at,
-        claim,
-        line.state == LineState::Stopped,
-    );
+    let statement = with_line!(statement!(WRITE_TRANSCRIPT), new);
     rows::change(transaction, statement).await.map(drop)
 }
 

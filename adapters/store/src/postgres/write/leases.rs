@@ -10,7 +10,7 @@ use rejoinder_core::{
 };
 
 use super::rows::{self, Transaction};
-use crate::postgres::values::statement;
+use crate::postgres::{sql::lease_is_held, values::statement};
 
 /// Whether the lease is still held as it was granted with this fence. A fence belongs to one grant, so it says which node holds it.
 pub(super) async fn is_held(
@@ -21,5 +21,5 @@ pub(super) async fn is_held(
     Ok(rows::one(transaction, statement, |_| Ok(())).await?.is_some())
 }
 
-const LOCK: &str = "
-    select 1 from leases where name = $1 and fence = $2 and node is not null and until > clock_timestamp() for key share";
+const LOCK: &str =
+    concat!("select 1 from leases as l where l.name = $1 and l.fence = $2 and ", lease_is_held!("l"), " for key share");

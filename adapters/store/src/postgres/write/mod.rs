@@ -29,6 +29,7 @@ mod sessions;
 mod settings;
 mod slots;
 mod tokens;
+mod values;
 mod versions;
 
 use rejoinder_core::StoreError;

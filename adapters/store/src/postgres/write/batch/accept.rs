@@ -18,6 +18,7 @@ use sqlx::postgres::PgRow;
 
 use super::{
     outcome::{Outcome, hash},
+    sections::{free_slot_taken, requests_under_leases},
     table::{
         Composed, Section, Table,
         Type::{Flag, Id, Number, Text},
@@ -409,18 +410,12 @@ fn insert(turns: &mut Table, opened: &Opened<'_>) {
 /// Requests with the leases under which they are accepted.
 const LEASES: Section = Section {
     columns: &[("req", Number), ("lease", Text), ("fence", Number)],
-    sql: "
-requests as materialized (
-    select x.* from {rows}
-), lease as materialized (
-    select l.name, l.fence
-    from (select distinct lease, fence from requests where lease is not null) as w
-        join leases as l on l.name = w.lease and l.fence = w.fence
-    where l.node is not null and l.until > clock_timestamp()
-    order by l.name for key share of l
-), accepted as materialized (
+    sql: concat!(
+        requests_under_leases!(),
+        ", accepted as materialized (
     select req, lease is null or (lease, fence) in (select name, fence from lease) as is_held from requests
-)",
+)"
+    ),
     ..Section::EMPTY
 };
 
@@ -486,7 +481,8 @@ const NEW_TURNS: Section = Section {
         ("person", Text),
         ("owed", Flag),
     ],
-    sql: "
+    sql: concat!(
+        "
 new_turns as materialized (
     select x.* from {rows}
 ), created as (
@@ -500,11 +496,9 @@ new_turns as materialized (
     select coalesce(n.conversation, n.new_conversation), n.turn, n.node, clock_timestamp()
     from new_turns as n where n.node is not null
     order by 1
-    on conflict (conversation_id) do update
-        set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.turn_id = excluded.turn_id and slots.node = excluded.node
-    returning turn_id
-), session as materialized (
+",
+        free_slot_taken!(),
+        "), session as materialized (
     select s.id, s.owner, s.name, s.conversation_id, coalesce(s.used_at, s.created_at) as used, s.agent, s.model
     from (
         select distinct c.session_id from new_turns as n join conversations as c on c.id = n.conversation
@@ -513,7 +507,8 @@ new_turns as materialized (
     order by s.id for no key update of s
 ), numbered as materialized (
     select w.number, nextval('turn_seq') as seq from (select n.number from new_turns as n order by n.ord) as w
-)",
+)"
+    ),
     ..Section::EMPTY
 };
 

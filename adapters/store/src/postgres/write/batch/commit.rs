@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use rejoinder_core::{
-    ConversationId, DeliveryId, LineState, NodeId, StoreError, TurnId, Used,
+    ConversationId, DeliveryId, NodeId, StoreError, TurnId, Used,
     store::{
-        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, Label, LogSeq, NewDelivery, NewLogEntry,
-        Remark, RunEnd, RunStart, Subject, TranscriptLine, Transition, TurnChange,
+        AttemptEnd, AttemptStart, Commit, DeliveryChange, DeliveryRecord, LogSeq, NewDelivery, NewLogEntry, Remark,
+        RunEnd, RunStart, Subject, TranscriptLine, Transition, TurnChange,
     },
 };
 use sqlx::postgres::PgRow;
@@ -27,6 +27,7 @@ use crate::{
         write::{
             lines,
             rows::{self, Transaction},
+            values::{with_delivery, with_delivery_change, with_line},
         },
     },
     records::columns::Columns,
@@ -34,7 +35,7 @@ use crate::{
         bounds::{ATTEMPTS_KEPT, SETTINGS_STEP},
         known::{KnownRow, KnownSettings},
         request::{WriteRequest, WriteResult},
-        stored::{ObligationColumns, compress, handler, is_by_agent, json, name, thread},
+        stored::{ObligationColumns, compress, handler, json, thread},
     },
 };
 
@@ -310,54 +311,12 @@ impl Form {
                 self.family += 1;
             }
             last = Some(record);
-            self.deliveries.push(row![
-                number,
-                self.family,
-                record.id,
-                record.turn,
-                record.claim,
-                record.part,
-                record.parts,
-                record.conversation_id,
-                record.conversation.channel,
-                name(record.class),
-                record.signal.as_str(),
-                json(&record.via),
-                is_by_agent(&record.via),
-                record.is_copy,
-                json(&record.action),
-                record.state.as_str(),
-                record.attempts,
-                record.next_attempt_at,
-                record.label.map(Label::as_str),
-                record.parked,
-                json(&record.message_ids),
-                record.error,
-                record.created_at,
-                record.retried_at,
-                record.delivered_at,
-                record.fetched_at,
-            ]);
+            self.deliveries.push(with_delivery!(row!(number, self.family), record));
         }
     }
 
     fn add_delivery_change(&mut self, number: usize, change: &DeliveryChange) {
-        self.delivery_changes.push(row![
-            number,
-            change.id,
-            change.state.as_str(),
-            change.attempts,
-            change.next_attempt_at,
-            change.label.map(Label::as_str),
-            change.parked,
-            change.action.as_ref().map(json),
-            json(&change.message_ids),
-            change.error,
-            change.retried_at,
-            change.delivered_at,
-            change.copies,
-            change.resend_from,
-        ]);
+        self.delivery_changes.push(with_delivery_change!(row!(number), change));
     }
 
     fn add_run_end(&mut self, number: usize, ended: &RunEnd, settings: Option<KnownRow>) {
@@ -386,20 +345,8 @@ impl Form {
         ]);
     }
 
-    fn add_line(&mut self, number: usize, TranscriptLine { session, turn, seq, claim, line }: &TranscriptLine) {
-        self.lines.push(row![
-            number,
-            session,
-            seq,
-            turn,
-            name(line.speaker),
-            line.author.as_ref().map(json),
-            line.forwarded.as_ref().map(json),
-            line.text,
-            line.at,
-            claim,
-            line.state == LineState::Stopped,
-        ]);
+    fn add_line(&mut self, number: usize, new: &TranscriptLine) {
+        self.lines.push(with_line!(row!(number), new));
     }
 
     /// The statement, as a transaction of its own: the `batch`th one of a lane.

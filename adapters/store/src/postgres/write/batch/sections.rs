@@ -12,6 +12,40 @@ use super::table::{
     Type::{Bytes, Flag, Id, Number, Text},
 };
 
+/// Requests, and the leases under which they are done, as far as these are held. They are locked until the end of the transaction, in
+/// the order of their names.
+macro_rules! requests_under_leases {
+    () => {
+        concat!(
+            "
+requests as materialized (
+    select x.* from {rows}
+), lease as materialized (
+    select l.name, l.fence
+    from (select distinct lease, fence from requests where lease is not null) as w
+        join leases as l on l.name = w.lease and l.fence = w.fence
+    where ",
+            $crate::postgres::sql::lease_is_held!("l"),
+            "
+    order by l.name for key share of l
+)"
+        )
+    };
+}
+pub(super) use requests_under_leases;
+
+/// The end of a statement that inserts slots. Whether a slot that a turn has may be taken is decided by the row path.
+macro_rules! free_slot_taken {
+    () => {
+        "    on conflict (conversation_id) do update
+        set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
+        where slots.turn_id is null or slots.turn_id = excluded.turn_id and slots.node = excluded.node
+    returning turn_id
+"
+    };
+}
+pub(super) use free_slot_taken;
+
 /// Transitions, by their numbers, with the lease under which each is done and the lane that it wants to be empty.
 ///
 /// `takes`: whether a run of it takes a slot.
@@ -26,16 +60,7 @@ pub(super) const REQUESTS: Section = Section {
         ("chat", Text),
         ("thread", Text),
     ],
-    sql: "
-requests as materialized (
-    select x.* from {rows}
-), lease as materialized (
-    select l.name, l.fence
-    from (select distinct lease, fence from requests where lease is not null) as w
-        join leases as l on l.name = w.lease and l.fence = w.fence
-    where l.node is not null and l.until > clock_timestamp()
-    order by l.name for key share of l
-)",
+    sql: requests_under_leases!(),
     ..Section::EMPTY
 };
 
@@ -149,21 +174,20 @@ guards as materialized (
     ..Section::EMPTY
 };
 
-/// After the other guards: a slot is taken only by a transition that is applied otherwise. Whether another node keeps the slot that it
-/// has is decided by the row path, which sees what was committed before the conversation was locked.
+/// After the other guards: a slot is taken only by a transition that is applied otherwise. The row path, which decides on a slot that a
+/// turn has, sees what was committed before the conversation was locked.
 pub(super) const SLOTS_TAKEN: Section = Section {
-    sql: "
+    sql: concat!(
+        "
 taken as (
     insert into slots (conversation_id, turn_id, node, since)
     select k.conversation_id, s.turn, s.owner, clock_timestamp()
     from starts as s join guards as g on g.req = s.req and g.code = 0 join locked as k on k.id = s.turn
     where s.takes
     order by k.conversation_id
-    on conflict (conversation_id) do update
-        set turn_id = excluded.turn_id, node = excluded.node, since = excluded.since
-        where slots.turn_id is null or slots.turn_id = excluded.turn_id and slots.node = excluded.node
-    returning turn_id
-), result as materialized (
+",
+        free_slot_taken!(),
+        "), result as materialized (
     select g.req, case
         when g.code = 0 and g.req in (
             select s.req from starts as s where s.takes and s.turn not in (select turn_id from taken)) then 3
@@ -171,7 +195,8 @@ taken as (
     from guards as g
 ), good as materialized (
     select req from result where code = 0
-)",
+)"
+    ),
     ..Section::EMPTY
 };
 
