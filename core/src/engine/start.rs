@@ -5,7 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex as SyncMutex,
-        atomic::{AtomicBool, AtomicU32, AtomicU64},
+        atomic::{AtomicBool, AtomicU32},
     },
     time::Duration,
 };
@@ -45,6 +45,7 @@ use crate::{
         leases::{Leases, ThisNode},
         neighbours::Neighbours,
         supervision::supervise,
+        until::Until,
     },
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{
@@ -151,7 +152,7 @@ impl Ground {
             leases: leases.clone(),
             channels: channels.clone(),
             clock: clock.clone(),
-            heard_until: AtomicU64::new(0),
+            heard_until: Until::default(),
         });
         store.set_shared(hints.any());
         let others = {

@@ -3,14 +3,7 @@
 //! A hint saves waiting, and nothing rests on it. While other nodes live, each looks every second at what hints are about. A node
 //! that is alone sends none and does not look.
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tokio::sync::broadcast::{
@@ -18,7 +11,7 @@ use tokio::sync::broadcast::{
     error::{RecvError, TryRecvError},
 };
 
-use super::{leases::Leases, neighbours::Neighbours};
+use super::{leases::Leases, neighbours::Neighbours, until::Until};
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle},
     model::{ChannelId, ConversationId, TurnId},
@@ -38,8 +31,8 @@ pub(crate) struct Hints {
     pub(crate) leases: Arc<Leases>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) clock: SharedClock,
-    /// Until when this node is not alone because of a hint, in milliseconds of the clock that does not stand still; 0: it heard none.
-    pub(crate) heard_until: AtomicU64,
+    /// Until when this node is not alone because of a hint.
+    pub(crate) heard_until: Until,
 }
 
 /// Acts on hints.
@@ -70,15 +63,11 @@ impl Hints {
     }
 
     fn has_heard(&self) -> bool {
-        match self.heard_until.load(Ordering::Relaxed) {
-            0 => false,
-            until => self.clock.boottime() < Duration::from_millis(until),
-        }
+        !self.heard_until.left(|| self.clock.boottime()).is_zero()
     }
 
     fn note_heard(&self) {
-        let until = (self.clock.boottime() + HEARD).as_millis();
-        self.heard_until.store(u64::try_from(until).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.heard_until.set(Some(self.clock.boottime() + HEARD));
     }
 
     /// Tells the other nodes something, if there are any.

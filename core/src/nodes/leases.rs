@@ -27,7 +27,7 @@ use tokio_util::{
 };
 use tracing::{info, warn};
 
-use super::neighbours::Neighbours;
+use super::{neighbours::Neighbours, until::Until};
 use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     model::{AgentName, ChannelId, Down, NodeId, Part, Texts},
@@ -51,9 +51,6 @@ const SOON: Duration = Duration::from_millis(500);
 
 /// How long a lease that is to be given back is kept for what is still done under it, such as sends in flight.
 const GRACE: Duration = Duration::from_secs(10);
-
-/// The end of a lease that has none.
-const FOR_GOOD: u64 = u64::MAX;
 
 /// This process, as other nodes and operators know it.
 pub(crate) struct ThisNode {
@@ -104,7 +101,7 @@ struct Term {
     /// How long it lasts after the grant or a renewal; `None`: for good.
     lasts: Option<Duration>,
     /// When it is not relied on any more, in milliseconds of the [clock](crate::ports::Clock::boottime) that does not stand still.
-    until: AtomicU64,
+    until: Until,
     /// Stops and ends with the term.
     lifecycle: Lifecycle,
     /// What is done under it. Closed when the lease is to be given back: nothing else begins.
@@ -114,10 +111,7 @@ struct Term {
 impl Term {
     /// How long it is relied on from now on, unless it is renewed.
     fn left(&self, clock: &SharedClock) -> Duration {
-        match self.until.load(Ordering::Relaxed) {
-            FOR_GOOD => Duration::MAX,
-            until => Duration::from_millis(until).saturating_sub(clock.boottime()),
-        }
+        self.until.left(|| clock.boottime())
     }
 
     fn is_on(&self, clock: &SharedClock) -> bool {
@@ -126,9 +120,7 @@ impl Term {
 
     /// The store said that it lasts from `asked_at` on, at least.
     fn renew(&self, asked_at: Duration) {
-        let until = self.lasts.map(|lasts| (asked_at + lasts.saturating_sub(MARGIN)).as_millis());
-        let until = until.and_then(|until| u64::try_from(until).ok());
-        self.until.store(until.unwrap_or(FOR_GOOD), Ordering::Relaxed);
+        self.until.set(self.lasts.map(|lasts| asked_at + lasts.saturating_sub(MARGIN)));
     }
 }
 
@@ -619,7 +611,7 @@ impl Leases {
         let Some(held) = self.find(name) else { return false };
         let (since, lifecycle) = (self.clock.now(), self.lifecycle.part());
         let uses = TaskTracker::new();
-        let term = Term { name: name.clone(), fence, since, lasts, until: AtomicU64::default(), lifecycle, uses };
+        let term = Term { name: name.clone(), fence, since, lasts, until: Until::default(), lifecycle, uses };
         term.renew(asked_at);
         if !term.is_on(&self.clock) {
             return false;

@@ -6,3 +6,4 @@ pub(crate) mod hints;
 pub(crate) mod leases;
 pub(crate) mod neighbours;
 pub(crate) mod supervision;
+pub(crate) mod until;
