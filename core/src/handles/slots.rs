@@ -9,7 +9,9 @@ mod permits;
 mod promises;
 mod rows;
 pub(crate) mod run;
+mod state;
 mod suspension;
+pub(crate) mod waiting;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,8 +30,10 @@ use self::{
     late::LateRuns,
     permit::Permit,
     permits::{Demand, Permits},
-    promises::{PATIENCE, Promise},
+    promises::PATIENCE,
     run::{HeldRun, RunInFlight, RunKey, RunTokens},
+    state::{Held, State},
+    waiting::{WaitingConversation, by_agent, unread},
 };
 use crate::{
     model::{AgentName, ConversationId, TurnId},
@@ -50,33 +54,6 @@ pub(crate) struct Slots {
     elsewhere: AtomicBool,
     stopping: CancellationToken,
     clock: SharedClock,
-}
-
-struct State {
-    held: HashMap<ConversationId, Held>,
-    late: LateRuns,
-    permits: Permits,
-}
-
-struct Held {
-    run: HeldRun,
-    /// The agents of further rows of this conversation that came since the holder looked.
-    more: HashSet<AgentName>,
-    /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
-    /// against the bounds.
-    permit: Option<Permit>,
-    /// When it was given, in the clock's uptime.
-    permitted_at: Duration,
-    /// Told when the permit is there that was promised; `None` unless the turn waits for one.
-    promised: Option<Arc<Notify>>,
-    /// The turn that may have the slot in the store, too.
-    stored: Option<TurnId>,
-}
-
-impl Held {
-    fn permit(&mut self, permit: Permit, now: Duration) {
-        (self.permit, self.permitted_at) = (Some(permit), now);
-    }
 }
 
 /// A conversation's slot. It is given back with [`release`](Self::release) or [`leave_to`](Self::leave_to); if it is
@@ -105,37 +82,6 @@ pub(crate) enum Left {
     Unknown,
     Nothing,
     For(AgentName),
-}
-
-/// A conversation whose next turn waits for a run of `agent`.
-pub(crate) struct WaitingConversation {
-    pub(crate) waiting: WaitingTurn,
-    pub(crate) agent: AgentName,
-}
-
-impl WaitingConversation {
-    fn is_like(&self, other: &Self) -> bool {
-        self.agent == other.agent && self.waiting.channel == other.waiting.channel
-    }
-}
-
-/// The conversations of `candidates`, by the agent that they wait for.
-fn by_agent(candidates: &[WaitingConversation]) -> HashMap<AgentName, HashSet<ConversationId>> {
-    let mut agents: HashMap<_, HashSet<_>> = HashMap::new();
-    for WaitingConversation { waiting, agent } in candidates {
-        agents.entry(agent.clone()).or_default().insert(waiting.conversation);
-    }
-    agents
-}
-
-/// The agents of which there may be more conversations than these `candidates`, of which at most `limit` were read for each channel
-/// and agent.
-pub(crate) fn unread(candidates: &[WaitingConversation], limit: u32) -> HashSet<AgentName> {
-    let mut counts: HashMap<_, (u32, &AgentName)> = HashMap::new();
-    for WaitingConversation { waiting, agent } in candidates {
-        counts.entry((&waiting.channel, &waiting.agent)).or_insert((0, agent)).0 += 1;
-    }
-    counts.into_values().filter(|(count, _)| *count >= limit).map(|(_, agent)| agent.clone()).collect()
 }
 
 /// A round of the scheduler: what it must look for, and how much.
@@ -580,108 +526,6 @@ impl Slots {
     pub(crate) fn ran(&self, conversation: ConversationId, turn: TurnId) -> Option<Duration> {
         let uptime = self.clock.uptime();
         self.state().latest(conversation, turn).map(|run| run.ran(uptime))
-    }
-}
-
-impl State {
-    /// The run of `turn` that goes on without a slot, or holds the one of `conversation`: what has left it stays there until the next
-    /// run begins.
-    fn find(&self, conversation: ConversationId, run: RunKey) -> Option<&HeldRun> {
-        self.late
-            .get(run)
-            .or_else(|| self.held.get(&conversation).map(|held| &held.run).filter(|held| held.key() == run))
-    }
-
-    fn find_mut(&mut self, conversation: ConversationId, run: RunKey) -> Option<&mut HeldRun> {
-        self.late
-            .get_mut(run)
-            .or_else(|| self.held.get_mut(&conversation).map(|held| &mut held.run).filter(|held| held.key() == run))
-    }
-
-    /// The latest run of `turn` that is in flight.
-    fn latest(&self, conversation: ConversationId, turn: TurnId) -> Option<&HeldRun> {
-        let held = self.held.get(&conversation).map(|held| &held.run).filter(|run| run.turn == turn);
-        held.into_iter().chain(self.late.of(turn)).max_by_key(|run| run.number)
-    }
-
-    /// The conversations that hold slots are no `candidates`: their holders are told of the rows.
-    fn leave_to_holders(&mut self, candidates: &mut Vec<WaitingConversation>) {
-        candidates.retain(|WaitingConversation { waiting, agent }| match self.held.get_mut(&waiting.conversation) {
-            Some(held) => {
-                held.more.insert(agent.clone());
-                self.permits.forget_row(waiting.conversation, agent);
-                false
-            }
-            None => true,
-        });
-    }
-
-    /// Of these agents all rows were read that had been noted at their marks, but for those that are `unread`, and of them `candidates`
-    /// have no slot.
-    fn settle(&mut self, agents: &[(AgentName, u64)], candidates: &[WaitingConversation], unread: &HashSet<AgentName>) {
-        let mut left = by_agent(candidates);
-        for (agent, mark) in agents {
-            let left = left.remove(agent).unwrap_or_default();
-            if unread.contains(agent) {
-                self.permits.settle_in_part(agent, &left);
-            } else {
-                self.permits.settle(agent, *mark, &left);
-            }
-        }
-    }
-
-    /// Whether turns wait that may run now or in the place of a late run, or may be promised permits.
-    fn needs_round(&self) -> bool {
-        self.is_someone_next() || self.permits.promisable().is_some()
-    }
-
-    /// Whether turns wait that may run now, or in the place of a late run.
-    fn is_someone_next(&self) -> bool {
-        let Self { late, permits, .. } = self;
-        permits.is_someone_next()
-            || permits.promising().any(|agent| late.before(agent, permits).is_some())
-            || permits.behind().any(|(agent, _)| late.before(agent, permits).is_some())
-            || late.before_resuming(permits).is_some()
-    }
-
-    /// Gives permits to turns that were promised one, as far as there are any.
-    fn keep_promises(&mut self, now: Duration) {
-        while let Some(Promise { conversation, permit, .. }) = self.permits.next_promised() {
-            let Some(held) = self.held.get_mut(&conversation) else { continue };
-            if let Some(promised) = held.promised.take() {
-                self.permits.give(&permit);
-                held.permit(permit, now);
-                promised.notify_one();
-            }
-        }
-    }
-
-    fn take_back_from(&mut self, conversation: ConversationId) {
-        if let Some(permit) = self.held.get_mut(&conversation).and_then(|held| held.permit.take()) {
-            self.permits.take_back(&permit);
-        }
-    }
-
-    /// The line that is next, by the rules of the [scheduler](super).
-    fn next(&self, candidates: &[WaitingConversation]) -> Option<usize> {
-        let is_all_owed = candidates.iter().all(|candidate| candidate.waiting.owed);
-        let owed = candidates
-            .iter()
-            .filter(|candidate| !is_all_owed && candidate.waiting.owed && self.permits.has_one_for(&candidate.agent));
-        let first_owed = owed.map(|candidate| candidate.waiting.rank).min();
-        let mut before: Option<(&WaitingConversation, Option<(usize, u64)>)> = None;
-        let keys = candidates.iter().enumerate().filter_map(|(index, candidate)| {
-            // Most lines are of the same agent and channel as the one before.
-            let share = match before {
-                Some((other, share)) if other.is_like(candidate) => share,
-                _ => self.permits.has_one_for(&candidate.agent).then(|| self.permits.share(&candidate.waiting.channel)),
-            };
-            before = Some((candidate, share));
-            let waiting = &candidate.waiting;
-            let yields = !waiting.owed && first_owed.is_some_and(|owed| owed < waiting.rank);
-            share.map(|share| ((yields, share, waiting.position, waiting.rank), index))
-        });
-        keys.min().map(|(_, index)| index)
     }
 }
 

@@ -47,7 +47,11 @@ use tracing::{debug, error, warn};
 use crate::{
     base::{lifecycle::Lifecycle, pauses, recent_turns::RecentTurns},
     events::{Run, TurnEvents},
-    handles::slots::{self, Left, Slot, Slots, WaitingConversation, permit::Permit},
+    handles::slots::{
+        Left, Slot, Slots,
+        permit::Permit,
+        waiting::{self, WaitingConversation},
+    },
     ledger::{
         Ledger,
         trigger::{Decided, Trigger},
@@ -424,7 +428,7 @@ impl Scheduler {
         let (mut candidates, unread) = loop {
             let waiting = self.store.waiting_for(self.node, limit).await?;
             let candidates: Vec<WaitingConversation> = waiting.into_iter().filter_map(here).collect();
-            let unread = slots::unread(&candidates, limit);
+            let unread = waiting::unread(&candidates, limit);
             let is_hidden = self.slots.hides_any(&round, limit, &candidates)
                 || candidates.iter().any(|candidate| !candidate.waiting.owed);
             if limit == round.limit || unread.is_empty() || !is_hidden {

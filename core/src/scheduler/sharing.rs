@@ -9,7 +9,7 @@ use tracing::debug;
 
 use crate::{
     base::lifecycle::Lifecycle,
-    handles::slots::{Slots, WaitingConversation},
+    handles::slots::{Slots, waiting::WaitingConversation},
     ledger::Ledger,
     model::{AgentName, NodeId},
     nodes::{leases::Leases, neighbours::Neighbours},
