@@ -87,8 +87,18 @@ pub(crate) struct Leftover {
 }
 
 impl Verdict {
-    pub(crate) fn count(&self, wrong: Wrong) -> usize {
+    fn count(&self, wrong: Wrong) -> usize {
         self.problems.iter().filter(|problem| problem.wrong == wrong).count()
+    }
+
+    /// What must be 0, with names for tables.
+    pub(crate) fn failures(&self) -> [(&'static str, usize); 4] {
+        [
+            ("lost", self.count(Wrong::Lost)),
+            ("silent", self.count(Wrong::Silent)),
+            ("doubled without a label", self.count(Wrong::Doubled)),
+            ("overdue at the end", self.count(Wrong::Overdue)),
+        ]
     }
 
     /// The figures of all platforms; the median is 0.

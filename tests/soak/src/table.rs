@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     alerts,
-    judge::{Verdict, Wrong},
+    judge::Verdict,
     machine::Machine,
     process::{Sample, Treatment},
 };
@@ -35,22 +35,18 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// What must be 0, with names for the table.
-    fn failures(&self) -> [(&'static str, usize); 7] {
-        let count = |wrong| self.verdict.count(wrong);
-        [
-            ("lost", count(Wrong::Lost)),
-            ("silent", count(Wrong::Silent)),
-            ("doubled without a label", count(Wrong::Doubled)),
-            ("overdue at the end", count(Wrong::Overdue)),
+    fn failures(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let others = [
             ("not accepted at the end", self.not_accepted),
             ("ended by itself, or not when asked", (self.treatment.crashes + self.treatment.stuck) as usize),
             ("alerts that were wrong, missing or repeated", self.alerts.problems.len()),
-        ]
+        ];
+        self.verdict.failures().into_iter().chain(others)
     }
 
     /// Whether everything that must be 0 is 0, and somebody wrote.
     pub(crate) fn is_good(&self) -> bool {
-        self.failures().iter().all(|(_, count)| *count == 0) && self.verdict.total().said > 0
+        self.failures().all(|(_, count)| count == 0) && self.verdict.total().said > 0
     }
 
     pub(crate) fn markdown(&self) -> String {

@@ -13,11 +13,7 @@ use super::{
     probes::Probe,
     trouble::{Done, Trouble},
 };
-use crate::{
-    channel::Platform,
-    judge::{Verdict, Wrong},
-    machine::Machine,
-};
+use crate::{channel::Platform, judge::Verdict, machine::Machine};
 
 /// A run and its result.
 #[derive(Debug, Serialize)]
@@ -119,17 +115,13 @@ impl Occurrence {
 
 impl Part {
     /// What must be 0, with names for the table.
-    fn failures(&self) -> [(&'static str, usize); 7] {
-        let count = |wrong| self.verdict.count(wrong);
-        [
-            ("lost", count(Wrong::Lost)),
-            ("silent", count(Wrong::Silent)),
-            ("doubled without a label", count(Wrong::Doubled)),
-            ("overdue at the end", count(Wrong::Overdue)),
+    fn failures(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let others = [
             ("not accepted at the end", self.not_accepted),
             ("ended by itself, or not when asked", self.ended_wrongly as usize),
             ("stood still too long, or sent without a lease", self.problems().count()),
-        ]
+        ];
+        self.verdict.failures().into_iter().chain(others)
     }
 
     /// What was wrong with the time and the leases.
@@ -139,9 +131,7 @@ impl Part {
 
     /// Whether everything that must be 0 is 0, and somebody wrote.
     pub(crate) fn is_good(&self) -> bool {
-        self.failures().iter().all(|(_, count)| *count == 0)
-            && self.settled_after.is_some()
-            && self.verdict.total().said > 0
+        self.failures().all(|(_, count)| count == 0) && self.settled_after.is_some() && self.verdict.total().said > 0
     }
 }
 
@@ -165,7 +155,7 @@ impl Summary {
             "{date}, {nodes} nodes, {database}, seed {seed}, {cores} cores, {memory_gib:.0} GiB of memory.\n"
         )?;
 
-        let names = self.parts.first().map(|part| part.failures().map(|(name, _)| name)).unwrap_or_default();
+        let names: Vec<_> = self.parts.iter().take(1).flat_map(Part::failures).map(|(name, _)| name).collect();
         writeln!(
             out,
             "| Judged | messages | **{}** | copies with a label | nothing owed after |",
@@ -173,8 +163,8 @@ impl Summary {
         )?;
         writeln!(out, "| --- |{}", " ---: |".repeat(names.len() + 3))?;
         for part in &self.parts {
-            let (total, failures) = (part.verdict.total(), part.failures());
-            let counts: Vec<_> = failures.iter().map(|(_, count)| count.to_string()).collect();
+            let total = part.verdict.total();
+            let counts: Vec<_> = part.failures().map(|(_, count)| count.to_string()).collect();
             let (name, counts, settled) = (&part.name, counts.join(" | "), seconds(part.settled_after));
             writeln!(out, "| {name} | {} | {counts} | {} | {settled} |", total.said, total.labelled)?;
         }
