@@ -1,11 +1,16 @@
 //! `cargo xtask chaos`: builds the binary and the soak, then runs it with several nodes on one PostgreSQL.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::{counterparts, process, soak, workspace::Workspace};
+use crate::{
+    counterparts,
+    process::{self, add},
+    soak,
+    workspace::Workspace,
+};
 
 /// The exit code of a run that cannot be made here: PostgreSQL is not installed.
 const NOT_POSSIBLE: i32 = 2;
@@ -59,19 +64,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if let Some(library) = counterparts::faketime() {
         chaos.env("REJOINDER_FAKETIME", library);
     }
-    let mut add = |name: &str, value: Option<OsString>| {
-        if let Some(value) = value {
-            chaos.arg(name).arg(value);
-        }
-    };
-    add("--nodes", Some(arguments.nodes.to_string().into()));
-    add("--trouble", arguments.trouble.as_ref().map(Into::into));
-    add("--rounds", arguments.rounds.map(|rounds| rounds.to_string().into()));
-    add("--minutes", Some(arguments.minutes.to_string().into()));
-    add("--seed", arguments.seed.map(|seed| seed.to_string().into()));
-    add("--channels", arguments.channels.as_ref().map(Into::into));
-    add("--json", arguments.json.as_ref().map(std::path::absolute).transpose()?.map(Into::into));
-    add("--keep", Some(workspace.target().join("chaos").into()));
+    add(&mut chaos, "--nodes", Some(arguments.nodes.to_string()));
+    add(&mut chaos, "--trouble", arguments.trouble.as_ref());
+    add(&mut chaos, "--rounds", arguments.rounds.map(|rounds| rounds.to_string()));
+    add(&mut chaos, "--minutes", Some(arguments.minutes.to_string()));
+    add(&mut chaos, "--seed", arguments.seed.map(|seed| seed.to_string()));
+    add(&mut chaos, "--channels", arguments.channels.as_ref());
+    add(&mut chaos, "--json", arguments.json.as_ref().map(std::path::absolute).transpose()?);
+    add(&mut chaos, "--keep", Some(workspace.target().join("chaos")));
     let flags = [("--each", arguments.each), ("--patroni", arguments.patroni)];
     chaos.args(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name));
     let status = chaos.status().map_err(|error| process::not_started(&chaos, error))?;

@@ -1,6 +1,7 @@
 //! Runs other programs.
 
 use std::{
+    ffi::OsStr,
     io::ErrorKind,
     process::{Command, ExitStatus, Output, Stdio},
 };
@@ -34,6 +35,13 @@ pub(crate) fn quiet(command: &mut Command) -> Result<()> {
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let output = output(command)?;
     String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something that is not text", name(command)))
+}
+
+/// Adds an option to a command, if it has a value.
+pub(crate) fn add(command: &mut Command, name: &str, value: Option<impl AsRef<OsStr>>) {
+    if let Some(value) = value {
+        command.arg(name).arg(value);
+    }
 }
 
 /// Runs a program that shows its progress and prints a table. Shows and returns the table, with how the program ended.

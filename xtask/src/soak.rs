@@ -4,7 +4,6 @@
 //! nothing compiles again.
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -12,7 +11,12 @@ use std::{
 use anyhow::Result;
 use clap::Args;
 
-use crate::{counterparts, process, test, workspace::Workspace};
+use crate::{
+    counterparts,
+    process::{self, add},
+    test,
+    workspace::Workspace,
+};
 
 /// Run the gateway under trouble, and judge what people saw.
 ///
@@ -65,17 +69,12 @@ impl Arguments {
     /// When something does not compile or cannot be installed.
     pub(crate) fn command(&self, workspace: &Workspace) -> Result<Command> {
         let mut soak = prepare(workspace, self.channels.as_deref(), self.rejoinder.as_deref())?;
-        let mut add = |name: &str, value: Option<OsString>| {
-            if let Some(value) = value {
-                soak.arg(name).arg(value);
-            }
-        };
-        add("--minutes", Some(self.minutes.to_string().into()));
-        add("--kill-every", Some(self.kill_every.to_string().into()));
-        add("--seed", self.seed.map(|seed| seed.to_string().into()));
-        add("--channels", self.channels.as_ref().map(Into::into));
-        add("--json", self.json.as_ref().map(std::path::absolute).transpose()?.map(Into::into));
-        add("--keep", Some(workspace.target().join("soak").into()));
+        add(&mut soak, "--minutes", Some(self.minutes.to_string()));
+        add(&mut soak, "--kill-every", Some(self.kill_every.to_string()));
+        add(&mut soak, "--seed", self.seed.map(|seed| seed.to_string()));
+        add(&mut soak, "--channels", self.channels.as_ref());
+        add(&mut soak, "--json", self.json.as_ref().map(std::path::absolute).transpose()?);
+        add(&mut soak, "--keep", Some(workspace.target().join("soak")));
         Ok(soak)
     }
 }
