@@ -159,15 +159,21 @@ async fn why_a_database_cannot_be_used_is_said_at_once(#[case] change: fn(&str) 
     assert!(started.elapsed() < Duration::from_secs(25));
 }
 
+/// The URL without the folder of the server's socket, and the folder; `None` if it has none: the test is not run.
+fn socket_of(url: &str) -> Option<(&str, &str)> {
+    let parts = url.split_once("?host=");
+    if parts.is_none() {
+        eprintln!("not run: the server has no Unix socket");
+    }
+    parts
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_start_waits_for_a_database_that_is_away() {
     let Some(server) = server::get() else { return };
     let database = server.database().await;
     let url = database.url();
-    let Some((before, folder)) = url.split_once("?host=") else {
-        eprintln!("not run: the server has no Unix socket");
-        return;
-    };
+    let Some((before, folder)) = socket_of(&url) else { return };
     let away = tempfile::tempdir().expect("a folder");
     let mut gateway = on(&format!("{before}?host={}", away.path().display())).prepare();
 
@@ -199,10 +205,7 @@ async fn that_the_database_is_away_is_told_once_and_that_it_is_back() {
     let Some(server) = server::get() else { return };
     let database = server.database().await;
     let url = database.url();
-    let Some((before, folder)) = url.split_once("?host=") else {
-        eprintln!("not run: the server has no Unix socket");
-        return;
-    };
+    let Some((before, folder)) = socket_of(&url) else { return };
     let (pager, relayed) = (Pager::new(), tempfile::tempdir().expect("a folder"));
     let socket = ".s.PGSQL.5432";
     let (at, to) = (relayed.path().join(socket), Path::new(folder).join(socket));

@@ -17,7 +17,7 @@ use hyper::StatusCode;
 use sqlx::PgConnection;
 use tokio::time::sleep;
 
-use super::{plan::plan, telegram};
+use super::{plan::plan, settled::settle_originals, telegram};
 use crate::{
     bench::{Backlog, Bench},
     client::{Client, Endpoint, TOKEN},
@@ -39,8 +39,6 @@ const MANY: &str = "many";
 /// A database that begins empty in each round.
 const FEW: &str = "few";
 
-/// The number of settled turns that are made by a load, and then copied.
-const ORIGINALS: u64 = 2000;
 /// The number of open turns that are posted in each round, and of those that are copied.
 const POSTED: u64 = 4000;
 /// How many turns of the backlog end before it is measured how many do, and how many are measured.
@@ -162,16 +160,7 @@ async fn make(bench: &Bench, agents: &Agents) -> Result<Backlog> {
     gateway.ready().await?;
     let mut connection = postgres.connect(MANY).await?;
     begin_at(&mut connection, PLACES[0]).await?;
-    load(&Plan {
-        length_ms: None,
-        warm_up_ms: 0,
-        requests: Some(ORIGINALS),
-        conversations: Some(bench.conversations),
-        ..plan(bench, &Endpoint::hook(gateway.address)?, CALLERS)
-    })
-    .await?;
-    // What is written after an answer.
-    gateway.rest().await;
+    settle_originals(bench, &gateway).await?;
     begin_at(&mut connection, PLACES[1]).await?;
     post(bench, &gateway, "original").await?;
     gateway.stop().await?;

@@ -14,7 +14,7 @@ use crate::{
         Target::AtLeast,
         Unit::{Mebibytes, Milliseconds, PerSecond, Ratio},
     },
-    gateway::Home,
+    gateway::{Gateway, Home},
     helper::{Helper, load},
     load::{Plan, Report},
     serve::Server,
@@ -74,11 +74,8 @@ async fn measure(bench: &Bench, agent: &Helper, home: &Home) -> Result<StoreResu
     Ok(StoreResults { ready, hooks, list: lists[LISTS / 2] })
 }
 
-/// Lets a gateway settle some turns, and copies them in its database.
-async fn make(bench: &Bench, agent: &Helper) -> Result<SettledStore> {
-    let home = Home::new(bench)?;
-    let mut gateway = home.start(bench, &agent.agent_url(), "")?;
-    gateway.ready().await?;
+/// Has a gateway settle the turns that are copied.
+pub(super) async fn settle_originals(bench: &Bench, gateway: &Gateway) -> Result<()> {
     load(&Plan {
         length_ms: None,
         warm_up_ms: 0,
@@ -89,6 +86,15 @@ async fn make(bench: &Bench, agent: &Helper) -> Result<SettledStore> {
     .await?;
     // What is written after an answer.
     gateway.rest().await;
+    Ok(())
+}
+
+/// Lets a gateway settle some turns, and copies them in its database.
+async fn make(bench: &Bench, agent: &Helper) -> Result<SettledStore> {
+    let home = Home::new(bench)?;
+    let mut gateway = home.start(bench, &agent.agent_url(), "")?;
+    gateway.ready().await?;
+    settle_originals(bench, &gateway).await?;
     gateway.kill().await?;
     let (folder, database) = home.into_database();
     let wanted = bench.settled;
