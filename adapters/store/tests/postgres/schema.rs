@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    SystemClock,
-    store::{InboxStore, OperatorStore, StoreState},
+    SystemClock, TurnId,
+    store::{
+        ApprovalFilter, AuditFilter, ErrorFilter, InboxStore, LineStore, LogFilter, LogLineFilter, LogStore,
+        OperatorStore, QuestionFilter, QuestionStore, StoreState,
+    },
 };
-use rejoinder_store::{PostgresOpenError, PostgresOptions, TestServer};
+use rejoinder_store::{PostgresOpenError, PostgresOptions, PostgresStore, TestServer};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::{
-    common::{open, set_recovery},
+    common::{Database, new_turn, open, set_recovery},
     server,
 };
 
@@ -121,6 +124,46 @@ async fn a_database_that_a_copy_has_locked_is_not_opened() {
     assert!(matches!(error, PostgresOpenError::Locked { .. }) && error.is_away(), "{error:?}");
     copy.execute("rollback").await.expect("it is unlocked");
     open(&url).await.close().await;
+}
+
+/// What a later version may do while nodes of this one go on.
+const EXPAND: &str = r#"
+    do $$
+    declare
+        one text;
+    begin
+        for one in select tablename from pg_tables where schemaname = current_schema() and tablename <> '_sqlx_migrations' loop
+            execute format('alter table %I add column of_later bigint not null default 0', one);
+        end loop;
+        update turns set body = (body::jsonb || '{"of_later": 0}')::text;
+        update events set details = details || '{"of_later": 0}';
+    end $$"#;
+
+/// Reads what has whole rows.
+async fn read_rows(store: &PostgresStore, turn: TurnId) {
+    store.log(&LogFilter { limit: 10, ..LogFilter::default() }).await.expect("the log is read");
+    store.audit(&AuditFilter { limit: 10, ..AuditFilter::default() }).await.expect("the audit is read");
+    store.log_lines(&LogLineFilter { limit: 10, ..LogLineFilter::default() }).await.expect("lines are read");
+    store.errors(&ErrorFilter { limit: 10, ..ErrorFilter::default() }).await.expect("errors are read");
+    store.questions(QuestionFilter::Of(turn), 10).await.expect("questions are read");
+    store.approvals(ApprovalFilter::Of(turn), 10).await.expect("approvals are read");
+    store.dossier(turn).await.expect("dossiers are read").expect("the turn is there");
+}
+
+/// In each table a column, and fields of JSON. A statement that was prepared with `select *` would fail from then on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_later_version_adds_is_passed_over() {
+    let Some(database) = Database::new().await else { return };
+    let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
+    let new = new_turn("1");
+    let turn = new.turn.as_ref().expect("it has a turn").id;
+    store.accept(vec![new], None).await.expect("it is accepted");
+    read_rows(store, turn).await;
+
+    elsewhere.execute(EXPAND).await.expect("it is added");
+
+    read_rows(store, turn).await;
+    store.accept(vec![new_turn("2")], None).await.expect("it is accepted");
 }
 
 /// The URL with another user, whose password is asked for and wrong, or who does not exist.

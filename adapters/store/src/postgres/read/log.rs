@@ -23,7 +23,9 @@ impl LogStore for PostgresStore {
         let last = before.map_or(LogSeq::MAX, |before| before.saturating_sub(1));
         let through =
             if last <= *self.log_order.watch().borrow() { last } else { self.log_order.renewed().await?.min(last) };
-        let mut sql = QueryBuilder::<Postgres>::new("select * from log where seq > ");
+        let mut sql = QueryBuilder::<Postgres>::new(
+            "select seq, at, topic, turn_id, conversation_id, channel, data from log where seq > ",
+        );
         sql.push_bind(after.bound()).push(" and seq <= ").push_bind(through);
         if !topics.is_empty() {
             let patterns = List(topics.iter().map(|topic| pattern(topic)).collect());
@@ -70,7 +72,9 @@ const SELECT_LOW: &str = "select coalesce(min(seq), 1) - 1 as low from log";
 
 const SELECT_NEXT: &str = "select seq, at from log where seq > $1 order by seq limit 1";
 
-const SELECT_AUDIT: &str = "select * from audit where id < $1 order by id desc limit $2";
+const SELECT_AUDIT: &str = "
+    select id, at, by, action, target, reason, turn_id, conversation_id, channel, not_reached
+    from audit where id < $1 order by id desc limit $2";
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,9 @@ impl LineStore for PostgresStore {
     async fn log_lines(&self, filter: &LogLineFilter) -> Result<Vec<LogLineRecord>, StoreError> {
         let LogLineFilter { level, channels, turn, text, before, limit } = filter;
         // Partial indexes find the few lines of a turn, of a channel, or of trouble among many.
-        let mut sql = QueryBuilder::<Postgres>::new("select * from log_lines where id < ");
+        let mut sql = QueryBuilder::<Postgres>::new(
+            "select id, at, level, target, message, channel, turn_id, fields from log_lines where id < ",
+        );
         sql.push_bind(before.unwrap_or(i64::MAX));
         if let Some(turn) = turn {
             sql.push(" and turn_id = ").push_bind(turn.bound());
@@ -48,7 +50,10 @@ impl LineStore for PostgresStore {
 
     async fn errors(&self, filter: &ErrorFilter) -> Result<Vec<ErrorRecord>, StoreError> {
         let ErrorFilter { channels, id, news_since, before, limit } = filter;
-        let mut sql = QueryBuilder::<Postgres>::new("select * from errors where last_line < ");
+        let mut sql = QueryBuilder::<Postgres>::new(
+            "select id, last_line, level, target, message, channel, count, first_at, last_at, fields, acknowledged_at, muted
+            from errors where last_line < ",
+        );
         sql.push_bind(before.unwrap_or(i64::MAX));
         push_channels(&mut sql, channels.as_deref());
         if let Some(id) = id {

@@ -19,7 +19,8 @@ use crate::{
 macro_rules! select_questions {
     ($rest:literal) => {
         concat!(
-            "select q.*, c.chat, c.thread, exists (
+            "select q.turn_id, q.claim, q.conversation_id, q.channel, q.chooser, q.text, q.choices, q.free_text, q.asked_at,
+                q.expires_at, q.language, c.chat, c.thread, exists (
                 select 1 from turns as t join events as e on e.seq = t.event
                 where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
                     and t.accepted_at >= q.asked_at and (q.chooser is null or t.person = q.chooser) and (
@@ -41,7 +42,8 @@ macro_rules! select_questions {
 macro_rules! select_approvals {
     ($rest:literal) => {
         concat!(
-            "select a.*, (
+            "select a.id, a.turn_id, a.channel, a.agent, a.person, a.action, a.details, a.kind, a.asked_at, a.expires_at, a.state,
+                a.decided_at, a.decided_by, a.note, a.given_to, a.choices, a.options, a.chosen, (
                 select coalesce(jsonb_agg(n.person_id), '[]') from approval_notices as n where n.approval_id = a.id
                 ) as told, exists (select 1 from whole_requests as w where w.approval_id = a.id) as has_whole
             from approvals as a ",

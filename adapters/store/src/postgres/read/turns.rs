@@ -318,7 +318,8 @@ pub(in crate::postgres) async fn dossier(pool: &Connections, turn: TurnId) -> Re
         where d.turn_id = $1 order by d.claim, d.part, d.is_copy, d.seq"
     ));
     let attempts = of_it(
-        "select a.* from deliveries as d join attempts as a on a.delivery_id = d.id
+        "select a.delivery_id, a.number, a.started_at, a.ended_at, a.result, a.detail
+        from deliveries as d join attempts as a on a.delivery_id = d.id
         where d.turn_id = $1 order by a.started_at, d.claim, d.part, d.seq, a.number",
     );
     Ok(Some(Dossier {
@@ -331,12 +332,15 @@ pub(in crate::postgres) async fn dossier(pool: &Connections, turn: TurnId) -> Re
         contents: reading.all(contents, run::content).await?.into_iter().collect(),
         deliveries: reading.all(deliveries, delivery::record).await?,
         attempts: reading.all(attempts, delivery::attempt).await?,
-        remarks: reading.all(of_it("select * from remarks where turn_id = $1 order by id"), turn::remark).await?,
+        remarks: reading.all(of_it(SELECT_REMARKS), turn::remark).await?,
     }))
 }
 
+const SELECT_REMARKS: &str = "select turn_id, at, kind, detail from remarks where turn_id = $1 order by id";
+
 const SELECT_RUNS: &str = "
-    select r.*, r.run & 65535 as number
+    select r.run & 65535 as number, r.agent, r.command, r.started_at, r.ended_at, r.ending, r.detail, r.usage, r.cost_micros,
+        r.currency, r.member, r.holder
     from turns as t join runs as r on r.run between t.seq << 16 and t.seq << 16 | 65535
     where t.id = $1 order by r.run";
 
