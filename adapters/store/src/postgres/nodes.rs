@@ -11,6 +11,7 @@ use rejoinder_core::{
         rules::{Share, grant},
     },
 };
+use serde_json::Value;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
@@ -39,7 +40,7 @@ impl NodeStore for PostgresStore {
         let pulse = |row: &PgRow| {
             let (kept, agents) = (row.value::<Vec<String>>("kept")?, row.value::<Vec<String>>("agents")?);
             Ok(Pulse {
-                kept: kept.iter().map(|name| lease_name(name)).collect(),
+                kept: kept.iter().filter_map(|name| lease_name(name)).collect(),
                 others: row.value("others")?,
                 agents: agents.into_iter().map(AgentName::from).collect(),
                 latest_revision: row.value("latest_revision")?,
@@ -79,7 +80,8 @@ impl NodeStore for PostgresStore {
     async fn nodes(&self) -> Result<Vec<NodeSummary>, StoreError> {
         let summary = |row: &PgRow| {
             let leases: Vec<(String, i64)> = parse("leases", &row.json("leases")?)?;
-            let lease = |(name, since): (String, i64)| (lease_name(&name), Timestamp::from_millis(since));
+            let lease = |(name, since): (String, i64)| Some((lease_name(&name)?, Timestamp::from_millis(since)));
+            let downs: Vec<Value> = parse("downs", &row.json("downs")?)?;
             let channels = row.value::<Vec<String>>("channels")?;
             Ok(NodeSummary {
                 node: NodeId::from(row.value::<Uuid>("id")?),
@@ -91,8 +93,9 @@ impl NodeStore for PostgresStore {
                 clock_ms: row.value("clock_ms")?,
                 draining: row.value("draining")?,
                 channels: channels.iter().map(|channel| ChannelId::from_stored(channel)).collect(),
-                leases: leases.into_iter().map(lease).collect(),
-                downs: parse("downs", &row.json("downs")?)?,
+                leases: leases.into_iter().filter_map(lease).collect(),
+                // A node of a later version may tell what this one does not know.
+                downs: downs.into_iter().filter_map(|down| serde_json::from_value(down).ok()).collect(),
             })
         };
         self.operator.all(statement!(NODES), summary).await
@@ -105,7 +108,7 @@ impl NodeStore for PostgresStore {
                 node: NodeId::from(row.value::<Uuid>("id")?),
                 name: row.value("name")?,
                 at: row.value("over_at")?,
-                leases: leases.iter().map(|name| lease_name(name)).collect(),
+                leases: leases.iter().filter_map(|name| lease_name(name)).collect(),
             })
         };
         self.operator.all(statement!(LOST), lost).await
@@ -154,13 +157,15 @@ fn columns(held: &[(LeaseName, Fence)]) -> (List<String>, List<i64>) {
 }
 
 fn name(row: &PgRow) -> Result<LeaseName, StoreError> {
-    row.value::<String>("name").map(|name| lease_name(&name))
+    let name = row.value::<String>("name")?;
+    lease_name(&name).ok_or_else(|| StoreError::Corrupt(format!("name: no lease is called `{name}`")))
 }
 
-fn lease_name(name: &str) -> LeaseName {
+/// `None`: a lease of a later version, of which this one does not know.
+fn lease_name(name: &str) -> Option<LeaseName> {
     match name.strip_prefix("channel/") {
-        Some(channel) => LeaseName::Channel(ChannelId::from_stored(channel)),
-        None => LeaseName::Housekeeper,
+        Some(channel) => Some(LeaseName::Channel(ChannelId::from_stored(channel))),
+        None => (name == LeaseName::Housekeeper.to_string()).then_some(LeaseName::Housekeeper),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which nodes are over, after times that pass for their rows alone.
 
 use rejoinder_core::{
-    Clock, NodeId, Policy, SystemClock,
-    store::{AgreementStore, AnswerUnderWay, DeadlineStore, InboxStore, NodeReport, NodeStore, RunStart},
+    ChannelId, Clock, NodeId, Policy, SystemClock,
+    store::{AgreementStore, AnswerUnderWay, DeadlineStore, InboxStore, LeaseName, NodeReport, NodeStore, RunStart},
 };
 use rejoinder_guard::Event;
 use rejoinder_store::PostgresStore;
@@ -14,6 +14,12 @@ use crate::common::{Database, new_turn};
 async fn pass(elsewhere: &mut PgConnection, seconds: i64) {
     let sql = "update nodes set until = until - $1 * interval '1 second'";
     sqlx::query(sql).bind(seconds).execute(elsewhere).await.expect("they pass");
+}
+
+/// A node has had no heartbeat for a while, and others have.
+async fn ends(elsewhere: &mut PgConnection, node: NodeId) {
+    let sql = "update nodes set until = until - interval '1 minute' where id = $1";
+    sqlx::query(sql).bind(node.as_uuid()).execute(elsewhere).await.expect("it is over");
 }
 
 /// A node has its heartbeat; returns how many others live.
@@ -60,4 +66,33 @@ async fn nobody_is_over_because_of_an_outage() {
     pass(&mut elsewhere, 5).await;
     assert_eq!(lives(store, one).await, 0);
     assert!(is_over().await);
+}
+
+/// It is not taken for another one, and the rest of the node is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_later_version_has_is_left_out() {
+    let Some(database) = Database::new().await else { return };
+    let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
+    let later = NodeId::new(SystemClock.now());
+    lives(store, later).await;
+    let has = "
+        with named as (
+            update nodes set held = array['archivist', 'channel/test.main'], downs = $2::jsonb where id = $1 returning id
+        )
+        insert into leases (name, fence, node, since, until)
+        select name, nextval('fence_seq'), id, clock_timestamp(), clock_timestamp() + interval '15 seconds'
+        from named cross join unnest(array['archivist', 'channel/test.main']) as l (name)";
+    let down = r#"{"is_mute": false, "problem": "it is full", "since": null}"#;
+    let downs = format!(r#"[[{{"archive": "old"}}, {down}], [{{"agent": "main"}}, {down}]]"#);
+    sqlx::query(has).bind(later.as_uuid()).bind(downs).execute(&mut elsewhere).await.expect("it has them");
+    let known = LeaseName::Channel(ChannelId::new("test", "main"));
+
+    let nodes = store.nodes().await.expect("nodes are read");
+    lives(store, NodeId::new(SystemClock.now())).await;
+    ends(&mut elsewhere, later).await;
+    let lost = store.lost_nodes().await.expect("nodes are read");
+
+    let names: Vec<_> = nodes[0].leases.iter().map(|(name, _)| name).collect();
+    assert_eq!((names, nodes[0].downs.len()), (vec![&known], 1));
+    assert_eq!(lost.into_iter().map(|node| node.leases).collect::<Vec<_>>(), [[known]]);
 }
