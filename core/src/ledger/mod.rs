@@ -373,7 +373,7 @@ impl Ledger {
     async fn merged_turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
         match self.store.turn(turn).await {
             Err(StoreError::CorruptTurn { turn, reason }) => {
-                self.end_unreadable(turn, &reason).await?;
+                self.end_unreadable_or_leave(turn, &reason).await?;
                 Ok(None)
             }
             read => read,
@@ -432,10 +432,18 @@ impl Ledger {
     }
 
     /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything. Turns that were merged into it
-    /// wait for runs of their own.
+    /// wait for runs of their own. [`StoreError::NotOwner`] if it is left to nodes of another version.
     pub(crate) async fn set_aside(&self, turn: TurnId, reason: &str) -> Result<(), StoreError> {
         self.end_unreadable(turn, reason).await?;
         self.unmerge_left().await
+    }
+
+    /// As [`end_unreadable`](Self::end_unreadable), or leaves the turn to nodes of another version.
+    async fn end_unreadable_or_leave(&self, turn: TurnId, reason: &str) -> Result<(), StoreError> {
+        match self.end_unreadable(turn, reason).await {
+            Err(StoreError::NotOwner) => Ok(()),
+            ended => ended,
+        }
     }
 
     async fn end_unreadable(&self, turn: TurnId, reason: &str) -> Result<(), StoreError> {
@@ -460,7 +468,9 @@ impl Ledger {
                 match self.store.turn(turn).await {
                     Ok(Some(mut turn)) => drop(self.decide(&mut turn, Event::Unmerged, Trigger::Event).await?),
                     Ok(None) => {}
-                    Err(StoreError::CorruptTurn { turn, reason }) => self.end_unreadable(turn, &reason).await?,
+                    Err(StoreError::CorruptTurn { turn, reason }) => {
+                        self.end_unreadable_or_leave(turn, &reason).await?;
+                    }
                     Err(error) => return Err(error),
                 }
             }

@@ -380,10 +380,12 @@ impl Attempts {
 
     async fn end(&self, begun: &StartedAttempt, result: &Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
         match self.decide_on_end(begun, result).await {
-            Err(StoreError::CorruptTurn { turn, reason }) => {
-                self.set_aside(turn, &reason).await?;
-                self.end_undecided(begun, result).await
-            }
+            Err(StoreError::CorruptTurn { turn, reason }) => match self.set_aside(turn, &reason).await {
+                Ok(()) => self.end_undecided(begun, result).await,
+                // Until a node of another version has decided on the turn. It is no lease that has moved, after which one tries at once.
+                Err(StoreError::NotOwner) => Err(StoreError::Failed(reason)),
+                Err(error) => Err(error),
+            },
             ended => ended,
         }
     }

@@ -350,16 +350,17 @@ impl Sweep {
     }
 
     /// The value of `result`; `None` for a turn that cannot be read or decided on, so that it stops no other. One that
-    /// cannot be read is set aside; of any other the operator hears once. A store that is away stays an error.
+    /// cannot be read is set aside, or left to nodes of another version; of any other the operator hears once. A store that is away
+    /// stays an error.
     async fn or_skip<T>(&self, turn: TurnId, result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.is_outage() => Err(error),
             Err(StoreError::NotOwner) => Ok(None),
-            Err(StoreError::CorruptTurn { turn, reason }) => {
-                self.ledger.set_aside(turn, &reason).await?;
-                Ok(None)
-            }
+            Err(StoreError::CorruptTurn { turn, reason }) => match self.ledger.set_aside(turn, &reason).await {
+                Ok(()) | Err(StoreError::NotOwner) => Ok(None),
+                Err(error) => Err(error),
+            },
             Err(error) => {
                 if self.skipped.lock().unwrap_or_else(PoisonError::into_inner).insert(turn) {
                     error!(%turn, %error, "a turn cannot be decided on, and is skipped");

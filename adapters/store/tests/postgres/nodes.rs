@@ -1,8 +1,11 @@
 //! Which nodes are over, after times that pass for their rows alone.
 
 use rejoinder_core::{
-    ChannelId, Clock, NodeId, Policy, SystemClock,
-    store::{AgreementStore, AnswerUnderWay, DeadlineStore, InboxStore, LeaseName, NodeReport, NodeStore, RunStart},
+    ChannelId, Clock, NodeId, Obligation, Policy, StoreError, SystemClock,
+    store::{
+        AgreementStore, AnswerUnderWay, DeadlineStore, InboxStore, LeaseName, NodeReport, NodeStore, RunStart,
+        TurnStore,
+    },
 };
 use rejoinder_guard::Event;
 use rejoinder_store::PostgresStore;
@@ -95,4 +98,36 @@ async fn what_a_later_version_has_is_left_out() {
     let names: Vec<_> = nodes[0].leases.iter().map(|(name, _)| name).collect();
     assert_eq!((names, nodes[0].downs.len()), (vec![&known], 1));
     assert_eq!(lost.into_iter().map(|node| node.leases).collect::<Vec<_>>(), [[known]]);
+}
+
+/// A value that only the other version knows is no damage.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_cannot_be_read_is_ended_when_all_nodes_have_one_version() {
+    let Some(database) = Database::new().await else { return };
+    let (store, mut elsewhere, now) = (&database.store, database.elsewhere().await, SystemClock.now());
+    let new = new_turn("1");
+    let turn = new.turn.as_ref().expect("it has a turn").id;
+    store.accept(vec![new], None).await.expect("it is accepted");
+    let [one, later] = [(); 2].map(|()| NodeId::new(now));
+    lives(store, one).await;
+    lives(store, later).await;
+    let sql = "update nodes set version = '1.1.0' where id = $1";
+    sqlx::query(sql).bind(later.as_uuid()).execute(&mut elsewhere).await.expect("it is a later version");
+    let sql = "update turns set body = jsonb_set(body::jsonb, '{state}', '\"archived\"')::text where id = $1";
+    sqlx::query(sql).bind(turn.as_uuid()).execute(&mut elsewhere).await.expect("it is written");
+    let set_aside = async || {
+        let Err(StoreError::CorruptTurn { turn: unreadable, reason }) = store.turn(turn).await else {
+            panic!("the turn can be read")
+        };
+        assert_eq!(unreadable, turn);
+        store.set_aside(turn, Obligation::set_aside("damaged".to_owned(), now), &reason, now).await
+    };
+
+    let left = set_aside().await;
+    ends(&mut elsewhere, later).await;
+    let ended = set_aside().await;
+
+    assert!(matches!(left, Err(StoreError::NotOwner)), "{left:?}");
+    assert!(ended.is_ok(), "{ended:?}");
+    store.turn(turn).await.expect("turns are read").expect("the turn is there");
 }

@@ -12,8 +12,8 @@ pub enum StoreError {
     /// same turn waits until that is settled, and conflicts with it if it was made.
     #[error("it is not known whether the store has made a change: {0}")]
     Unknown(String),
-    /// The change was to be made under a [lease](crate::store::NodeStore) that this node does not have any more: nothing was changed.
-    /// That is no failure: another node does it.
+    /// The change was to be made under a [lease](crate::store::NodeStore) that this node does not have any more, or is left to nodes of
+    /// another version: nothing was changed. That is no failure: another node does it.
     #[error("another node does this now")]
     NotOwner,
     /// A stored value cannot be decoded.

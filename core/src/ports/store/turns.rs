@@ -32,7 +32,8 @@ store_trait! {
 
         /// Ends an unreadable turn: `obligation`, which has ended, replaces the stored one. Its open runs end as
         /// `crashed`, its unfinished deliveries become dead, and a remark keeps `reason` and the replaced obligation.
-        /// Does nothing if the turn has ended.
+        /// Does nothing if the turn has ended. [`StoreError::NotOwner`] while nodes of several versions live: a node of another version
+        /// may be able to read it.
         write fn set_aside(turn: TurnId, obligation: Obligation, reason: &str, at: Timestamp) -> ();
     }
 }

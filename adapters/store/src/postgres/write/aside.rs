@@ -28,7 +28,7 @@ struct Unreadable {
 }
 
 /// Ends a turn with `obligation`, also if its rows cannot be read. A turn that has ended stays as it is; nothing
-/// happens with it any more.
+/// happens with it any more. While nodes of several versions live, another one may be able to read it.
 pub(super) async fn set(
     transaction: &mut Transaction<'_>,
     turn: TurnId,
@@ -40,6 +40,11 @@ pub(super) async fn set(
     let read = |row: &PgRow| Ok(record!(row => Unreadable { conversation, position, body, channel }));
     let found = rows::one(transaction, statement!(SELECT, turn), read).await?;
     let Some(Unreadable { conversation, position, body, channel }) = found else { return Ok(()) };
+
+    let differ = rows::one(transaction, statement!(VERSIONS_DIFFER), |row| row.value("differ")).await?;
+    if differ.unwrap_or_default() {
+        return Err(StoreError::NotOwner);
+    }
 
     let ObligationColumns { state, postponed, suspended, fell_back, merged_into, .. } =
         ObligationColumns::of(obligation);
@@ -72,6 +77,9 @@ const SELECT: &str = "
     from turns
     where id = $1 and (ended_at is null or work is not null or wake_at is not null or exists (
         select 1 from deliveries where turn_id = $1 and state in ('pending', 'held', 'sending')))";
+
+const VERSIONS_DIFFER: &str = "
+    select count(distinct version) > 1 as differ from nodes where id in (select id from living_nodes)";
 
 const END: &str = "
     update turns set version = version + 1, work = null, wake_at = null, place = null,
