@@ -76,3 +76,72 @@ pub(super) async fn migrate(connection: &mut PgConnection, database: &str) -> Re
 
 /// The lock of an update of the schema: `rejoinde` in ASCII.
 const LOCK: i64 = 0x7265_6a6f_696e_6465;
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::MIGRATIONS;
+
+    /// What a migration does that may take something from nodes of the version before; indexes do not count.
+    fn contraction(sql: &str) -> Option<String> {
+        let code = |line: &str| line.split_once("--").map_or(line, |(code, _)| code).to_lowercase();
+        let sql = sql.lines().map(code).collect::<Vec<_>>().join(" ");
+        let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+        sql.split([';', ',']).map(words).find(|part| {
+            let has = |text: &str| part.contains(text);
+            let takes =
+                ["drop ", "rename ", "truncate ", "set not null", "add constraint ", "add check ", "add unique "];
+            let takes = takes.into_iter().any(has) && !part.starts_with("drop index ");
+            takes || has("alter ") && has(" type ") || has("add ") && has(" not null") && !has(" default ")
+        })
+    }
+
+    /// As [`contraction`]; `None` also if the migration names the version that does not use it any more, and `version` is a later one.
+    fn refused(sql: &str, version: &str) -> Option<String> {
+        let number =
+            |version: &str| version.split(['.', '-']).map_while(|part| part.parse().ok()).collect::<Vec<u32>>();
+        let since = sql.lines().find_map(|line| line.strip_prefix("-- unused since ")?.split_once(':'));
+        let is_unused = since.is_some_and(|(since, _)| number(since) < number(version));
+        contraction(sql).filter(|_| !is_unused)
+    }
+
+    /// See "Updates" in docs/decisions/postgres.md.
+    #[test]
+    fn nodes_of_the_version_before_work_with_each_migration() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
+        let files = fs::read_dir(folder).expect("the folder is read");
+        let mut files: Vec<_> = files.map(|file| file.expect("the folder is read").path()).collect();
+        files.sort();
+        assert_eq!(files.len(), MIGRATIONS.iter().count());
+        for file in files.iter().skip(1) {
+            let sql = fs::read_to_string(file).expect("a migration is read");
+            assert_eq!(refused(&sql, env!("CARGO_PKG_VERSION")), None, "{}", file.display());
+        }
+    }
+
+    #[test]
+    fn what_is_still_used_cannot_be_taken_away() {
+        let fit = [
+            "-- drop table x\nalter table x add column y bigint",
+            "alter table x add column y bigint not null default 0, add column z text",
+            "create table y (a bigint not null, type text)",
+            "drop index x_of_y",
+            "-- unused since 0.2.0: that one reads y\nalter table x drop column z",
+        ];
+        let unfit = [
+            "alter table x\n  drop   column y",
+            "alter table x alter y drop not null",
+            "ALTER TABLE x RENAME y TO z",
+            "alter table x alter column y type text",
+            "alter table x alter y set not null",
+            "alter table x add column y bigint default 0, add column z bigint not null",
+            "alter table x add check (y > 0)",
+            "truncate x",
+            "-- unused since 0.3.0: this one reads y\nalter table x drop column z",
+        ];
+
+        assert_eq!(fit.map(|sql| refused(sql, "0.3.0").is_some()), [false; 5]);
+        assert_eq!(unfit.map(|sql| refused(sql, "0.3.0").is_some()), [true; 9]);
+    }
+}
