@@ -154,6 +154,7 @@ impl GatewayBuilder {
         Gateway {
             folder,
             port,
+            binary: binary(),
             process: None,
             environment: self.environment,
             allow_open_turns: self.allow_open_turns,
@@ -171,6 +172,7 @@ impl GatewayBuilder {
 pub struct Gateway {
     folder: TempDir,
     port: u16,
+    binary: PathBuf,
     process: Option<Child>,
     environment: Vec<(String, String)>,
     allow_open_turns: bool,
@@ -220,6 +222,11 @@ impl Gateway {
         let changed = change(&text);
         assert_ne!(changed, text, "the configuration is as it was");
         std::fs::write(&path, changed).expect("rejoinder.toml is written");
+    }
+
+    /// Uses another binary for the next start and for commands, in place of [`binary`].
+    pub fn set_binary(&mut self, path: &Path) {
+        path.clone_into(&mut self.binary);
     }
 
     /// As [`hook`](Self::hook), called from another address of this machine, such as `127.0.0.2`.
@@ -584,7 +591,7 @@ impl Gateway {
         let limit = self.open_files.map(|most| format!("ulimit -n {most}; ")).unwrap_or_default();
         command
             .args(["-c", &format!("{limit}exec \"$0\" \"$@\"")])
-            .arg(binary())
+            .arg(&self.binary)
             .arg("--config")
             .arg(self.folder.path().join("rejoinder.toml"))
             .arg("--data")

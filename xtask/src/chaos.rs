@@ -54,6 +54,10 @@ pub(crate) struct Arguments {
     /// The binary; the one that the tests use if not given. Without the feature `example`, leave that platform out.
     #[arg(long)]
     rejoinder: Option<PathBuf>,
+    /// The binary of a later version, with which rolling-upgrade starts nodes; the same one if not given. After each node, both versions
+    /// are beside each other for ten seconds.
+    #[arg(long)]
+    upgrade_to: Option<PathBuf>,
     /// Write the result to this file, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -71,6 +75,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     add(&mut chaos, "--seed", arguments.seed.map(|seed| seed.to_string()));
     add(&mut chaos, "--channels", arguments.channels.as_ref());
     add(&mut chaos, "--json", arguments.json.as_ref().map(std::path::absolute).transpose()?);
+    add(&mut chaos, "--upgrade-to", arguments.upgrade_to.as_ref().map(std::path::absolute).transpose()?);
     add(&mut chaos, "--keep", Some(workspace.target().join("chaos")));
     let flags = [("--each", arguments.each), ("--patroni", arguments.patroni)];
     chaos.args(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name));

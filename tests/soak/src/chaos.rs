@@ -16,7 +16,7 @@ mod trouble;
 use std::{
     collections::{BTreeSet, HashSet},
     fs, iter,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -69,6 +69,16 @@ pub(crate) struct Arguments {
     /// Run three PostgreSQL servers under Patroni, or a primary and a synchronous standby if Patroni is not installed
     #[arg(long, requires = "nodes")]
     patroni: bool,
+    /// The binary of a later version, with which rolling-upgrade starts nodes
+    #[arg(long, requires = "nodes", value_name = "BINARY")]
+    upgrade_to: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// How many nodes there are.
+    fn count(&self) -> usize {
+        self.nodes.map_or(1, usize::from)
+    }
 }
 
 /// What a run is told beside its [`Arguments`].
@@ -101,16 +111,20 @@ pub(crate) async fn run(arguments: &Arguments, run: &Run<'_>) -> Result<bool> {
         bail!("none of the troubles can be made here");
     }
 
-    let count = arguments.nodes.map_or(1, usize::from);
+    if arguments.upgrade_to.is_some() && !troubles.contains(&Trouble::RollingUpgrade) {
+        bail!("--upgrade-to is for {}, which is not among the troubles", Trouble::RollingUpgrade.name());
+    }
+
     let has_clock = troubles.contains(&Trouble::Clock);
-    let mut chaos = Chaos::start(database, count, has_clock, run).await?;
+    let mut chaos = Chaos::start(database, arguments, has_clock, run).await?;
     let performed = chaos.perform(&troubles, arguments, run).await;
     let stage = &chaos.stage;
     let summary = Summary {
         machine: Machine::look(),
         seed: run.seed,
-        nodes: count,
+        nodes: arguments.count(),
         database: stage.database.description(),
+        upgraded_to: arguments.upgrade_to.clone(),
         platforms: run.platforms.iter().map(|platform| platform.name()).collect(),
         not_run,
         parts: chaos.parts,
@@ -146,8 +160,9 @@ struct Chaos {
 }
 
 impl Chaos {
-    /// Starts the platforms, and so many nodes. The last one has a wall clock of its own if `has_clock`.
-    async fn start(database: Database, count: usize, has_clock: bool, run: &Run<'_>) -> Result<Self> {
+    /// Starts the platforms and the nodes. The last one has a wall clock of its own if `has_clock`.
+    async fn start(database: Database, arguments: &Arguments, has_clock: bool, run: &Run<'_>) -> Result<Self> {
+        let count = arguments.count();
         let ports: Vec<_> = (0..count).map(|_| free_port()).collect();
         let front = front::start(&ports).await?;
         let scene = Scene::start(run.platforms, &format!("http://{HOST}{front}")).await?;
@@ -169,7 +184,8 @@ impl Chaos {
         });
         let nodes = Nodes::start(prepared.collect(), processes).await;
         let random = StdRng::seed_from_u64(run.seed);
-        let stage = Stage { nodes, database, to_database, to_platforms, random };
+        let upgrade_to = arguments.upgrade_to.clone();
+        let stage = Stage { nodes, database, to_database, to_platforms, random, upgrade_to };
         Ok(Self { stage, scene, seed: run.seed, known: HashSet::new(), token: 0, parts: Vec::new() })
     }
 

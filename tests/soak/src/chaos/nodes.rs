@@ -1,6 +1,7 @@
 //! The nodes: processes of the gateway with the same configuration and a data directory of their own.
 
 use std::{
+    path::Path,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -51,6 +52,11 @@ impl Nodes {
     pub(crate) fn spawn(&mut self, node: usize) {
         self.gateways[node].spawn(&[]);
         self.note_process(node);
+    }
+
+    /// Uses another binary for a node's next start.
+    pub(crate) fn set_binary(&mut self, node: usize, path: &Path) {
+        self.gateways[node].set_binary(path);
     }
 
     pub(crate) async fn until_ready(&mut self, node: usize) {

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt::{self, Write as _},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -23,6 +24,8 @@ pub(crate) struct Summary {
     pub(crate) seed: u64,
     pub(crate) nodes: usize,
     pub(crate) database: String,
+    /// The binary of the later version.
+    pub(crate) upgraded_to: Option<PathBuf>,
     pub(crate) platforms: Vec<&'static str>,
     /// Troubles that could not be made, each with the reason.
     pub(crate) not_run: Vec<(String, &'static str)>,
@@ -197,6 +200,9 @@ impl Summary {
              With {} it is counted from the message alone.",
             from_message.join(", ")
         )?;
+        if let Some(binary) = &self.upgraded_to {
+            writeln!(out, "\n{} was to {}.", Trouble::RollingUpgrade.name(), binary.display())?;
+        }
         for (trouble, why) in &self.not_run {
             writeln!(out, "\n{trouble} was not run: {why}.")?;
         }

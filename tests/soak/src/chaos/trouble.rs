@@ -4,6 +4,7 @@
 
 use std::{
     env,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -32,6 +33,8 @@ const FROZEN: Duration = Duration::from_secs(40);
 const CUT: Duration = Duration::from_secs(25);
 /// How long a clock is wrong in each direction, and by how many seconds.
 const WRONG_CLOCK: (Duration, i64) = (Duration::from_secs(20), 3_600);
+/// How long two versions are beside each other after the upgrade of each node.
+const BESIDE: Duration = Duration::from_secs(10);
 /// How long the connections of the database are taken.
 const TAKEN: Duration = Duration::from_secs(20);
 /// How often the server is killed, and the pause after its return.
@@ -65,7 +68,7 @@ pub(crate) enum Trouble {
     NodeCutBoth,
     /// The clock of a node is an hour fast, and then an hour slow
     Clock,
-    /// One node after the other ends and is started again
+    /// One node after the other ends and is started again, with --upgrade-to as a later version
     RollingUpgrade,
     /// The database is stopped and started
     DbRestart,
@@ -135,6 +138,8 @@ pub(crate) struct Stage {
     pub(crate) to_database: Vec<Link>,
     pub(crate) to_platforms: Vec<Link>,
     pub(crate) random: StdRng,
+    /// The binary of a later version, for upgrades.
+    pub(crate) upgrade_to: Option<PathBuf>,
 }
 
 impl Stage {
@@ -287,8 +292,14 @@ impl Stage {
     async fn upgrade(&mut self, began: Instant) -> Done {
         for node in 0..self.nodes.count() {
             self.nodes.stop(node).await;
+            if let Some(binary) = &self.upgrade_to {
+                self.nodes.set_binary(node, binary);
+            }
             self.nodes.spawn(node);
             self.nodes.until_ready(node).await;
+            if self.upgrade_to.is_some() {
+                self.nodes.live(BESIDE).await;
+            }
         }
         Done::since(began)
     }
