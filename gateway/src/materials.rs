@@ -181,7 +181,10 @@ mod tests {
     use std::time::Duration;
 
     use async_trait::async_trait;
-    use rejoinder_core::{NodeId, SystemClock, store::AnswerUnderWay};
+    use rejoinder_core::{
+        SystemClock,
+        store::{AnswerUnderWay, Revision},
+    };
 
     use super::*;
     use crate::wiring::tests::config;
@@ -196,7 +199,7 @@ mod tests {
             let mut secrets = self.0.lock().unwrap();
             Ok(secrets.entry(name.to_owned()).or_insert_with(|| made.to_owned()).clone())
         }
-        async fn configuration(&self, _: &[u8; 32], _: NodeId) -> Result<Option<i64>, StoreError> {
+        async fn configuration(&self, _: &[u8; 32], _: bool) -> Result<Option<Revision>, StoreError> {
             unreachable!("no node begins")
         }
         async fn begin_answer(&self, _: &AnswerUnderWay) -> Result<bool, StoreError> {

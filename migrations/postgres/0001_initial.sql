@@ -63,13 +63,11 @@ create table leases (
     unique (name, fence)
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
 
--- The configuration that counts: one row. Its number rises when another one comes in its place.
+-- The configurations that have counted: one row, which orders those that nodes begin with at the same moment. The last one counts.
 create table configuration (
     id bigint primary key check (id = 1),
-    revision bigint not null,
-    digest bytea not null,                      -- SHA-256 of what all nodes must have in common
-    node uuid not null,                         -- the last one that began with it or read it again
-    at timestamptz not null                     -- and when
+    digests bytea[] not null,                   -- of each revision, SHA-256 of what all nodes must have in common
+    revision bigint not null generated always as (cardinality(digests)) stored
 );
 
 -- Generated tokens and keys, which all nodes use. Each node has a copy in a file.

@@ -23,7 +23,8 @@ use crate::{
     people::People,
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Fence, FileStore, Hub, InboxStore, Inlet, Intake,
-        KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError, ViewStore,
+        KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, Revision, SharedClock, Store, StoreError,
+        ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -190,14 +191,15 @@ impl Engine {
         self.leases.at_work_since(channel)
     }
 
-    /// Since when another node has, or had, a later configuration than this one: a configuration is later if a node began with it, or read
-    /// it again, later.
+    /// Since when the configuration of this node is known not to be the latest: another node has begun with a new one or has read one
+    /// again, or this node began with one that was replaced.
     pub fn behind_since(&self) -> Option<Timestamp> {
         self.leases.behind_since()
     }
 
     /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and
-    /// the agents of these names. The other settings stay. `configuration` is as that of [`Parts`].
+    /// the agents of these names. The other settings stay. `configuration` is as that of [`Parts`]: it is the latest from now on, also if
+    /// it was replaced before.
     ///
     /// # Errors
     /// When the store cannot be written; then the settings and agents are as before.
@@ -209,13 +211,13 @@ impl Engine {
     ) -> Result<Replanted, StoreError> {
         let before = self.settings.get();
         // Before anything is planted: what is planted is that of the latest one.
-        let revision = revision_of(&*self.agreements, configuration, self.node()).await?;
+        let revision = revision_of(&*self.agreements, configuration, true).await?;
         let (let_in, still_known) = self.people.plant(&settings.people, &before.people).await?;
         let replaced = self.calendar.plant(&settings.schedules.seeds).await?;
         self.settings.change(settings);
         self.runtimes.replace(agents);
         if let Some(revision) = revision {
-            self.leases.set_revision(revision);
+            self.leases.set_revision(revision.number);
         }
         // Somebody else may be asked from now on.
         self.people.look_again();
@@ -378,14 +380,14 @@ impl Engine {
     }
 }
 
-/// The revision of the configuration with this digest, which is the latest one from now on. `None` if it is not compared.
+/// The revision of the configuration with this digest, which an operator has chosen or a node begins with. `None` if it is not compared.
 async fn revision_of(
     store: &dyn AgreementStore,
     configuration: Option<[u8; 32]>,
-    node: NodeId,
-) -> Result<Option<i64>, StoreError> {
+    is_chosen: bool,
+) -> Result<Option<Revision>, StoreError> {
     match configuration {
-        Some(digest) => store.configuration(&digest, node).await,
+        Some(digest) => store.configuration(&digest, is_chosen).await,
         None => Ok(None),
     }
 }

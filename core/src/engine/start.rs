@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    mem,
     panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex as SyncMutex,
@@ -125,22 +126,26 @@ struct Ground {
 }
 
 impl Ground {
-    /// Also returns the lanes that are opened.
+    /// `plants`: the configuration is the latest. Also returns the lanes that are opened.
     async fn load(
         store: Arc<dyn Store>,
         clock: SharedClock,
-        settings: Settings,
+        mut settings: Settings,
         adapters: &[Arc<dyn ChannelAdapter>],
         agents: HashSet<AgentName>,
         this: ThisNode,
+        plants: bool,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Opened>), StoreError> {
         let (lifecycle, timer) = (Lifecycle::new(clock.clone()), Arc::new(Timer::new()));
         let bounds = settings.agents().chain(&agents).map(|agent| (agent.clone(), settings.agent_turns(agent)));
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, clock.clone()));
         let (lanes, opened) = Lanes::new(timer.clone(), lifecycle.clone());
+        // If they are not planted, all of them are new to the next reload.
+        let people = if plants { settings.people.clone() } else { mem::take(&mut settings.people) };
         let (channels, settings) = (Arc::new(Channels::new(adapters)), LiveSettings::new(settings));
-        let planted = settings.get();
+        let configured = settings.get();
+        let schedules = plants.then_some(&*configured.schedules.seeds);
         let (node, ids) = (this.id, channels.ids().cloned().collect());
         let (neighbours, nodes) = (Arc::new(Neighbours::new(clock.clone())), store.clone());
         let joining =
@@ -163,16 +168,14 @@ impl Ground {
         let addresses = Arc::new(addresses);
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
-            people: People::load(store.clone(), clock.clone(), lifecycle.clone(), hints.clone(), &planted.people)
+            people: People::load(store.clone(), clock.clone(), lifecycle.clone(), hints.clone(), &people, plants)
                 .await?,
             questions: Arc::new(OpenQuestions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::new(store.clone(), leases.clone())),
             merges: Arc::new(merges),
             sessions: Arc::new(Sessions::new(store.clone())),
-            calendar: Arc::new(
-                Calendar::load(store.clone(), clock.clone(), hints.clone(), &planted.schedules.seeds).await?,
-            ),
+            calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone(), schedules).await?),
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
@@ -397,12 +400,13 @@ impl Engine {
             version,
             configuration,
         } = parts;
-        // Before anything is planted: what is planted is that of the latest one.
-        let revision = revision_of(&*store, configuration, id).await?;
-        let names = agents.names();
+        // A node that was away may still have a configuration that was replaced meanwhile: it plants nothing of it.
+        let revision = revision_of(&*store, configuration, false).await?;
+        let plants = revision.is_none_or(|revision| revision.is_latest);
+        let (names, revision) = (agents.names(), revision.map(|revision| revision.number));
         let this = ThisNode { id, name, version, revision, agents: names.clone() };
         let names = names.into_iter().collect();
-        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this).await?;
+        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this, plants).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
             ground.connect(opened, agents).await?;
         for one in first {

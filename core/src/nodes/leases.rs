@@ -215,13 +215,18 @@ impl Leases {
         Ok(pulse)
     }
 
-    /// Notes whether another node has a later configuration.
+    /// Notes whether there is a later configuration than that of this node.
     fn note_latest(&self, latest: Option<i64>) {
         let (own, latest) = (self.revision.load(Ordering::Relaxed), latest.unwrap_or_default());
         let (is_behind, was_behind) = (own != 0 && latest > own, self.behind_since().is_some());
         if is_behind && !was_behind {
             self.behind_since.store(self.clock.now().as_millis().max(1), Ordering::Relaxed);
-            warn!(own, latest, "another node has a later configuration: this one must read it, or start again with it");
+            warn!(
+                own,
+                latest,
+                "this node's configuration is not the latest, and its people and schedules are not planted: give the node the latest, or \
+                 make its own the latest (rejoinder config reload)"
+            );
         }
     }
 

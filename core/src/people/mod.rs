@@ -81,13 +81,14 @@ pub(crate) struct State {
 }
 
 impl People {
-    /// Reads who is known, and adds those whom the configuration names.
+    /// Reads who is known, and adds those whom the configuration names, if it `plants` them.
     pub(crate) async fn load(
         store: Arc<dyn PeopleStore>,
         clock: SharedClock,
         lifecycle: Lifecycle,
         hints: Arc<Hints>,
         seeds: &[SeedPerson],
+        plants: bool,
     ) -> Result<Arc<Self>, StoreError> {
         let state = read(&*store).await?;
         let people = Arc::new(Self {
@@ -103,7 +104,7 @@ impl People {
             asked: Notify::new(),
             reachable: Notify::new(),
         });
-        people.plant(seeds, &[]).await?;
+        people.plant(seeds, if plants { &[] } else { seeds }).await?;
         Ok(people)
     }
 

@@ -52,16 +52,18 @@ struct Snapshot {
 }
 
 impl Calendar {
-    /// Reads the schedules, and makes those of the configuration.
+    /// Reads the schedules, and makes those of the configuration; `None`: it plants nothing.
     pub(crate) async fn load(
         store: Arc<dyn ScheduleStore>,
         clock: SharedClock,
         hints: Arc<Hints>,
-        seeds: &[NewSchedule],
+        seeds: Option<&[NewSchedule]>,
     ) -> Result<Self, StoreError> {
         let snapshot = Mutex::new(read(&*store, clock.now()).await?);
         let calendar = Self { store, clock, hints, snapshot, changed: Notify::new() };
-        calendar.plant(seeds).await?;
+        if let Some(seeds) = seeds {
+            calendar.plant(seeds).await?;
+        }
         Ok(calendar)
     }
 

@@ -149,6 +149,8 @@ pub(crate) struct TestGateway {
     /// Its leases, if they end.
     leases: Option<Arc<LeaseTable>>,
     settings: Settings,
+    /// The digest of its configuration, from the next start or read on.
+    pub(crate) configuration: Option<[u8; 32]>,
     engine: Option<Engine>,
     /// After all that uses it: dropping it removes the database.
     pub(crate) database: Database,
@@ -231,6 +233,7 @@ impl TestGateway {
             channels,
             leases,
             settings,
+            configuration: None,
             engine: None,
             database,
             was_at_rest: false,
@@ -272,7 +275,7 @@ impl TestGateway {
             settings: self.settings.clone(),
             node_name: "machine".to_owned(),
             version: "1.0.0".to_owned(),
-            configuration: None,
+            configuration: self.configuration,
         };
         let starting = tokio::spawn(Engine::start(parts));
         while !starting.is_finished() && !life.is_over() {
@@ -359,7 +362,8 @@ impl TestGateway {
 
     /// Reads the configuration again, in which these agents have changed.
     pub(crate) async fn reads_with(&self, settings: Settings, agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) {
-        self.engine().reload(settings, agents, None).await.expect("the store can be written");
+        let reloading = self.engine().reload(settings, agents, self.configuration);
+        reloading.await.expect("the store can be written");
     }
 
     /// Reads a configuration with which answers go elsewhere.

@@ -9,7 +9,7 @@ use rejoinder_core::{
 
 use crate::{
     approvals::person,
-    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, is_on_postgres, main_channel, secs},
     linking::says,
 };
 
@@ -53,19 +53,67 @@ async fn who_was_revoked_stays_a_stranger_when_an_unchanged_configuration_is_rea
     gateway.at_rest().await;
 }
 
-#[tokio::test]
-async fn a_schedule_begins_and_ends_with_its_place_in_the_configuration() {
-    let gateway = closed().await;
-    gateway.receives(says(&chat("grace"), "hi")).await;
-    let mut settings = gateway.settings();
-    settings.schedules.seeds = vec![NewSchedule {
+/// Says "Tea." to Grace every hour.
+fn tea() -> NewSchedule {
+    NewSchedule {
         name: "tea".to_owned(),
         when: When::Every(Duration::from_hours(1)),
         time_zone: "UTC".into(),
         to: "Grace".parse().expect("a target"),
         action: ScheduledAction::Message("Tea.".to_owned()),
         missed: Missed::Once,
-    }];
+    }
+}
+
+/// Another node has replaced the configuration, and an operator has revoked Grace. On SQLite there is no other node, and each start plants.
+#[tokio::test]
+async fn a_start_with_a_configuration_that_was_replaced_plants_nothing_and_a_reload_does() {
+    let mut gateway = closed().await;
+    gateway.configuration = Some([1; 32]);
+    gateway.restart().await;
+    gateway.store.configuration(&[2; 32], false).await.expect("the configuration is set");
+    let grace = Identity { channel: main_channel(), id: "grace".to_owned() };
+    gateway.engine().operations().revoke(&grace, Actor::named("ada".to_owned())).await.expect("she is known");
+    gateway.change_schedules(vec![tea()]);
+    let is_planted = async |gateway: &TestGateway| {
+        let people = gateway.engine().people().all().await.expect("read");
+        let schedules = gateway.engine().calendar().seen_by(None);
+        assert_eq!(people.len(), schedules.len());
+        !people.is_empty()
+    };
+
+    gateway.restart().await;
+    assert_eq!(is_planted(&gateway).await, !is_on_postgres());
+    gateway.reads(gateway.settings()).await;
+    assert!(is_planted(&gateway).await);
+
+    gateway.at_rest().await;
+}
+
+/// The schedules of the latest configuration, which other nodes go by, stay.
+#[tokio::test]
+async fn a_start_with_a_configuration_that_was_replaced_removes_no_schedule() {
+    let mut gateway = closed().await;
+    gateway.configuration = Some([1; 32]);
+    gateway.restart().await;
+    gateway.configuration = Some([2; 32]);
+    gateway.change_schedules(vec![tea()]);
+    gateway.restart().await;
+
+    gateway.configuration = Some([1; 32]);
+    gateway.change_schedules(Vec::new());
+    gateway.restart().await;
+
+    assert_eq!(gateway.engine().calendar().seen_by(None).is_empty(), !is_on_postgres());
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_schedule_begins_and_ends_with_its_place_in_the_configuration() {
+    let gateway = closed().await;
+    gateway.receives(says(&chat("grace"), "hi")).await;
+    let mut settings = gateway.settings();
+    settings.schedules.seeds = vec![tea()];
     gateway.reads(settings.clone()).await;
     gateway.advance(secs(3600)).await;
 

@@ -273,6 +273,32 @@ async fn what_operators_do_at_one_node_holds_at_the_other() {
     eventually("the first node is behind no more", async || (!is_behind().await).then_some(())).await;
 }
 
+/// It was off while the other one was given a later configuration, without somebody who was revoked there. Then an operator goes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_node_that_comes_back_with_a_configuration_that_was_replaced_lets_nobody_in() {
+    let double = TelegramDouble::start().await;
+    let boss = "[people.boss]\nrole = \"owner\"\nidentities = [\"telegram.test/7\"]\n";
+    let Some(mut nodes) = Nodes::start(&[&telegram(&double), boss]).await else { return };
+    let (first, second) = (&nodes.first, &mut nodes.second);
+    assert!(second.stop().await.success());
+    first.reconfigure(|text| text.replace(boss, ""));
+    let _ = first.output_of(&["config", "reload"]);
+    let _ = first.output_of(&["pairing", "revoke", "telegram.test/7"]);
+
+    second.restart().await;
+
+    assert_eq!(second.output_of(&["people", "list"]).trim(), "Nobody is known.");
+    let (_, said) = second.readiness().await;
+    assert!(said.contains("behind_since"), "{said}");
+
+    let said = second.output_of(&["config", "reload"]);
+    assert!(said.contains("telegram.test/7 (boss, owner)"), "{said}");
+    let (_, said) = second.readiness().await;
+    assert!(!said.contains("behind_since"), "{said}");
+    let is_behind = async || first.readiness().await.1.contains("behind_since").then_some(());
+    eventually("the first node is behind", is_behind).await;
+}
+
 /// The channel is at the first node, and operators are at the second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_operators_say_of_a_channel_is_done_at_the_node_that_has_it() {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    NodeId, StoreError,
-    store::{AgreementStore, AnswerUnderWay},
+    StoreError,
+    store::{AgreementStore, AnswerUnderWay, Revision},
 };
 
 use super::{store::PostgresStore, values::statement};
-use crate::records::columns::Columns;
+use crate::records::columns::{Columns, record};
 
 #[async_trait]
 impl AgreementStore for PostgresStore {
@@ -18,9 +18,9 @@ impl AgreementStore for PostgresStore {
         put.ok_or_else(|| unanswered("a secret"))
     }
 
-    async fn configuration(&self, digest: &[u8; 32], node: NodeId) -> Result<Option<i64>, StoreError> {
-        let set = statement!(SET_CONFIGURATION, digest, node.as_uuid());
-        let revision = self.readers.one(set, |row| row.value("revision")).await?;
+    async fn configuration(&self, digest: &[u8; 32], is_chosen: bool) -> Result<Option<Revision>, StoreError> {
+        let set = statement!(SET_CONFIGURATION, digest, is_chosen);
+        let revision = self.readers.one(set, |row| Ok(record!(row => Revision { number, is_latest }))).await?;
         revision.map(Some).ok_or_else(|| unanswered("a configuration"))
     }
 
@@ -61,12 +61,14 @@ const PUT_SECRET: &str = "
     on conflict (name) do update set name = s.name
     returning value";
 
+/// The digests are those of the row as others have left it, whatever was there when the statement began.
 const SET_CONFIGURATION: &str = "
-    insert into configuration as c (id, revision, digest, node, at) values (1, 1, $1, $2, clock_timestamp())
-    on conflict (id) do update set
-        revision = case when c.digest = excluded.digest then c.revision else c.revision + 1 end,
-        digest = excluded.digest, node = excluded.node, at = excluded.at
-    returning revision";
+    insert into configuration as c (id, digests) values (1, array[$1])
+    on conflict (id) do update set digests = case
+        when c.digests[c.revision] = $1 or ($1 = any(c.digests) and not $2) then c.digests
+        else array_append(c.digests, $1) end
+    returning c.digests[c.revision] = $1 as is_latest, (
+        select max(d.number) from unnest(c.digests) with ordinality as d (digest, number) where d.digest = $1) as number";
 
 /// No request takes ten minutes.
 const BEGIN_ANSWER: &str = "

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    NodeId, StoreError,
-    store::{AgreementStore, AnswerUnderWay},
+    StoreError,
+    store::{AgreementStore, AnswerUnderWay, Revision},
 };
 
 use super::store::SqliteStore;
@@ -16,7 +16,7 @@ impl AgreementStore for SqliteStore {
         Ok(made.to_owned())
     }
 
-    async fn configuration(&self, _digest: &[u8; 32], _node: NodeId) -> Result<Option<i64>, StoreError> {
+    async fn configuration(&self, _digest: &[u8; 32], _is_chosen: bool) -> Result<Option<Revision>, StoreError> {
         Ok(None)
     }
 

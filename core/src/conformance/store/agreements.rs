@@ -15,14 +15,17 @@ use super::{
 };
 use crate::{
     model::ids::NodeId,
-    ports::store::{Store, agreements::AnswerUnderWay},
+    ports::store::{
+        Store,
+        agreements::{AnswerUnderWay, Revision},
+    },
 };
 
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Whether several processes share a store.
 async fn is_shared(store: &dyn Store) -> bool {
-    store.configuration(&[0; 32], me()).await.expect("the configuration is set").is_some()
+    store.configuration(&[0; 32], false).await.expect("the configuration is set").is_some()
 }
 
 /// Of two nodes that make a secret, both use that of the first. Also over a restart.
@@ -43,32 +46,41 @@ pub async fn nodes_use_the_secret_that_was_given_first(subject: &mut impl Subjec
     assert_eq!(put(&*store, "admin-token", expected).await, expected);
 }
 
-/// The same as the latest has its number, and one that came before the latest becomes it again.
-pub async fn the_latest_configuration_has_the_highest_number(subject: &mut impl Subject) {
+/// One that was replaced has the number that it had last, until an operator chooses it. Also over a restart of all nodes.
+pub async fn a_configuration_that_was_replaced_is_the_latest_again_if_it_is_chosen(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
-    let set = async |store: &dyn Store, digest: u8, node| {
-        store.configuration(&[digest; 32], node).await.expect("the configuration is set")
+    let put = async |store: &dyn Store, digest: u8, is_chosen: bool| {
+        store.configuration(&[digest; 32], is_chosen).await.expect("the configuration is set")
     };
-    let first = set(&*one, 1, me()).await;
-    let (same, second) = (set(&*other, 1, gone()).await, set(&*other, 2, gone()).await);
-    let again = set(&*one, 1, me()).await;
-    let last = set(&*one, 1, me()).await;
-
-    assert_eq!((same, last), (first, again));
-    if first.is_some() {
-        assert!(first < second && second < again, "{first:?}, {second:?}, {again:?}");
-    } else {
-        assert_eq!((second, again), (None, None));
-    }
+    let revision = |number, is_latest| Some(Revision { number, is_latest });
+    let is_shared = put(&*one, 1, false).await.is_some();
+    let set = async |store: &dyn Store, digest: u8, is_chosen: bool, expected: Option<Revision>| {
+        let expected = if is_shared { expected } else { None };
+        assert_eq!(put(store, digest, is_chosen).await, expected, "{digest}, chosen: {is_chosen}");
+    };
+    set(&*other, 1, false, revision(1, true)).await;
+    set(&*other, 1, true, revision(1, true)).await;
+    set(&*other, 2, false, revision(2, true)).await;
+    set(&*one, 1, false, revision(1, false)).await;
+    set(&*one, 3, true, revision(3, true)).await;
+    set(&*other, 2, false, revision(2, false)).await;
     other.close().await;
+    drop(one);
+
+    subject.reopen().await;
+    let store = subject.store();
+    set(&*store, 1, false, revision(1, false)).await;
+    set(&*store, 1, true, revision(4, true)).await;
+    set(&*store, 1, false, revision(4, true)).await;
+    set(&*store, 3, false, revision(3, false)).await;
 }
 
 /// Those that begin it at the same moment have one number.
 pub async fn of_32_that_begin_with_a_configuration_all_have_its_number(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
-    let all = (0..32_u128).map(|number| {
+    let all = (0..32_u32).map(|number| {
         let store = if number.is_multiple_of(2) { &one } else { &other };
-        async move { store.configuration(&[7; 32], NodeId::from(Uuid::from_u128(number))).await }
+        async move { store.configuration(&[7; 32], false).await }
     });
     let all = join_all(all).await;
 

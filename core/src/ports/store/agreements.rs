@@ -15,9 +15,10 @@ store_trait! {
         /// The secret of this name that all nodes use: the first one that a node gave. A store that admits one process returns `made`.
         write fn put_secret(name: &str, made: &str) -> String;
 
-        /// The number of the configuration with this digest, which is the latest one from now on. If another one was the latest, its
-        /// number is higher than all before. `None`: the store admits one process.
-        write fn configuration(digest: &[u8; 32], node: NodeId) -> Option<i64>;
+        /// The revision of the configuration with this digest. One that is new is the latest from now on, and has a higher number than
+        /// all before. One that was replaced by another one is the latest again only if an operator has chosen it. `None`: the store
+        /// admits one process.
+        write fn configuration(digest: &[u8; 32], is_chosen: bool) -> Option<Revision>;
 
         /// Begins the answer to a request with an idempotency key. `false` while another node that lives works on a request with this
         /// key; which of its own requests has it, a node knows itself.
@@ -33,6 +34,14 @@ store_trait! {
         /// Such a turn was not opened.
         write fn uncount_minute(who: &str, share: Duration) -> ();
     }
+}
+
+/// A revision of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revision {
+    pub number: i64,
+    /// It counts: no other configuration has replaced it.
+    pub is_latest: bool,
 }
 
 /// A request with an idempotency key that is being done.
