@@ -62,7 +62,7 @@ const ALERTS: [(&str, AlertKind, &str); 17] = [
 pub(crate) struct Problem {
     /// `store`, `disk`, `channel`, `holder` (no node has a channel), `node` (one was lost with channels), `paused`, `agent`, `overdue`,
     /// `parked`, `parked_alerts`, `undeliverable` (turns), `undelivered` (messages that nobody asked for), `undelivered_alerts`,
-    /// `callbacks`, `absent`, `pairing`, `schedule`, `configuration` (a node has an earlier one than another), `approval` or `error`.
+    /// `callbacks`, `absent`, `pairing`, `schedule`, `configuration` (that of a node is not the latest), `approval` or `error`.
     pub(crate) kind: &'static str,
     /// What is wrong, since when and why, in one sentence. The time is in the zone of `[alerts]`.
     pub(crate) text: String,
@@ -260,6 +260,7 @@ impl Problems {
             store: store.map(|error| (error, self.store.unwritable_since())),
             room: self.database.room(),
             node: self.engine.node_name().map(ToOwned::to_owned),
+            behind: self.engine.behind_since().map(|_| self.engine.node()),
             down: everywhere(self.engine.down(), nodes, self.engine.node()),
             paused: paused.collect(),
             turning_away: self.engine.people().turning_away(),
@@ -366,6 +367,8 @@ pub(crate) struct Facts {
     pub(crate) store: Option<(String, Option<Timestamp>)>,
     /// The name of this node's machine, if there may be other nodes.
     pub(crate) node: Option<String>,
+    /// This node, if its configuration is not the latest.
+    pub(crate) behind: Option<NodeId>,
     pub(crate) room: Option<Room>,
     /// Those that are configured.
     pub(crate) channels: Vec<ChannelId>,
@@ -404,7 +407,7 @@ impl Facts {
             problems.push(waiting.of_channel(cause, &channel));
         }
         problems.extend(of_lost(&lost));
-        problems.extend(behind(&nodes));
+        problems.extend(behind(&nodes, self.behind));
         let mut down: Vec<_> = self.down.into_iter().collect();
         down.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut agents = Vec::new();
@@ -613,12 +616,14 @@ fn of_crowd(channel: &ChannelId) -> Problem {
     Problem { subject: Some(channel.to_string()), why: Some(why), audience, ..Problem::new("pairing", what) }
 }
 
-/// The nodes whose configuration is not the latest.
-fn behind(nodes: &[NodeSummary]) -> impl Iterator<Item = Problem> {
+/// The nodes whose configuration is not the latest. That of this one may have been replaced at nodes that have ended.
+fn behind(nodes: &[NodeSummary], this: Option<NodeId>) -> impl Iterator<Item = Problem> {
     let latest = nodes.iter().map(|node| node.revision).max().flatten();
-    nodes.iter().filter(move |node| node.revision.is_some() && node.revision < latest).map(|node| {
-        let what = format!("The node {} has an earlier configuration than another one", node.name);
-        let why = "start it again with the latest, or have it read its own once more (`rejoinder config reload`)";
+    let is_behind =
+        move |node: &&NodeSummary| Some(node.node) == this || (node.revision.is_some() && node.revision < latest);
+    nodes.iter().filter(is_behind).map(|node| {
+        let what = format!("The node {} has an earlier configuration than the latest", node.name);
+        let why = "start it again with the latest, or make its own the latest (`rejoinder config reload` there)";
         let subject = Some(node.name.clone());
         Problem { subject, why: Some(why.to_owned()), ..Problem::of_all("configuration", what) }
     })

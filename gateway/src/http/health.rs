@@ -53,7 +53,7 @@ pub(crate) struct ReadinessDetails {
     pub(crate) nodes: Vec<NodeReadiness>,
     /// How many deliveries get nowhere; null if the store cannot be read.
     pub(crate) parked_deliveries: Option<u64>,
-    /// Since when another node has a later configuration than this one. It makes this one no less ready.
+    /// Since when this node's configuration is not the latest. It makes the node no less ready.
     #[schema(format = DateTime)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) behind_since: Option<String>,

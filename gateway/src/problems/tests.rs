@@ -263,10 +263,23 @@ fn a_node_with_an_earlier_configuration_is_told() {
     assert_eq!(
         sentences(vec![with_revision(2), with_revision(1)]),
         [
-            "The node machine 1 has an earlier configuration than another one: start it again with the latest, or have it read its \
-          own once more (`rejoinder config reload`)."
+            "The node machine 1 has an earlier configuration than the latest: start it again with the latest, or make its own the \
+          latest (`rejoinder config reload` there)."
         ]
     );
+}
+
+#[test]
+fn a_node_that_is_alone_with_a_configuration_that_was_replaced_is_told() {
+    let (alone, other) = (with_revision(1), NodeId::new(at(2)));
+    let kinds = |this| {
+        let waits = Waits { nodes: vec![alone.clone()], ..Waits::default() };
+        let problems = Facts { waits, behind: this, ..Facts::default() }.problems("rejoinder.db");
+        problems.into_iter().map(|problem| problem.kind).collect::<Vec<_>>()
+    };
+
+    assert_eq!((kinds(None), kinds(Some(other))), (Vec::new(), Vec::new()));
+    assert_eq!(kinds(Some(alone.node)), ["configuration"]);
 }
 
 /// What is wrong on two channels, of every kind.

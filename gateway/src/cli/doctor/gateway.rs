@@ -108,13 +108,14 @@ async fn ask(url: &str, token: Option<&SecretString>) -> Result<Answer, reqwest:
 /// What a gateway's readiness means. `fetched`: the agents whose turns workers fetch.
 fn findings(url: &str, readiness: Readiness, fetched: &[&str]) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(ABOUT, format!("running at {url}: {}", readiness.status))];
-    let Some(ReadinessDetails { store, channels, agents, nodes, .. }) = readiness.details else { return findings };
+    let Some(details) = readiness.details else { return findings };
+    let ReadinessDetails { store, channels, agents, nodes, behind_since, .. } = details;
     if !store.writes {
         let problem = store.problem.unwrap_or_default();
         let advice = "It accepts nothing until it can: check its disk and file permissions.";
         findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).with_advice(advice));
     }
-    findings.extend(of_nodes(&nodes, &channels));
+    findings.extend(of_nodes(&nodes, behind_since.is_some(), &channels));
     // Another node is asked about the others.
     for channel in channels.into_iter().filter(|channel| !channel.elsewhere) {
         let advice = advice(channel.channel.split('.').next().unwrap_or_default());
@@ -136,8 +137,8 @@ fn findings(url: &str, readiness: Readiness, fetched: &[&str]) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong between nodes, or with one of them.
-fn of_nodes(nodes: &[NodeReadiness], channels: &[ChannelReadiness]) -> Vec<Finding> {
+/// What is wrong between nodes, or with one of them. `is_behind`: the configuration of the one that was asked is not the latest.
+fn of_nodes(nodes: &[NodeReadiness], is_behind: bool, channels: &[ChannelReadiness]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut warn = |what: String, advice: &str| {
         findings.push(Finding::warning(NODES, what).with_advice(advice));
@@ -153,9 +154,11 @@ fn of_nodes(nodes: &[NodeReadiness], channels: &[ChannelReadiness]) -> Vec<Findi
         warn(what, "This is for the length of an upgrade: update the others, one after the other.");
     }
     let latest = nodes.iter().filter_map(|node| node.revision).max();
-    for NodeReadiness { name, .. } in nodes.iter().filter(|node| node.revision < latest) {
-        let what = format!("{name} has an older configuration than another node");
-        warn(what, "Give it the same configuration, and run rejoinder config reload there or restart it.");
+    let has_older = |node: &&NodeReadiness| node.revision < latest || (node.this && is_behind);
+    for NodeReadiness { name, .. } in nodes.iter().filter(has_older) {
+        let advice =
+            "Give it the latest, and restart it; or run rejoinder config reload there to make its own the latest.";
+        warn(format!("{name} has an older configuration than the latest"), advice);
     }
     let is_held = |channel: &str| nodes.iter().any(|node| node.leases.iter().any(|lease| lease == channel));
     for channel in channels.iter().filter(|channel| channel.elsewhere && !is_held(&channel.channel)) {
@@ -315,15 +318,20 @@ mod tests {
                 "clock_ms": clock_ms, "draining": false, "leases": [lease] })
         };
         let channel = |name: &str| serde_json::json!({ "channel": name, "live": false, "elsewhere": true, "sends": true, "inbound_at": null });
-        let of = |nodes: Vec<serde_json::Value>| {
+        let of_behind = |nodes: Vec<serde_json::Value>, behind_since: Option<&str>| {
             let readiness = serde_json::json!({ "status": "ready", "store": { "writes": true }, "nodes": nodes,
-                "channels": [channel("buoy.main"), channel("buoy.other")] });
+                "behind_since": behind_since, "channels": [channel("buoy.main"), channel("buoy.other")] });
             let findings = findings("http://x", serde_json::from_value(readiness).unwrap(), &[]);
             findings.into_iter().filter(|finding| finding.about == NODES).map(|it| it.what).collect::<Vec<_>>()
         };
 
-        let good = [node("one", "1.0.0", 3, 1999, "buoy.main"), node("two", "1.0.0", 3, -1999, "buoy.other")];
+        let of = |nodes| of_behind(nodes, None);
+
+        let mut good = [node("one", "1.0.0", 3, 1999, "buoy.main"), node("two", "1.0.0", 3, -1999, "buoy.other")];
         assert_eq!(of(good.to_vec()), [""; 0]);
+        good[1]["this"] = true.into();
+        let behind = of_behind(good.to_vec(), Some("2026-11-30T10:00:00.000Z"));
+        assert_eq!(behind, ["two has an older configuration than the latest"]);
         let bad = [node("one", "1.0.0", 2, 2001, "buoy.main"), node("two", "1.1.0", 3, -90_000, "housekeeper")];
         assert_eq!(
             of(bad.to_vec()),
@@ -331,7 +339,7 @@ mod tests {
                 "the clock of one is 2.0 s ahead of the database's",
                 "the clock of two is 90.0 s behind the database's",
                 "the nodes have different versions: 1.0.0, 1.1.0",
-                "one has an older configuration than another node",
+                "one has an older configuration than the latest",
                 "no node has buoy.other: nothing is received or sent there",
             ]
         );
