@@ -81,7 +81,7 @@ impl Access {
             let caller = stored.caller(sent);
             if is_configured { Some(Caller::configured()) } else { caller }
         };
-        self.check(headers, extensions, "admin", caller, Some((renewal, stored))).await
+        self.check(headers, extensions, "admin", caller, Some(renewal)).await
     }
 
     /// What `open` finds for the token of a request, unless too many wrong ones came from its address. With a `renewal`, another node
@@ -92,7 +92,7 @@ impl Access {
         extensions: &Extensions,
         surface: &'static str,
         open: impl Fn(&[u8]) -> Option<T>,
-        renewal: Option<(&Renewal, &StoredTokens)>,
+        renewal: Option<&Renewal>,
     ) -> Result<T, ApiError> {
         let peer = Peer::of(extensions);
         let Some(sent) = bearer(headers) else {
@@ -100,17 +100,10 @@ impl Access {
             return Err(ApiError::Unauthorized);
         };
         self.guesses.turn_of(peer, surface, sent).await?;
-        let mut opened = open(sent);
-        if opened.is_none()
-            && let Some((renewal, stored)) = renewal
-        {
-            if renewal.renew().await {
-                opened = open(sent);
-            }
-            if opened.is_none() && !stored.do_count() {
-                return Err(ApiError::Store);
-            }
-        }
+        let opened = match renewal {
+            Some(renewal) => renewal.find(|| open(sent)).await.map_err(|_| ApiError::Store)?,
+            None => open(sent),
+        };
         match opened {
             Some(_) => self.guesses.right(peer, surface, sent),
             None => self.guesses.wrong(peer, surface),
@@ -118,7 +111,8 @@ impl Access {
         opened.ok_or(ApiError::Unauthorized)
     }
 
-    /// Opens a link with `open`, unless too many wrong codes came from `peer`. Another node may have made it.
+    /// Opens a link with `open`, unless too many wrong codes came from `peer`. Another node may have made it, and no code is wrong while it
+    /// cannot be read which ones there are.
     pub(super) async fn open_link(
         &self,
         peer: Peer,
@@ -126,10 +120,7 @@ impl Access {
         renewal: &Renewal,
     ) -> Result<Caller, ApiError> {
         self.guesses.turn(peer, "admin").await?;
-        let mut opened = open();
-        if opened.is_none() && renewal.renew().await {
-            opened = open();
-        }
+        let opened = renewal.find(open).await.map_err(|_| ApiError::Store)?;
         opened.ok_or_else(|| {
             self.guesses.wrong(peer, "admin");
             ApiError::Unauthorized

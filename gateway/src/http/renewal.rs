@@ -134,20 +134,37 @@ impl Renewal {
         }
     }
 
-    /// Waits for a look at the rows that begins from now on, if other nodes live. Returns whether it succeeded. While looks fail, it does
-    /// not wait.
-    pub(crate) async fn renew(&self) -> bool {
+    /// What `open` finds; if that is nothing, what it finds after a look at the rows, which another node may have changed.
+    ///
+    /// # Errors
+    /// If it finds nothing while the rows cannot be read. The look has logged why.
+    pub(crate) async fn find<T>(&self, open: impl Fn() -> Option<T>) -> Result<Option<T>, StoreError> {
+        if let Some(found) = open() {
+            return Ok(Some(found));
+        }
+        let is_read = self.renew().await;
+        match open() {
+            None if is_read == Some(false) || !self.tokens.do_count() => {
+                Err(StoreError::Unavailable("the tokens of other nodes cannot be read".to_owned()))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Waits for a look at the rows that begins from now on. Returns whether it succeeded; `None` if no other nodes live. While looks fail,
+    /// it does not wait.
+    pub(crate) async fn renew(&self) -> Option<bool> {
         if !self.engine.has_neighbours() {
-            return false;
+            return None;
         }
         let mut looks = self.looks.subscribe();
         let Looks { begun, has_failed, .. } = *looks.borrow_and_update();
         if has_failed {
-            return false;
+            return Some(false);
         }
         self.wanted.notify_one();
         let next = timeout(PATIENCE, looks.wait_for(|looks| looks.ended > begun)).await;
-        next.is_ok_and(|next| next.is_ok_and(|looks| !looks.has_failed))
+        Some(next.is_ok_and(|next| next.is_ok_and(|looks| !looks.has_failed)))
     }
 }
 

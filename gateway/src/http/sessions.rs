@@ -14,10 +14,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    extract::Request,
-    http::{HeaderMap, header, uri::Authority},
-};
+use axum::http::{HeaderMap, header, request::Parts, uri::Authority};
 use rejoinder_core::{
     SharedClock, StoreError, Timestamp,
     store::{LinkRecord, SignInChange, SignInRecord, TokenStore},
@@ -107,15 +104,11 @@ impl AdminSessions {
         Ok((format!("/admin#code={}", code.expose_secret()), expires_at, changes))
     }
 
-    /// The maker of the link with this code, if their token is still valid. The link cannot be opened again.
+    /// The maker of the link with this code, if their token is still valid. Whether it was opened before is decided by the store.
     pub(super) fn open(&self, code: &str, stored: &StoredTokens) -> Option<Caller> {
         let (sent, now) = (self.digest(code)?, self.clock.now());
-        let link = {
-            let mut links = self.links();
-            let is_sent = |link: &LinkRecord| link.expires_at > now && link.code.ct_eq(&sent).into();
-            let found = links.iter().position(is_sent)?;
-            links.remove(found)
-        };
+        let is_sent = |link: &&LinkRecord| link.expires_at > now && link.code.ct_eq(&sent).into();
+        let link = self.links().iter().find(is_sent).cloned()?;
         let Some(session) = link.session else { return caller_with(link.token, stored) };
         let open = self.records();
         open.iter().find(|open| open.id == session).and_then(|open| self.caller_of(open, stored))
@@ -158,8 +151,9 @@ impl AdminSessions {
                 SignInChange::Open(session) if open.iter().any(|other| other.id == session.id) => {}
                 SignInChange::Open(session) => open.push(session),
                 SignInChange::End(id) => open.retain(|session| session.id != id),
+                SignInChange::UseLink(code) => self.links().retain(|link| link.code != code),
                 // They are changed before they are stored.
-                SignInChange::MakeLink(_) | SignInChange::UseLink(_) | SignInChange::EndLink(_) => {}
+                SignInChange::MakeLink(_) | SignInChange::EndLink(_) => {}
             }
         }
     }
@@ -193,11 +187,11 @@ impl AdminSessions {
     }
 
     /// Who has the session of a request.
-    pub(super) fn caller(&self, request: &Request, stored: &StoredTokens) -> Option<Caller> {
-        if !request.method().is_safe() && !is_of_our_origin(request.headers()) {
+    pub(super) fn caller(&self, request: &Parts, stored: &StoredTokens) -> Option<Caller> {
+        if !request.method.is_safe() && !is_of_our_origin(&request.headers) {
             return None;
         }
-        let mut cookies = request.headers().get_all(header::COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
+        let mut cookies = request.headers.get_all(header::COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
         cookies.find_map(|cookies| {
             cookies.split(';').find_map(|cookie| {
                 let secret = cookie.trim().strip_prefix(COOKIE)?.strip_prefix('=')?;
@@ -251,17 +245,17 @@ fn is_of_our_origin(headers: &HeaderMap) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use axum::{body::Body, http::Method};
+    use axum::http::{Method, Request};
     use rejoinder_core::conformance::clock::TestClock;
     use rstest::rstest;
 
     use super::*;
 
-    fn request(method: Method, cookie: &str, headers: &[(&str, &str)]) -> Request {
+    fn request(method: Method, cookie: &str, headers: &[(&str, &str)]) -> Parts {
         let request = Request::builder().method(method).uri("/admin/api/turns").header("host", "127.0.0.1:7420");
         let request = request.header("cookie", format!("theme=dark; {COOKIE}={cookie}"));
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        request.body(Body::empty()).unwrap()
+        request.body(()).unwrap().into_parts().0
     }
 
     fn sessions(key: &str, clock: &Arc<TestClock>) -> AdminSessions {
@@ -319,7 +313,9 @@ mod tests {
         let (used, late) = (code(&sessions, &Caller::configured()), code(&sessions, &Caller::configured()));
         let opens = |code: &str| sessions.open(code, &tokens).is_some();
 
-        assert!(!opens("") && opens(&used) && !opens(&used));
+        assert!(!opens("") && opens(&used) && opens(&used), "a sign-in that is not stored uses up no link");
+        sessions.note(vec![SignInChange::UseLink(sessions.digest(&used).unwrap())]);
+        assert!(!opens(&used));
         clock.advance(LINK_LIFETIME);
         assert!(!opens(&late));
     }

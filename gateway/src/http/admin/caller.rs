@@ -11,7 +11,10 @@ use rejoinder_kit::bearer;
 
 use crate::{
     callers::Caller,
-    http::{app::Shared, error::ApiError},
+    http::{
+        app::{App, Shared},
+        error::ApiError,
+    },
 };
 
 impl<S: Sync> FromRequestParts<S> for Caller {
@@ -23,31 +26,28 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 }
 
 /// Finds out who calls; rejects requests without a token that opens anything.
-pub(super) async fn identify(State(app): Shared, mut request: Request, next: Next) -> Response {
-    let mut session = None;
-    if bearer(request.headers()).is_none() {
-        session = app.sessions.caller(&request, &app.tokens);
-        // It may have begun at another node.
-        if session.is_none() && request.headers().contains_key(header::COOKIE) {
-            if app.renewal.renew().await {
-                session = app.sessions.caller(&request, &app.tokens);
-            }
-            if session.is_none() && !app.tokens.do_count() {
-                return ApiError::Store.into_response();
-            }
-        }
-    }
-    let identified = match session {
-        Some(caller) => Ok(caller),
-        None => app.access.identify(request.headers(), request.extensions(), &app.tokens, &app.renewal).await,
-    };
-    match identified {
+pub(super) async fn identify(State(app): Shared, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    match caller_of(&parts, &app).await {
         Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
+            parts.extensions.insert(caller);
+            next.run(Request::from_parts(parts, body)).await
         }
         Err(error) => error.into_response(),
     }
+}
+
+/// Who has the session or the token of a request.
+async fn caller_of(request: &Parts, app: &App) -> Result<Caller, ApiError> {
+    let headers = &request.headers;
+    if bearer(headers).is_none() && headers.contains_key(header::COOKIE) {
+        // The session may have begun at another node.
+        let session = app.renewal.find(|| app.sessions.caller(request, &app.tokens)).await;
+        if let Some(caller) = session.map_err(|_| ApiError::Store)? {
+            return Ok(caller);
+        }
+    }
+    app.access.identify(headers, &request.extensions, &app.tokens, &app.renewal).await
 }
 
 /// Rejects callers whose token allows less than `role`.

@@ -66,7 +66,7 @@ pub(super) async fn open(State(app): Shared, request: Request) -> Result<Respons
     let (secret, session, mut changes) = begun.ok_or(ApiError::Unauthorized)?;
     changes.extend(used);
     if !app.engine.administration().change_sign_ins(changes.clone(), None).await? {
-        // Another node has opened the link at the same moment.
+        // Another request has opened the link, here or at another node.
         return Err(ApiError::Unauthorized);
     }
     app.sessions.note(changes);
