@@ -9,8 +9,10 @@ use std::{
 
 use rejoinder_store::TestServer;
 use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Pager, Script, ScriptedAgent, eventually};
+use reqwest::StatusCode;
 use rstest::rstest;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::{
     io::copy_bidirectional,
     net::{UnixListener, UnixStream},
@@ -24,6 +26,9 @@ pub(crate) mod server;
 
 /// How long at least the leases of a process last that has just been killed.
 const LEASES: Duration = Duration::from_secs(10);
+
+/// The file of a server's Unix socket, in its folder.
+const SOCKET: &str = ".s.PGSQL.5432";
 
 const PASSWORD: &str = "sesame-4f1c-sesame-4f1c";
 
@@ -179,8 +184,7 @@ async fn a_start_waits_for_a_database_that_is_away() {
 
     gateway.spawn(&[]);
     eventually("it waits", async || gateway.log().contains("the database is away").then_some(())).await;
-    let socket = ".s.PGSQL.5432";
-    symlink(Path::new(folder).join(socket), away.path().join(socket)).expect("the socket is there");
+    symlink(Path::new(folder).join(SOCKET), away.path().join(SOCKET)).expect("the socket is there");
     gateway.until_ready().await;
 }
 
@@ -199,24 +203,58 @@ fn relay(at: &Path, to: PathBuf) -> JoinHandle<()> {
     })
 }
 
+/// A way to a database that can be cut. Dropped after the gateways that use it.
+pub(crate) struct Relay {
+    folder: TempDir,
+    socket: PathBuf,
+    url: String,
+    passing: JoinHandle<()>,
+}
+
+impl Relay {
+    /// A way to the database at `url`. `None` if its server has no Unix socket: the test is not run.
+    pub(crate) fn start(url: &str) -> Option<Self> {
+        let (before, folder) = socket_of(url)?;
+        let (relayed, socket) = (tempfile::tempdir().expect("a folder"), Path::new(folder).join(SOCKET));
+        let url = format!("{before}?host={}", relayed.path().display());
+        let passing = relay(&relayed.path().join(SOCKET), socket.clone());
+        Some(Self { folder: relayed, socket, url, passing })
+    }
+
+    /// The URL of the database by this way.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends all connections, and lets none begin.
+    pub(crate) fn cut(&self) {
+        self.passing.abort();
+    }
+
+    /// Lets connections begin again.
+    pub(crate) fn restore(&mut self) {
+        let at = self.folder.path().join(SOCKET);
+        std::fs::remove_file(&at).expect("the socket is there");
+        self.passing = relay(&at, self.socket.clone());
+    }
+}
+
 /// While the database is away no node is the housekeeper: its lease ends sooner than this outage is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn that_the_database_is_away_is_told_once_and_that_it_is_back() {
     let Some(server) = server::get() else { return };
     let database = server.database().await;
-    let url = database.url();
-    let Some((before, folder)) = socket_of(&url) else { return };
-    let (pager, relayed) = (Pager::new(), tempfile::tempdir().expect("a folder"));
-    let socket = ".s.PGSQL.5432";
-    let (at, to) = (relayed.path().join(socket), Path::new(folder).join(socket));
-    let passing = relay(&at, to.clone());
+    let Some(mut relay) = Relay::start(&database.url()) else { return };
+    let pager = Pager::new();
     let alerts = format!("[alerts]\nto = [\"{}\"]\nafter = \"13s\"\n", pager.path().display());
-    let mut gateway = on(&format!("{before}?host={}", relayed.path().display())).config(&alerts).start().await;
+    let mut gateway = on(relay.url()).config(&alerts).start().await;
 
-    passing.abort();
+    relay.cut();
+    gateway.until_not_ready("\"writes\":false").await;
+    let refused = gateway.hook("test", TOKEN).message("hello").send().await.expect("it answers");
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     let alert = eventually("somebody is told", async || pager.told("store").pop()).await;
-    std::fs::remove_file(&at).expect("the socket is there");
-    let _passing = relay(&at, to);
+    relay.restore();
     let is_over = || pager.alerts().iter().any(|alert| alert["data"]["ended"][0]["kind"] == "store");
     eventually("somebody is told that it is over", async || is_over().then_some(())).await;
 
