@@ -11,6 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use axum::{Router, middleware};
+use futures_util::FutureExt;
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
 use rejoinder_core::{
@@ -364,7 +365,7 @@ impl Gateway {
             alerts: Arc::clone(&alerts),
             reload,
         };
-        let materials = route_materials(&engine, &commons.tokens, parts.admin_tokens.clone());
+        let materials = route_materials(&commons, parts.admin_tokens.clone());
         let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&materials)).collect();
         let app = |address, is_public| App::new(&parts, commons.clone(), (address, is_public));
         let (router, operator) = match operator {
@@ -473,14 +474,19 @@ impl Gateway {
     }
 }
 
-fn route_materials(engine: &Engine, tokens: &Arc<StoredTokens>, configured: Option<Tokens>) -> RouteMaterials {
-    let (engine, tokens) = (engine.clone(), Arc::clone(tokens));
+fn route_materials(commons: &Commons, configured: Option<Tokens>) -> RouteMaterials {
+    let Commons { engine, tokens, renewal, .. } = commons;
+    let (engine, tokens, renewal) = (engine.clone(), Arc::clone(tokens), Arc::clone(renewal));
     RouteMaterials {
         intakes: Arc::new(move |channel| engine.intake(channel)),
         callers: Arc::new(move |sent| {
             let is_configured = configured.as_ref().is_some_and(|tokens| tokens.open_for(sent));
-            let caller = tokens.caller(sent);
-            if is_configured { Some(Caller::configured()) } else { caller }
+            let (tokens, renewal) = (Arc::clone(&tokens), Arc::clone(&renewal));
+            async move {
+                // Another node may have made it.
+                if is_configured { Ok(Some(Caller::configured())) } else { renewal.find(|| tokens.caller(sent)).await }
+            }
+            .boxed()
         }),
     }
 }

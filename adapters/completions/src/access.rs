@@ -3,12 +3,15 @@
 use std::{fmt, sync::Arc};
 
 use axum::http::HeaderMap;
+use futures_util::future::BoxFuture;
+use rejoinder_core::StoreError;
 use rejoinder_kit::{Guesses, Peer, Tokens, bearer};
 
 use crate::error::ApiError;
 
-/// Finds the operators' token that opens the API; `None` if there is no such token.
-pub type OperatorTokens = Arc<dyn Fn(&[u8]) -> Option<OperatorToken> + Send + Sync>;
+/// Finds the operators' token that opens the API; `None` if there is no such token. Fails while it cannot be read which ones there are.
+pub type OperatorTokens =
+    Arc<dyn for<'a> Fn(&'a [u8]) -> BoxFuture<'a, Result<Option<OperatorToken>, StoreError>> + Send + Sync>;
 
 /// A token of an operator's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +79,7 @@ pub(crate) struct Access {
 
 impl Access {
     /// Finds out whose token a request has.
-    /// Fails when it has none that opens the API, or too many wrong ones came from the peer.
+    /// Fails when it has none that opens the API, too many wrong ones came from the peer, or it cannot be read which ones there are.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
@@ -89,7 +92,7 @@ impl Access {
         };
         self.guesses.turn_of(peer, &self.surface, sent).await?;
         let is_own = self.own.as_ref().is_some_and(|tokens| tokens.open_for(sent));
-        let operator = operators(sent);
+        let operator = if is_own { None } else { operators(sent).await? };
         if is_own || operator.is_some() {
             self.guesses.right(peer, &self.surface, sent);
         }

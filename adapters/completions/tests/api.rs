@@ -246,6 +246,7 @@ async fn the_models_are_the_agents_that_may_be_chosen() {
 #[case("", StatusCode::UNAUTHORIZED, "authentication_error")]
 #[case("wrong", StatusCode::UNAUTHORIZED, "authentication_error")]
 #[case("of-a-viewer", StatusCode::FORBIDDEN, "permission_error")]
+#[case("of-another-node", StatusCode::SERVICE_UNAVAILABLE, "server_error")]
 #[tokio::test]
 async fn who_has_no_token_that_opens_it_is_refused(
     #[case] token: &str,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use rejoinder_completions::{
     ApiTexts, CompletionsAdapter, CompletionsSection, CompletionsSettings, Models, OfferedAgent, OperatorToken,
     OperatorTokens,
@@ -87,9 +88,14 @@ fn models(config: &Config, section: &CompletionsSection) -> Models {
 fn operators_on(channel: ChannelId, materials: &RouteMaterials) -> OperatorTokens {
     let callers = Arc::clone(&materials.callers);
     Arc::new(move |sent| {
-        let caller = callers(sent)?;
-        let may_ask = caller.role != Role::Viewer && caller.may_see(&channel);
-        let Caller { token, name, .. } = caller;
-        Some(OperatorToken { name: token.map(|_| name), may_ask })
+        let (callers, channel) = (Arc::clone(&callers), channel.clone());
+        async move {
+            let token = |caller: Caller| {
+                let may_ask = caller.role != Role::Viewer && caller.may_see(&channel);
+                OperatorToken { name: caller.token.map(|_| caller.name), may_ask }
+            };
+            Ok(callers(sent).await?.map(token))
+        }
+        .boxed()
     })
 }

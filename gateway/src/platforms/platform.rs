@@ -7,7 +7,7 @@ use axum::Router;
 use clap::{Arg, ArgMatches};
 use futures_util::future::BoxFuture;
 use rejoinder_config::{Config, IdFormat, PlatformSection};
-use rejoinder_core::{ChannelAdapter, ChannelId, Intake};
+use rejoinder_core::{ChannelAdapter, ChannelId, Intake, StoreError};
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
@@ -74,8 +74,9 @@ pub(crate) struct RouteMaterials {
     pub(crate) callers: Callers,
 }
 
-/// Finds out whose an operators' token is, the configured one included.
-pub(crate) type Callers = Arc<dyn Fn(&[u8]) -> Option<Caller> + Send + Sync>;
+/// Finds out whose an operators' token is, the configured one included. Fails while it cannot be read which ones there are.
+pub(crate) type Callers =
+    Arc<dyn for<'a> Fn(&'a [u8]) -> BoxFuture<'a, Result<Option<Caller>, StoreError>> + Send + Sync>;
 
 /// Returns the [`Intake`] of a channel, also of one that is no longer configured.
 pub(crate) type Intakes = Arc<dyn Fn(&ChannelId) -> Intake + Send + Sync>;

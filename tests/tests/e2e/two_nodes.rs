@@ -12,7 +12,7 @@ use standardwebhooks::Webhook;
 use crate::{
     TOKEN,
     operate::cookie_of,
-    postgres::{on, server},
+    postgres::{Relay, on, server},
 };
 
 /// Within what time a node does what an operator has said at another one.
@@ -40,9 +40,15 @@ impl Nodes {
     /// Starts both with a hook `test` and these sections, and waits until they know of each other. `None` if there is no server.
     async fn start(sections: &[&str]) -> Option<Self> {
         let database = server::get()?.database().await;
+        let url = database.url();
+        Some(Self::start_on(database, &url, sections).await)
+    }
+
+    /// The same on a database that is reached at `url`.
+    async fn start_on(database: TestDatabase, url: &str, sections: &[&str]) -> Self {
         let config = sections.join("\n");
-        let first = on(&database.url()).config(&config).start().await;
-        let second = on(&database.url()).config(&config).start().await;
+        let first = on(url).config(&config).start().await;
+        let second = on(url).config(&config).start().await;
         // The first one learns of the second by the answer to its next heartbeat.
         let started = Instant::now();
         eventually("the first node knows of the second", async || {
@@ -51,7 +57,7 @@ impl Nodes {
             (Duration::from_millis(first["seen_ms"].as_u64()?) < started.elapsed()).then_some(())
         })
         .await;
-        Some(Self { first, second, _database: database })
+        Self { first, second, _database: database }
     }
 }
 
@@ -297,6 +303,46 @@ async fn a_node_that_comes_back_with_a_configuration_that_was_replaced_lets_nobo
     assert!(!said.contains("behind_since"), "{said}");
     let is_behind = async || first.readiness().await.1.contains("behind_since").then_some(());
     eventually("the first node is behind", is_behind).await;
+}
+
+/// The other node may have made them. A link is not used up by a sign-in that cannot be stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_token_or_link_is_wrong_while_the_database_is_away() {
+    let Some(server) = server::get() else { return };
+    let database = server.database().await;
+    let Some(mut relay) = Relay::start(&database.url()) else { return };
+    let api = format!("[channels.api.main]\ntoken = \"{TOKEN}\"\n");
+    let nodes = Nodes::start_on(database, relay.url(), &[&api]).await;
+    let (first, second) = (&nodes.first, &nodes.second);
+    let models = async |token: &str| {
+        let request = first.http().get(format!("{}/v1/models", first.url())).bearer_auth(token);
+        request.send().await.expect("it answers").status()
+    };
+    let turns = async |token: &str| {
+        first.admin_request(Method::GET, "turns", Some(token)).send().await.expect("it answers").status()
+    };
+    let open = async |code: &str| {
+        let request = first.http().post(format!("{}/admin/api/session", first.url()));
+        request.json(&json!({ "code": code })).send().await.expect("it answers").status()
+    };
+
+    let token = second.output_of(&["tokens", "create", "--role", "chat", "--name", "ada"]);
+    assert_eq!(models(token.trim()).await, StatusCode::OK);
+    let link = first.output_of(&["dashboard"]);
+    let (_, code) = link.trim().split_once("#code=").expect("a link with a code");
+
+    relay.cut();
+    first.until_not_ready("\"writes\":false").await;
+    let answered = [models("of-nobody").await, turns("of-nobody").await, open("of-nobody").await, open(code).await];
+    assert_eq!(answered, [StatusCode::SERVICE_UNAVAILABLE; 4]);
+
+    relay.restore();
+    for node in [first, second] {
+        eventually("it is ready", async || node.readiness().await.0.then_some(())).await;
+    }
+    assert_eq!(open(code).await, StatusCode::OK);
+    let is_wrong = async || (models("of-nobody").await == StatusCode::UNAUTHORIZED).then_some(());
+    eventually("a token of nobody is wrong", is_wrong).await;
 }
 
 /// The channel is at the first node, and operators are at the second.

@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{FutureExt, future::ready};
 use rejoinder_completions::{
     ApiTexts, CompletionsAdapter, CompletionsSection, CompletionsSettings, Models, OfferedAgent, OperatorToken,
 };
 use rejoinder_core::{
-    Policy, SharedClock, SystemClock, Usage,
+    Policy, SharedClock, StoreError, SystemClock, Usage,
     conformance::scripted::{Gate, Script, ScriptedAgent},
 };
 use rejoinder_testkit::{Gateway, PATIENCE, Setup};
@@ -97,7 +98,7 @@ impl Api {
             settings.templates = settings.templates.clone().with_template("", "deferral", "Still working on this.");
         });
         let gateway = Gateway::start(setup, Arc::clone(&adapter)).await;
-        let router = rejoinder_completions::router(adapter, Arc::new(operator));
+        let router = rejoinder_completions::router(adapter, Arc::new(|token| ready(operator(token)).boxed()));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -150,13 +151,14 @@ impl Api {
 }
 
 /// The operators' tokens.
-fn operator(token: &[u8]) -> Option<OperatorToken> {
+fn operator(token: &[u8]) -> Result<Option<OperatorToken>, StoreError> {
     let (name, may_ask) = match token.trim_ascii() {
         b"of-ada" => ("ada", true),
         b"of-a-viewer" => ("viewer", false),
-        _ => return None,
+        b"of-another-node" => return Err(StoreError::Unavailable("a test".to_owned())),
+        _ => return Ok(None),
     };
-    Some(OperatorToken { name: Some(name.to_owned()), may_ask })
+    Ok(Some(OperatorToken { name: Some(name.to_owned()), may_ask }))
 }
 
 async fn json_of(response: Response) -> (StatusCode, Value) {
