@@ -208,6 +208,8 @@ pub enum LogEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         about: Option<String>,
     },
+    /// `alert.digest`: the digest of the alerts was sent.
+    AlertDigest,
     /// `person.asked`: somebody who is not known was given a code to be let in with.
     PersonAsked {
         /// Who: `CHANNEL/ID`.
@@ -281,6 +283,7 @@ impl LogEvent {
             Self::StoreUp => "store.up",
             Self::AlertRaised { .. } => "alert.raised",
             Self::AlertCleared { .. } => "alert.cleared",
+            Self::AlertDigest => "alert.digest",
             Self::PersonAsked { .. } => "person.asked",
             Self::AgentsInterrupted { .. } => "agents.interrupted",
             Self::ScheduleRan { .. } => "schedule.ran",

@@ -264,6 +264,7 @@ export function logSentence({ topic, data: known }) {
     "approval.decided": () => DECISIONS[data.decision] ?? `An approval ended: ${data.decision}.`,
     "alert.raised": () => `People were alerted: ${data.text}`,
     "alert.cleared": () => `People were told that this is over: ${[data.kind, data.about].filter(Boolean).join(" ")}.`,
+    "alert.digest": () => "The digest was sent.",
     "person.asked": () => `${data.identity} asks to be let in.`,
     "agents.interrupted": () =>
       `${data.identity} and the agent answered each other without end in ${data.conversation}. It is not heard until ${minute(data.until)}.`,

@@ -6,7 +6,9 @@ use anyhow::{Result, anyhow};
 use rejoinder_config::{AlertTarget, Alerts};
 use rejoinder_core::{
     SharedClock, Timestamp,
-    store::{LeaseName, LogEntry, LogFilter, LogSeq, LogStore, NewLogEntry, Transition, Transitions},
+    store::{
+        LeaseName, LogEntry, LogEvent, LogFilter, LogSeq, LogStore, NewLogEntry, Subject, Transition, Transitions,
+    },
 };
 use serde::Serialize;
 use standardwebhooks::Webhook;
@@ -46,7 +48,10 @@ const TIME_TO_RUN: Duration = Duration::from_hours(1);
 /// How long a test may take: somebody waits for it.
 const TEST_WITHIN: Duration = Duration::from_secs(10);
 
-/// The pause after an alert that nobody got, or that could not be logged.
+/// How long a node that is not the housekeeper keeps a digest: longer than it takes until another node is that.
+const DIGEST_KEPT: Duration = Duration::from_mins(1);
+
+/// The pause after an alert or a digest that nobody got, or that could not be logged.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 pub(crate) struct Alerter {
@@ -113,11 +118,12 @@ impl Alerter {
     ) -> Vec<NewLogEntry> {
         let engine = &self.sources.problems.engine;
         let mut is_housekeeper = engine.is_housekeeper();
-        self.remember(&unlogged).await;
+        let sent_at = self.remember(&unlogged).await;
         let mut started_at = self.sources.clock.now();
+        let next = self.next_digest(started_at);
+        let mut digests = Digests { next, due: None, sent_at, not_before: started_at };
         let logged = self.sources.log.logged();
         let (mut counted_at, mut counted_to, mut waits) = (None::<Timestamp>, 0, None);
-        let mut next_digest = self.next_digest(self.sources.clock.now());
         let mut not_before = self.sources.clock.now();
         let mut log_not_before = self.sources.clock.now();
         while ends.run_until_cancelled(self.sources.clock.sleep(LOOK)).await.is_some() {
@@ -125,7 +131,7 @@ impl Alerter {
             let was_housekeeper = mem::replace(&mut is_housekeeper, engine.is_housekeeper());
             if is_housekeeper && !was_housekeeper {
                 // Another node has told meanwhile what it saw.
-                self.remember(&unlogged).await;
+                digests.sent_at = self.remember(&unlogged).await.or(digests.sent_at);
                 (started_at, counted_at, waits) = (now, None, None);
             }
             let is_due = last != counted_to || counted_at.is_none_or(|at| now.since(at) >= COUNT);
@@ -162,16 +168,19 @@ impl Alerter {
                     not_before = now + TRY_AGAIN;
                 }
             }
+            if let Some(at) = digests.to_send(now, is_housekeeper, || self.next_digest(now)) {
+                if self.send_digest(at, now).await {
+                    digests.sent_at = Some(now);
+                    unlogged.push(NewLogEntry { at: now, subject: Subject::default(), event: LogEvent::AlertDigest });
+                    is_new = true;
+                } else {
+                    digests.not_before = now + TRY_AGAIN;
+                }
+            }
             // A nearly full disk may have room for what was told.
             let may_log = is_new || self.sources.log.trouble().is_none() && now >= log_not_before;
             if may_log && !unlogged.is_empty() && !self.log(&mut unlogged).await {
                 log_not_before = now + TRY_AGAIN;
-            }
-            if let Some(at) = next_digest.filter(|at| *at <= now) {
-                next_digest = self.next_digest(now);
-                if is_housekeeper {
-                    self.send_digest(at, now).await;
-                }
             }
         }
         unlogged
@@ -213,8 +222,8 @@ impl Alerter {
         }
     }
 
-    /// Reads the alerts of an earlier process or alerter, of which these are not in the log.
-    async fn remember(&self, unlogged: &[NewLogEntry]) {
+    /// Reads the alerts of an earlier process or alerter, of which these are not in the log. Returns when the last digest was sent.
+    async fn remember(&self, unlogged: &[NewLogEntry]) -> Option<Timestamp> {
         let ((limit, within), last) = (REMEMBERED, *self.sources.log.logged().borrow());
         let topics = vec!["alert.*".to_owned()];
         let filter = LogFilter { topics, after: last - within, newest_first: true, limit, ..LogFilter::default() };
@@ -223,8 +232,13 @@ impl Alerter {
                 entries.reverse();
                 entries.extend(unlogged.iter().map(stored));
                 *self.board.lock().await = Board::of_log(&entries);
+                let is_digest = |entry: &&LogEntry| entry.topic == LogEvent::AlertDigest.topic();
+                entries.iter().rev().find(is_digest).map(|entry| entry.at)
             }
-            Err(error) => warn!(%error, "cannot read which alerts were sent: some may be sent again"),
+            Err(error) => {
+                warn!(%error, "cannot read which alerts were sent: some may be sent again");
+                None
+            }
         }
     }
 
@@ -320,18 +334,48 @@ impl Alerter {
         next(now, at.0, &self.settings.time_zone.zone)
     }
 
-    /// Sends the digest of `at`.
-    async fn send_digest(&self, at: Timestamp, now: Timestamp) {
+    /// Sends the digest of `at`. Returns whether anybody got it.
+    async fn send_digest(&self, at: Timestamp, now: Timestamp) -> bool {
         let wrong = self.board.lock().await.wrong();
         match digest::text(&self.sources.figures, &*self.sources.problems.lists, &wrong, now).await {
             Ok(text) => {
                 let alert = self.sender.alert("digest", Data { text, still: wrong, ..Data::default() });
-                if !self.is_relieved() {
-                    self.send(&Alert { id: digest_id(at), ..alert }).await;
-                }
+                !self.is_relieved() && self.send(&Alert { id: digest_id(at), ..alert }).await
             }
-            Err(error) => warn!(%error, "the digest cannot be made"),
+            Err(error) => {
+                warn!(%error, "the digest cannot be made");
+                false
+            }
         }
+    }
+}
+
+/// The digests, at each of several nodes: the one that should send one may be lost.
+struct Digests {
+    next: Option<Timestamp>,
+    /// One whose time has come.
+    due: Option<Timestamp>,
+    /// When the last one was sent, here or at another node.
+    sent_at: Option<Timestamp>,
+    /// None is sent before: nobody got the last one.
+    not_before: Timestamp,
+}
+
+impl Digests {
+    /// The time of the digest that this node sends now. `next` is the time of the one after it.
+    fn to_send(
+        &mut self,
+        now: Timestamp,
+        is_housekeeper: bool,
+        next: impl FnOnce() -> Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        if let Some(at) = self.next.filter(|at| *at <= now) {
+            (self.next, self.due) = (next(), Some(at));
+        }
+        let is_sent = |at: Timestamp| self.sent_at.is_some_and(|sent| sent >= at);
+        let is_kept = |at: Timestamp| is_housekeeper || now.since(at) < DIGEST_KEPT;
+        self.due = self.due.filter(|at| !is_sent(*at) && is_kept(*at));
+        self.due.filter(|_| is_housekeeper && now >= self.not_before)
     }
 }
 
@@ -353,4 +397,50 @@ fn stored(entry: &NewLogEntry) -> LogEntry {
     let NewLogEntry { at, subject, event } = entry.clone();
     let (topic, data) = (event.topic().into_owned(), serde_json::to_value(&event).unwrap_or_default());
     LogEntry { seq: 0, at, topic, subject, data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    /// The digest of second 10, and that of the next day.
+    fn digests() -> Digests {
+        Digests { next: Some(at(10)), due: None, sent_at: None, not_before: at(0) }
+    }
+
+    fn look(digests: &mut Digests, seconds: i64, is_housekeeper: bool) -> Option<Timestamp> {
+        digests.to_send(at(seconds), is_housekeeper, || Some(at(86_410)))
+    }
+
+    #[test]
+    fn a_digest_that_is_due_while_no_node_tells_is_sent_by_the_next_one() {
+        let mut digests = digests();
+        assert_eq!([look(&mut digests, 9, true), look(&mut digests, 10, false)], [None, None]);
+
+        assert_eq!(look(&mut digests, 30, true), Some(at(10)));
+        digests.not_before = at(60);
+        assert_eq!([look(&mut digests, 31, true), look(&mut digests, 60, true)], [None, Some(at(10))]);
+        digests.sent_at = Some(at(60));
+        assert_eq!([look(&mut digests, 61, true), look(&mut digests, 86_410, true)], [None, Some(at(86_410))]);
+    }
+
+    #[test]
+    fn a_digest_that_another_node_has_sent_or_may_have_sent_long_ago_is_not_sent() {
+        let (mut told, mut late) = (digests(), digests());
+        assert_eq!([look(&mut told, 10, false), look(&mut late, 10, false)], [None, None]);
+
+        told.sent_at = Some(at(11));
+        assert_eq!(look(&mut told, 20, true), None);
+        assert_eq!([look(&mut late, 70, false), look(&mut late, 71, true)], [None, None]);
+    }
+
+    /// This machine slept at the time.
+    #[test]
+    fn the_only_node_sends_a_digest_however_late() {
+        assert_eq!(look(&mut digests(), 7200, true), Some(at(10)));
+    }
 }
