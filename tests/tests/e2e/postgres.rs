@@ -144,6 +144,55 @@ async fn a_data_directory_is_used_by_one_process() {
     }
 }
 
+/// What `store copy` prints when it is started in `folder`.
+fn copied(gateway: &Gateway, folder: &Path, from: &str, to: &str) -> String {
+    let output = gateway.command(&["store", "copy", from, to]).current_dir(folder).output().expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+    said(&output)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_store_moves_to_postgresql_and_back() {
+    const FINISHED: &str = "each row was read back";
+    let Some(server) = server::get() else { return };
+    let (database, other) = (server.create(TestServer::EMPTY).await, server.create(TestServer::EMPTY).await);
+    let url = database.url();
+    // The file to copy from is not here, but in the data directory.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", call.said()))).await;
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let mut turns = vec![hook.ask("one").await.turn()];
+
+    let begun = copied(&gateway, elsewhere.path(), "sqlite:rejoinder.db", &url);
+    turns.push(hook.ask("two").await.turn());
+    assert!(gateway.stop().await.success());
+    let done = copied(&gateway, elsewhere.path(), "sqlite:rejoinder.db", &url);
+    assert!(begun.contains("Not finished") && done.contains(FINISHED), "{begun}{done}");
+
+    gateway.reconfigure(|text| format!("{text}\n[store]\nurl = \"{url}\"\n"));
+    gateway.restart().await;
+    turns.push(hook.ask("three").await.turn());
+    assert!(gateway.stop().await.success());
+    let back = copied(&gateway, elsewhere.path(), &url, "sqlite:moved.db");
+    let moved = elsewhere.path().join("moved.db");
+    assert!(back.contains(FINISHED) && moved.exists(), "{back}");
+
+    gateway.reconfigure(|text| text.replace(&url, &format!("sqlite:{}", moved.display())));
+    gateway.restart().await;
+    let mut answers = Vec::new();
+    for turn in &turns {
+        answers.push(hook.result(turn, 0).await.text().to_owned());
+    }
+    assert_eq!(answers, ["echo one", "echo two", "echo three"]);
+    assert_eq!(hook.ask("four").await.text(), "echo four");
+    assert_eq!(gateway.turns("settled").len(), 4);
+    assert!(gateway.stop().await.success());
+    // Now it is in the current directory.
+    let again = copied(&gateway, elsewhere.path(), "sqlite:moved.db", &other.url());
+    assert!(again.contains(FINISHED), "{again}");
+}
+
 #[rstest]
 #[case::a_wrong_password(of_another_user, "refuses this user")]
 #[case::an_unknown_host(|_: &str| "postgres://ann@no..such.host/chats".to_owned(), "cannot use the database chats")]

@@ -1,7 +1,13 @@
 //! `rejoinder store copy`: moves the store from SQLite to PostgreSQL, or back.
 
-use std::{fmt::Write as _, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fmt::Write as _,
+    path::{PathBuf, absolute},
+    sync::Arc,
+    time::Duration,
+};
 
+use anyhow::Context;
 use clap::Args;
 use rejoinder_core::SystemClock;
 use rejoinder_store::{CopiedTable, CopyEnd, CopyProgress, CopyReport, PostgresOptions, StoreCopy};
@@ -18,12 +24,13 @@ use crate::{
 const TICK: Duration = Duration::from_secs(5);
 
 pub(super) const HELP: &str = "\
-FROM and TO are written as [store] url is: sqlite:FILE, from the data directory on, or postgres://USER@HOST/DATABASE.
-The password of PostgreSQL may be in ~/.pgpass or PGPASSWORD. TO is a file that does not exist, or an empty database.
+FROM and TO are sqlite:FILE or postgres://USER@HOST/DATABASE. A relative FILE starts at the current directory; FROM is
+looked for in the data directory if it is not there. The password of PostgreSQL may be in ~/.pgpass or PGPASSWORD. TO is
+a file that does not exist, or an empty database.
 
 The gateway may run. Then the copy is not finished: stop the gateway and repeat the command, which copies what has
-changed. A copy that was interrupted goes on in the same way. Until it is finished, no gateway can use TO. FROM stays
-as it is.
+changed. Each run reads both databases whole: one before the last, while the gateway runs, shows how long that takes. A
+copy that was interrupted goes on in the same way. Until it is finished, no gateway can use TO. FROM stays as it is.
 
 Examples:
   rejoinder store copy sqlite:rejoinder.db postgres://rejoinder@db.example.org/rejoinder
@@ -62,9 +69,18 @@ impl Url {
         }
     }
 
-    fn end(&self, global: &Global) -> Result<CopyEnd, Failure> {
+    /// What is copied. A file that is not found from the current directory on is one of the data directory.
+    fn source(&self, global: &Global) -> Result<CopyEnd, Failure> {
+        match self {
+            Self::Sqlite(path) if !path.exists() => Ok(CopyEnd::Sqlite(global.data_dir()?.join(path))),
+            _ => self.target(),
+        }
+    }
+
+    /// Where the copy is made.
+    fn target(&self) -> Result<CopyEnd, Failure> {
         Ok(match self {
-            Self::Sqlite(path) => CopyEnd::Sqlite(global.data_dir()?.join(path)),
+            Self::Sqlite(path) => CopyEnd::Sqlite(absolute(path).context("the working directory is unknown")?),
             Self::Postgres(url) => CopyEnd::Postgres(PostgresOptions::new(url.expose_secret(), Arc::new(SystemClock))),
         })
     }
@@ -91,7 +107,7 @@ struct TableItem {
 
 impl CopyStore {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
-        let copy = StoreCopy::new(self.from.end(global)?, self.to.end(global)?);
+        let copy = StoreCopy::new(self.from.source(global)?, self.to.target()?);
         let mut told = Instant::now();
         let tell = |CopyProgress { table, rows }| {
             if told.elapsed() >= TICK {
