@@ -217,7 +217,7 @@ async fn why_a_database_cannot_be_used_is_said_at_once(#[case] change: fn(&str) 
 fn socket_of(url: &str) -> Option<(&str, &str)> {
     let parts = url.split_once("?host=");
     if parts.is_none() {
-        eprintln!("not run: the server has no Unix socket");
+        server::not_run("the PostgreSQL server has no Unix socket");
     }
     parts
 }
