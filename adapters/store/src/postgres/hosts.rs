@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection, postgres::PgConnectOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection, Row as _, postgres::PgConnectOptions};
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -91,17 +91,33 @@ impl Connector {
         self.open(|options| self.begin(options)).await
     }
 
+    /// A connection on which nothing is set or prepared yet: see [`set_up`](Self::set_up).
+    pub(super) async fn connect_bare(&self) -> Result<PgConnection, sqlx::Error> {
+        self.open(|options| self.begin_bare(options)).await
+    }
+
+    /// Has a connection begin with the settings.
+    pub(super) async fn set_up(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        if self.settings.is_empty() {
+            return Ok(());
+        }
+        connection.execute(AssertSqlSafe(self.settings.clone())).await.map(drop)
+    }
+
     async fn begin(&self, options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+        let mut connection = self.begin_bare(options).await?;
+        self.set_up(&mut connection).await?;
+        Ok(connection)
+    }
+
+    async fn begin_bare(&self, options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
         let mut connection = options.connect().await?;
         // With one server, the callers find out, and say more. The settings can have it read-only for this connection.
         if self.must_be_writable && self.hosts.all.len() > 1 {
-            let is_read_only: bool = sqlx::query_scalar(IS_READ_ONLY).fetch_one(&mut connection).await?;
+            let is_read_only: bool = connection.fetch_one(IS_READ_ONLY).await?.try_get(0)?;
             if is_read_only {
                 return Err(other("it is a standby, or can only be read".to_owned()));
             }
-        }
-        if !self.settings.is_empty() {
-            connection.execute(AssertSqlSafe(self.settings.clone())).await?;
         }
         Ok(connection)
     }

@@ -156,7 +156,7 @@ impl PostgresOptions {
     pub(super) async fn connect(&self, purpose: Use) -> Result<(PgConnection, String), PostgresOpenError> {
         let connector = Connector::parse(&self.url).map_err(|reason| PostgresOpenError::Url { reason })?;
         let connector = connector.named("rejoinder-copy".to_owned());
-        let mut connection = connect(&connector).await?;
+        let mut connection = in_time(&connector, connect(&connector)).await?;
         check(&mut connection, connector.database(), purpose).await?;
         Ok((connection, connector.database().to_owned()))
     }
@@ -212,11 +212,6 @@ async fn begin(connector: &Connector, purpose: Use, clock: &SharedClock) -> Resu
     let failed = |source| PostgresOpenError::connection(database, source);
     let connector = limited(connector.clone(), CONNECT);
     let mut connection = connect(&connector).await?;
-    let mut another = connect(&connector).await?;
-    if is_pooler(&mut connection, &mut another).await.map_err(failed)? {
-        return Err(PostgresOpenError::Pooler { database: database.to_owned() });
-    }
-    another.close().await.map_err(failed)?;
     check(&mut connection, database, purpose).await?;
     // Before it is asked for anything that is stored.
     let asked_at = clock.boottime();
@@ -255,17 +250,33 @@ async fn in_time<T>(
     done.unwrap_or_else(|_| Err(PostgresOpenError::Late { database: connector.database().to_owned() }))
 }
 
+/// A connection with a process of the server for itself. A pooler whose connections share processes is refused: what is set, prepared or
+/// locked on one of them is not there in its next transaction. Connections stay open as long as the store, so that it would save nothing.
+///
+/// Nothing is set or prepared before that is known: other programs would go on with it.
 async fn connect(connector: &Connector) -> Result<PgConnection, PostgresOpenError> {
-    let connected = timeout(CONNECT.max(connector.patience()), connector.connect()).await;
+    let failed = |source| PostgresOpenError::connection(connector.database(), source);
+    let (mut connection, mut another) = (connect_bare(connector).await?, connect_bare(connector).await?);
+    if is_pooler(&mut connection, &mut another).await.map_err(failed)? {
+        return Err(PostgresOpenError::Pooler { database: connector.database().to_owned() });
+    }
+    another.close().await.map_err(failed)?;
+    connector.set_up(&mut connection).await.map_err(failed)?;
+    Ok(connection)
+}
+
+async fn connect_bare(connector: &Connector) -> Result<PgConnection, PostgresOpenError> {
+    let connected = timeout(CONNECT.max(connector.patience()), connector.connect_bare()).await;
     let connected = connected.map_err(|_| PostgresOpenError::Late { database: connector.database().to_owned() })?;
     connected.map_err(|source| PostgresOpenError::connection(connector.database(), source))
 }
 
-/// Whether connections share the processes of the server: then what is set, prepared or locked on one of them is not there in its next
-/// transaction. Connections stay open as long as the store, so that a pooler would save nothing.
+/// Whether connections share the processes of the server. Each is asked twice in a row: of a pooler that uses its processes in turn, each
+/// would seem to have one for itself.
 async fn is_pooler(one: &mut PgConnection, other: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let (first, second) = (process(one).await?, process(other).await?);
-    Ok(first == second || first != process(one).await? || second != process(other).await?)
+    let (first, repeated) = (process(one).await?, process(one).await?);
+    let (second, confirmed) = (process(other).await?, process(other).await?);
+    Ok(first == second || first != repeated || second != confirmed || first != process(one).await?)
 }
 
 /// The server's process. A prepared statement could not be executed if there is a pooler.

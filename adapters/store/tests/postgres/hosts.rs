@@ -147,7 +147,7 @@ impl State {
 const TLS_REQUEST: [u8; 4] = [0x04, 0xd2, 0x16, 0x2f];
 
 /// A message without a letter before its length, as only the first ones are.
-async fn first_message(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+pub(crate) async fn first_message(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let length = usize::try_from(client.read_u32().await?).expect("it is short");
     let mut message = vec![0; length - 4];
     client.read_exact(&mut message).await?;

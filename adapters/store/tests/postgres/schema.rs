@@ -61,25 +61,6 @@ async fn a_database_that_cannot_hold_all_characters_is_not_used() {
     assert!(error.to_string().ends_with("has the encoding LATIN1: create it with the encoding UTF8"), "{error}");
 }
 
-/// As one does in transaction mode, all connections seem to be of the same process.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pooler_that_gives_each_transaction_another_connection_is_not_used() {
-    let Some(server) = server::get() else { return };
-    let database = server.database().await;
-    let url = database.url();
-    let mut connection = PgConnection::connect(&url).await.expect("the database is there");
-    let pooled = "
-        create function public.pg_backend_pid() returns integer language sql as 'select 42';
-        do $$ begin
-            execute format('alter database %I set search_path = public, pg_catalog', current_database());
-        end $$";
-    connection.execute(pooled).await.expect("it is set");
-
-    let error = error(&url).await;
-
-    assert!(matches!(error, PostgresOpenError::Pooler { .. }), "{error:?}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_can_only_be_read_is_not_used() {
     let Some(server) = server::get() else { return };

@@ -125,7 +125,7 @@ const STOP_WHEN_UNUSED: &str = r#"
 "#;
 
 /// A program that runs as the user of the server: PostgreSQL does not run as root.
-fn as_server(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn as_server(program: impl AsRef<OsStr>) -> Command {
     let mut command = if rustix::process::geteuid().is_root() {
         let mut command = Command::new("runuser");
         command.args(["-u", "postgres", "--"]).arg(program);
