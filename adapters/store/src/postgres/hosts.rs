@@ -72,9 +72,11 @@ impl Connector {
         self
     }
 
-    /// For connections that write nothing. They go to the same server all the same: on a standby the end of the log is not known.
+    /// For connections that write nothing. Of several servers they go to the same one all the same: on a standby the end of the log is not
+    /// known. A single one may be read-only.
     pub(super) fn for_reading(self) -> Self {
-        self.set(&[("default_transaction_read_only", "on")])
+        let must_be_writable = self.must_be_writable && self.hosts.all.len() > 1;
+        Self { must_be_writable, ..self }.set(&[("default_transaction_read_only", "on")])
     }
 
     #[cfg(test)]
@@ -87,13 +89,16 @@ impl Connector {
         self.hosts.all.iter().map(|_| PATIENCE).sum()
     }
 
+    /// A connection of a store that is open. The name of its only server may lead to another one now.
     pub(super) async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         self.open(|options| self.begin(options)).await
     }
 
-    /// A connection on which nothing is set or prepared yet: see [`set_up`](Self::set_up).
+    /// A connection on which nothing is set or prepared yet: see [`set_up`](Self::set_up). The caller finds out whether a single server can
+    /// be used, and says more.
     pub(super) async fn connect_bare(&self) -> Result<PgConnection, sqlx::Error> {
-        self.open(|options| self.begin_bare(options)).await
+        let must_be_writable = self.must_be_writable && self.hosts.all.len() > 1;
+        self.open(|options| begin_bare(options, must_be_writable)).await
     }
 
     /// Has a connection begin with the settings.
@@ -105,20 +110,8 @@ impl Connector {
     }
 
     async fn begin(&self, options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = self.begin_bare(options).await?;
+        let mut connection = begin_bare(options, self.must_be_writable).await?;
         self.set_up(&mut connection).await?;
-        Ok(connection)
-    }
-
-    async fn begin_bare(&self, options: PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = options.connect().await?;
-        // With one server, the callers find out, and say more. The settings can have it read-only for this connection.
-        if self.must_be_writable && self.hosts.all.len() > 1 {
-            let is_read_only: bool = connection.fetch_one(IS_READ_ONLY).await?.try_get(0)?;
-            if is_read_only {
-                return Err(other("it is a standby, or can only be read".to_owned()));
-            }
-        }
         Ok(connection)
     }
 
@@ -174,6 +167,18 @@ impl Host {
     fn set_failed(&self, at: Option<Instant>) {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = at;
     }
+}
+
+/// The settings can have a connection read-only: they come after this.
+async fn begin_bare(options: PgConnectOptions, must_be_writable: bool) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = options.connect().await?;
+    if must_be_writable {
+        let is_read_only: bool = connection.fetch_one(IS_READ_ONLY).await?.try_get(0)?;
+        if is_read_only {
+            return Err(other("it is a standby, or can only be read".to_owned()));
+        }
+    }
+    Ok(connection)
 }
 
 /// Reads the URL of a database, and the files that it names, as an open does.

@@ -114,6 +114,21 @@ async fn whether_a_change_was_committed_is_not_asked_of_a_standby() {
     store.close().await;
 }
 
+/// The name of the only server may lead to a standby for a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_read_from_a_standby() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let turn = TurnId::new(SystemClock.now());
+
+    set_recovery(&mut elsewhere, true).await;
+    let refused = database.store.turn(turn).await;
+
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    set_recovery(&mut elsewhere, false).await;
+    assert!(database.store.turn(turn).await.expect("it reads").is_none());
+}
+
 /// The end of a lost connection has ended its wait for a synchronous standby. Another one that waits stands for all that are later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_whose_answer_is_lost_is_not_stored_before_a_later_one_is() {
