@@ -29,9 +29,19 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| ["28", "3D"].iter().any(|class| code.starts_with(class)))
 }
 
-/// Whether the connection is to a server on which nothing can be written any more.
-pub(super) fn is_read_only(error: &sqlx::Error) -> bool {
-    code(error).is_some_and(|code| code == READ_ONLY)
+const STALE: &str = "what the connection has prepared cannot be used any more";
+
+/// The codes of prepared statements that do not fit the tables any more, which another version has changed, or that are not there.
+const STALE_CODES: [&str; 3] = ["0A000", "26000", "42P05"];
+
+/// Whether a new connection may execute the statement.
+pub(super) fn is_stale(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(reason) if reason.starts_with(STALE))
+}
+
+/// Whether the connection is to be replaced: on its server nothing can be written any more, or what it has prepared cannot be used.
+pub(super) fn is_of_connection(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code == READ_ONLY || STALE_CODES.contains(&&*code))
 }
 
 /// The code of a change on a standby, or where `default_transaction_read_only` is on.
@@ -53,16 +63,24 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
         READ_ONLY => standby(),
         // A statement that took too long.
         "57014" => StoreError::TooSlow,
-        // Other transactions were in the way. Or the operator changes the password, or puts a backup in the database's place.
-        "40001" | "40P01" | "55P03" | "25P03" | "28P01" | "3D000" => StoreError::Unavailable(error.to_string()),
+        code if STALE_CODES.contains(&code) => StoreError::Unavailable(format!("{STALE}: {error}")),
+        // Other transactions were in the way.
+        "40001" | "40P01" | "55P03" | "25P03" => StoreError::Unavailable(error.to_string()),
         "XX001" | "XX002" => StoreError::Corrupt(error.to_string()),
-        // Connections, resources, the operator, the system.
-        _ if ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class)) => {
+        code if code != OF_VALUES && NOT_OF_VALUES.iter().any(|begin| code.starts_with(begin)) => {
             StoreError::Unavailable(error.to_string())
         }
         _ => StoreError::Failed(error.to_string()),
     }
 }
+
+/// The begins of codes for which what is written is not to blame, and must not be refused: connections, a column that only another version
+/// fills, who is let in, missing databases and schemas, tables or rights that do not fit the statement (another version changes them, or a
+/// dump is restored), resources, the operator, the system.
+const NOT_OF_VALUES: [&str; 9] = ["08", "23502", "28", "3D", "3F", "42", "53", "57", "58"];
+
+/// The code of a value that does not have the form of its type, such as `tsvector`.
+const OF_VALUES: &str = "42601";
 
 /// Whether a statement failed, and not the connection: its transaction is not committed.
 pub(super) fn is_of_statement(error: &sqlx::Error) -> bool {

@@ -12,8 +12,8 @@ use rejoinder_core::{
         NewFile, NodeReport, NodeStore, Remark, StoreState, Stored, Transition, Transitions, TurnStore,
     },
 };
-use rejoinder_store::PostgresStore;
-use sqlx::{Executor, PgConnection};
+use rejoinder_store::{PostgresOptions, PostgresStore};
+use sqlx::{AssertSqlSafe, Executor, PgConnection};
 
 use crate::{
     common::{Database, new_turn, open, set_recovery},
@@ -452,6 +452,46 @@ async fn a_connection_on_which_nothing_can_be_written_any_more_is_replaced() {
     for _ in 0..4 {
         database.store.probe().await.expect("it writes");
     }
+}
+
+/// As while another version changes the tables: the event would be refused for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_is_not_to_blame_for_tables_that_do_not_fit() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    elsewhere.execute("alter table turns rename column rule to other").await.expect("it is renamed");
+
+    let refused = database.store.accept(vec![new_turn("1")], None).await;
+
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    elsewhere.execute("alter table turns rename column other to rule").await.expect("it is renamed");
+    assert!(matches!(accept(&database.store, new_turn("1")).await, Stored::Turn { .. }));
+}
+
+/// A prepared statement has the types that its columns had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_whose_statements_do_not_fit_the_tables_any_more_is_replaced() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    let options = PostgresOptions::new(&*database.url, Arc::new(SystemClock)).without_batches();
+    let store = options.open().await.expect("the store opens");
+    let turn = TurnId::new(SystemClock.now());
+    let go_on = async |keys: [&str; 4]| {
+        for key in keys {
+            assert!(matches!(accept(&store, new_turn(key)).await, Stored::Turn { .. }));
+        }
+        assert!(store.turn(turn).await.expect("it reads").is_none());
+    };
+    go_on(["1", "2", "3", "4"]).await;
+
+    for table in ["turns", "sessions"] {
+        let change = format!("alter table {table} alter column model type varchar collate \"C\"");
+        elsewhere.execute(AssertSqlSafe(change)).await.expect("it is changed");
+    }
+
+    go_on(["5", "6", "7", "8"]).await;
+    assert!(store.trouble().is_none());
+    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     postgres::{
-        error::{is_of_statement, is_standby, late, standby, store_error},
+        error::{is_of_statement, is_stale, is_standby, late, standby, store_error},
         log_order::WRITER,
         values::statement,
         write::{
@@ -527,7 +527,8 @@ impl Lane {
 
     /// Ends a transaction after an error in it.
     async fn fail(&mut self, open: Open, error: StoreError) -> Failure {
-        let is_open = if is_standby(&error) {
+        let is_stale = is_stale(&error);
+        let is_open = if is_stale || is_standby(&error) {
             // Another server may be found on which can be written.
             self.leave(open);
             false
@@ -536,7 +537,7 @@ impl Lane {
         };
         // On a connection that is still open, other transactions were most likely in the way. If it is something else, a few tries do
         // no harm.
-        let may_repeat = is_open && matches!(error, StoreError::Unavailable(_));
+        let may_repeat = is_stale || (is_open && matches!(error, StoreError::Unavailable(_)));
         Failure { may_repeat, ..Failure::of(error) }
     }
 
