@@ -165,11 +165,11 @@ mod postgres {
 
     use super::{Server, Unopened};
 
-    /// How long a start waits for a server that is away.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    /// How long a start waits for a server that is away, and how often it tries.
+    const AWAY: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(1));
 
-    /// How often it tries.
-    const PAUSE: Duration = Duration::from_secs(1);
+    /// The same if others in the database are in the way. All nodes may wait behind a try.
+    const LOCKED: (Duration, Duration) = (Duration::from_mins(10), Duration::from_secs(5));
 
     pub(super) async fn open(
         server: &Server,
@@ -178,25 +178,27 @@ mod postgres {
         shutdown: &CancellationToken,
     ) -> Result<Arc<dyn Store>> {
         let options = PostgresOptions::new(server.url.expose_secret(), Arc::clone(clock)).of_node(node);
-        let (until, mut is_told) = (Instant::now() + PATIENCE, false);
+        let (begun, mut is_told) = (Instant::now(), false);
         loop {
             let Some(opened) = shutdown.run_until_cancelled(Box::pin(options.clone().open())).await else {
                 return Err(anyhow!("stopped before the database was open"));
             };
             let error = match opened {
                 Ok(store) => return Ok(Arc::new(store)),
-                Err(error) if error.is_away() => Error::new(error),
+                Err(error) if error.is_away() => error,
                 Err(error) => return Err(error.into()),
             };
-            if Instant::now() >= until {
-                return Err(error.context(format!("the database was away for {} s", PATIENCE.as_secs())));
+            let (what, (patience, pause)) = if error.is_locked() { ("locked", LOCKED) } else { ("away", AWAY) };
+            let error = Error::new(error);
+            if begun.elapsed() >= patience {
+                return Err(error.context(format!("the database was {what} for {} s", begun.elapsed().as_secs())));
             }
             if !is_told {
                 let error = format!("{error:#}");
-                warn!(error, for_s = PATIENCE.as_secs(), "the database is away, trying again");
+                warn!(error, for_s = patience.as_secs(), "the database is {what}, trying again");
                 is_told = true;
             }
-            if shutdown.run_until_cancelled(sleep(PAUSE)).await.is_none() {
+            if shutdown.run_until_cancelled(sleep(pause)).await.is_none() {
                 return Err(error);
             }
         }

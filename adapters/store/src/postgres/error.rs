@@ -65,7 +65,7 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
         "57014" => StoreError::TooSlow,
         code if STALE_CODES.contains(&code) => StoreError::Unavailable(format!("{STALE}: {error}")),
         // Other transactions were in the way.
-        "40001" | "40P01" | "55P03" | "25P03" => StoreError::Unavailable(error.to_string()),
+        "40001" | "40P01" | LOCKED | "25P03" => StoreError::Unavailable(error.to_string()),
         "XX001" | "XX002" => StoreError::Corrupt(error.to_string()),
         code if code != OF_VALUES && NOT_OF_VALUES.iter().any(|begin| code.starts_with(begin)) => {
             StoreError::Unavailable(error.to_string())
@@ -81,6 +81,13 @@ const NOT_OF_VALUES: [&str; 9] = ["08", "23502", "28", "3D", "3F", "42", "53", "
 
 /// The code of a value that does not have the form of its type, such as `tsvector`.
 const OF_VALUES: &str = "42601";
+
+/// The code of a statement that has waited too long for a lock.
+const LOCKED: &str = "55P03";
+
+pub(super) fn is_locked(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code == LOCKED)
+}
 
 /// Whether a statement failed, and not the connection: its transaction is not committed.
 pub(super) fn is_of_statement(error: &sqlx::Error) -> bool {
@@ -101,8 +108,8 @@ pub enum PostgresOpenError {
     },
     #[error("the server of the database {database} does not answer")]
     Late { database: String },
-    /// A copy reads it, or another process updates its schema.
-    #[error("the database {database} is locked: is it copied, or its schema updated?")]
+    /// A copy reads it, another process updates its schema, or something else uses a table that this one has to change.
+    #[error("the database {database} is locked: is it copied or dumped, or its schema updated?")]
     Locked { database: String },
     #[error("the server of the database {database} refuses this user: {reason}")]
     User { database: String, reason: String },
@@ -157,10 +164,16 @@ impl PostgresOpenError {
         match refusal {
             Some((code, reason)) if matches!(&*code, "28000" | "28P01") => Self::User { database, reason },
             Some((code, _)) if code == "3D000" => Self::NoDatabase { database },
-            Some((code, _)) if code == "55P03" => Self::Locked { database },
+            Some((code, _)) if code == LOCKED => Self::Locked { database },
             Some((code, _)) if code == "57014" => Self::Late { database },
             _ => Self::Connection { database, source: Box::new(source) },
         }
+    }
+
+    /// Whether others in the database are in the way. A try may hold up all who use it, for a second: the next one is to come later.
+    #[must_use]
+    pub const fn is_locked(&self) -> bool {
+        matches!(self, Self::Locked { .. })
     }
 
     /// Whether the server is away or starts, a standby takes over, or the database is locked: it may be there a moment later.

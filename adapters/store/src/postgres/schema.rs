@@ -4,10 +4,10 @@ use std::{cmp::Ordering, sync::LazyLock};
 
 use sqlx::{
     Connection as _, PgConnection, SqlSafeStr,
-    migrate::{Migration, MigrationType, Migrator},
+    migrate::{MigrateError, Migration, MigrationType, Migrator},
 };
 
-use super::error::PostgresOpenError;
+use super::error::{PostgresOpenError, is_locked};
 
 /// Not `sqlx::migrate!`, for the reason that the schema of SQLite has.
 pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -67,10 +67,16 @@ pub(super) async fn migrate(connection: &mut PgConnection, database: &str) -> Re
     if (1..known).contains(&found) {
         tracing::info!(%database, "the database's schema is updated from version {found} to {known}");
     }
-    let not_updated = |reason: String| PostgresOpenError::Migration { database: database.to_owned(), reason };
+    // While it waits for a table that somebody uses, all others wait behind it: so not for long. The caller tries again.
+    sqlx::query("set local lock_timeout = '1s'").execute(&mut *transaction).await.map_err(failed)?;
     // `run` is not used: its future is not `Send`.
     let updated = MIGRATIONS.run_direct(None, &mut *transaction, false).await;
-    updated.map_err(|error| not_updated(error.to_string()))?;
+    updated.map_err(|error| match error {
+        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) if is_locked(&source) => {
+            failed(source)
+        }
+        error => PostgresOpenError::Migration { database: database.to_owned(), reason: error.to_string() },
+    })?;
     transaction.commit().await.map_err(failed)
 }
 

@@ -1,6 +1,9 @@
 //! Which databases are opened, and how they get their schema.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rejoinder_core::{
     SystemClock, TurnId,
@@ -145,6 +148,24 @@ async fn what_a_later_version_adds_is_passed_over() {
 
     read_rows(store, turn).await;
     store.accept(vec![new_turn("2")], None).await.expect("it is accepted");
+}
+
+/// An update of the schema is tried again, and meanwhile nobody waits behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_somebody_else_changes_is_waited_for() {
+    let Some(server) = server::get() else { return };
+    let database = server.create(TestServer::EMPTY).await;
+    let url = database.url();
+    let mut other = PgConnection::connect(&url).await.expect("the database is there");
+    other.execute("begin; create table nodes (id integer)").await.expect("it is made");
+
+    let begun = Instant::now();
+    let error = error(&url).await;
+
+    assert!(error.is_locked() && error.is_away(), "{error:?}");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    other.execute("rollback").await.expect("it is undone");
+    open(&url).await.close().await;
 }
 
 /// The URL with another user, whose password is asked for and wrong, or who does not exist.
