@@ -48,5 +48,5 @@ finds! {
     a_change_conflicts_with_that_of_another_store: "left: Done"
     of_two_stores_that_race_for_turns_one_wins_each: "left: true"
     what_one_store_writes_another_reads: "the turn is there"
-    a_reader_of_the_log_skips_no_entry_that_commits_late: "left: 2400"
+    a_reader_of_the_log_skips_no_entry_that_commits_late: "left: 606"
 }

@@ -33,6 +33,9 @@ use crate::{
 /// How many turns or transitions each of the two writes.
 const EACH: usize = 24;
 
+/// How many write beside a reader of the log, two to a store.
+const WRITERS: usize = 16;
+
 /// Both are sent the same events at the same time.
 pub async fn of_two_stores_that_accept_an_event_one_opens_its_turn(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
@@ -197,18 +200,23 @@ pub async fn what_one_store_writes_another_reads(subject: &mut impl Subject) {
 
 /// A reader reads on after the last entry that it has read: an entry that is committed later must have a higher position.
 pub async fn a_reader_of_the_log_skips_no_entry_that_commits_late(subject: &mut impl Subject) {
-    let (one, other) = (subject.store(), subject.another().await);
+    let mut stores = vec![subject.store()];
+    while stores.len() < WRITERS / 2 {
+        stores.push(subject.another().await);
+    }
     let write = |store: Arc<dyn Store>, entries: usize| async move {
-        for _ in 0..EACH {
+        for _ in 0..EACH / 4 {
             let entry = NewLogEntry { at: at(1), subject: LogSubject::default(), event: LogEvent::ChannelUp };
             done(&*store, Transition { log: vec![entry; entries], ..Transition::default() }).await;
         }
     };
-    // The long transitions of the one begin before short ones of the other, and end after them.
-    let writers = [tokio::spawn(write(Arc::clone(&one), 100)), tokio::spawn(write(Arc::clone(&other), 1))];
+    // Long transitions begin before short ones of others, and end after them.
+    let long_and_short =
+        |store: &Arc<dyn Store>| [100, 1].map(|entries| tokio::spawn(write(Arc::clone(store), entries)));
+    let writers: Vec<_> = stores.iter().flat_map(long_and_short).collect();
     let read = async |after: LogSeq| {
         let filter = LogFilter { after, limit: u32::MAX, ..LogFilter::default() };
-        let entries = one.log(&filter).await.expect("the log is read");
+        let entries = stores[0].log(&filter).await.expect("the log is read");
         entries.into_iter().map(|entry| entry.seq).collect::<Vec<_>>()
     };
 
@@ -224,7 +232,9 @@ pub async fn a_reader_of_the_log_skips_no_entry_that_commits_late(subject: &mut 
     for writer in writers {
         writer.await.expect("it writes");
     }
-    assert_eq!(seen.len(), EACH * 101);
+    assert_eq!(seen.len(), stores.len() * (EACH / 4) * 101);
     assert_eq!(seen, read(0).await);
-    other.close().await;
+    for other in &stores[1..] {
+        other.close().await;
+    }
 }
