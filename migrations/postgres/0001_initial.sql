@@ -128,6 +128,7 @@ create table agent_permits (
     node uuid not null,
     granted bigint not null,                    -- or what the node held when it asked, if that is more
     wanted bigint not null,
+    has_worker boolean not null,                -- whether the agent's workers fetch turns there; true of an agent without workers
     primary key (agent, node)
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
 

@@ -51,6 +51,10 @@ impl AgentRuntime for WithTools {
         self.agent.hands_out()
     }
 
+    fn has_worker(&self) -> bool {
+        self.agent.has_worker()
+    }
+
     fn needs_worker(&self) -> bool {
         self.agent.needs_worker()
     }

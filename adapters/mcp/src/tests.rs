@@ -39,6 +39,10 @@ impl AgentRuntime for Agent {
         "a double".to_owned()
     }
 
+    fn has_worker(&self) -> bool {
+        false
+    }
+
     fn needs_worker(&self) -> bool {
         true
     }
@@ -149,7 +153,7 @@ fn said(text: &str) -> Outcome {
 fn an_agent_with_tools_says_of_its_workers_what_it_says_without() {
     let agent = WithTools::new(Arc::new(Agent(Mutex::default())), Arc::default(), "http://127.0.0.1:7420/mcp");
 
-    assert!(agent.needs_worker());
+    assert!(agent.needs_worker() && !agent.has_worker());
 }
 
 #[tokio::test]

@@ -161,11 +161,12 @@ impl TableState {
     /// Grants a node permits of an agent.
     fn grant_permits(&mut self, node: NodeId, wanted: &WantedPermits, now: Timestamp) -> u32 {
         let living = self.living(now).filter(|(other, _)| **other != node);
-        let nothing = Share { granted: 0, wanted: 0 };
+        let nothing = Share { granted: 0, wanted: 0, has_worker: None };
         let share = |other: &NodeId| self.permits.get(&(wanted.agent.clone(), *other)).copied().unwrap_or(nothing);
         let others: Vec<Share> = living.map(|(other, _)| share(other)).collect();
         let may_run = grant(wanted, &others);
-        let share = Share { granted: may_run.max(wanted.held), wanted: wanted.wanted };
+        let WantedPermits { held, wanted: wants, has_worker, .. } = *wanted;
+        let share = Share { granted: may_run.max(held), wanted: wants, has_worker: Some(has_worker) };
         self.permits.insert((wanted.agent.clone(), node), share);
         may_run
     }

@@ -284,7 +284,7 @@ impl Ground {
             ground [slots, store, lifecycle, merges, neighbours], [ledger, worker, marker],
             recent: RecentTurns::default(), node: ground.node));
         let sharing = Arc::new(given!(Sharing:
-            ground [slots, leases, neighbours, clock, lifecycle], [ledger], [store, queue],
+            ground [slots, leases, neighbours, clock, lifecycle], [ledger, runtimes], [store, queue],
             node: ground.node, limits: ground.limits()));
         let attempts = Arc::new(given!(Attempts: ground [channels, addresses, people, timer, settings, clock],
             [ledger, caller], [store, inbox], node: ground.node));

@@ -10,6 +10,8 @@ pub struct Share {
     pub granted: u32,
     /// How many it could use.
     pub wanted: u32,
+    /// Whether the agent has a worker there; `None` if the node has not asked yet.
+    pub has_worker: Option<bool>,
 }
 
 impl Share {
@@ -22,12 +24,18 @@ impl Share {
 /// this, what it [holds](WantedPermits::held) counts as granted.
 ///
 /// Each node has its part of the limit, and what others leave of theirs. One that needs less gives it up to one that needs more, but for
-/// one permit, so that its next turn begins at once. With more nodes than permits it gives up that one as well.
+/// one permit, so that its next turn begins at once. With more nodes than permits it gives up that one as well. One without a worker gets
+/// none while another one has a worker.
 pub fn grant(wanted: &WantedPermits, others: &[Share]) -> u32 {
-    let WantedPermits { wanted, limit, .. } = *wanted;
+    let WantedPermits { wanted, limit, has_worker, .. } = *wanted;
+    let room = others.iter().fold(limit, |room, other| room.saturating_sub(other.granted));
+    if !has_worker && others.iter().any(|other| other.has_worker == Some(true)) {
+        return 0;
+    }
+    let others: Vec<_> =
+        others.iter().filter(|other| other.has_worker.is_none_or(|there| there == has_worker)).collect();
     let nodes = u32::try_from(others.len()).map_or(u32::MAX, |others| others.saturating_add(1));
     let part = (limit / nodes).max(1);
-    let room = others.iter().fold(limit, |room, other| room.saturating_sub(other.granted));
     let needs = if others.iter().any(|other| other.lacks_some() && other.granted < part) {
         wanted.max(u32::from(nodes <= limit)).min(part)
     } else if others.iter().any(|other| other.lacks_some()) {
@@ -50,6 +58,7 @@ mod tests {
         runs: u32,
         wanted: u32,
         granted: u32,
+        has_no_worker: bool,
     }
 
     struct Nodes<const N: usize> {
@@ -64,15 +73,19 @@ mod tests {
 
         /// A node asks, as it does once a second, and begins what it may.
         fn asks(&mut self, index: usize) {
-            let Node { may_run, runs, wanted, .. } = self.nodes[index];
+            let Node { may_run, runs, wanted, has_no_worker, .. } = self.nodes[index];
             let held = may_run.max(runs);
             let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != index);
-            let others: Vec<_> =
-                others.map(|(_, other)| Share { granted: other.granted, wanted: other.wanted }).collect();
-            let asked = WantedPermits { agent: "main".into(), held, wanted: wanted.max(runs), limit: self.limit };
+            let share = |(_, other): (_, &Node)| {
+                let Node { granted, wanted, has_no_worker, .. } = *other;
+                Share { granted, wanted, has_worker: Some(!has_no_worker) }
+            };
+            let others: Vec<_> = others.map(share).collect();
+            let (agent, limit, has_worker) = ("main".into(), self.limit, !has_no_worker);
+            let asked = WantedPermits { agent, held, wanted: wanted.max(runs), limit, has_worker };
             let may_run = grant(&asked, &others);
             let runs = runs.max(wanted.min(may_run));
-            self.nodes[index] = Node { may_run, runs, wanted, granted: may_run.max(held) };
+            self.nodes[index] = Node { may_run, runs, granted: may_run.max(held), ..self.nodes[index] };
             assert!(self.granted().iter().sum::<u32>() <= self.limit, "{:?}", self.granted());
         }
 
@@ -129,6 +142,21 @@ mod tests {
         nodes.ends(0, 0);
         nodes.pass(3);
         assert_eq!(nodes.granted(), [4, 4], "each has its part");
+    }
+
+    /// Its turns are run by the others. Where none has a worker, turns wait for one at any of them.
+    #[test]
+    fn a_node_without_a_worker_has_no_permits_while_another_one_has_a_worker() {
+        let mut nodes = Nodes::<3>::new(6);
+        nodes.nodes.iter_mut().for_each(|node| node.wanted = 100);
+        nodes.nodes[2].has_no_worker = true;
+        nodes.pass(3);
+        assert_eq!(nodes.granted(), [3, 3, 0]);
+
+        nodes.nodes.iter_mut().for_each(|node| node.has_no_worker = true);
+        (0..3).for_each(|index| nodes.ends(index, 0));
+        nodes.pass(3);
+        assert_eq!(nodes.granted(), [2, 2, 2]);
     }
 
     /// Nothing runs where the others have all permits: any node runs any turn.

@@ -497,6 +497,12 @@ pub trait AgentRuntime: Send + Sync + 'static {
         false
     }
 
+    /// Whether a run can begin in this process: not if workers fetch the agent's turns, and none is at work or has asked for one lately.
+    /// While another node has a worker of the agent, a node without one begins no runs. Of a cascade: whether each member has one.
+    fn has_worker(&self) -> bool {
+        true
+    }
+
     /// Whether turns wait for a worker of the agent, and none has asked for one lately.
     fn needs_worker(&self) -> bool {
         false

@@ -14,6 +14,7 @@ use crate::{
     model::{AgentName, NodeId},
     nodes::{leases::Leases, neighbours::Neighbours},
     ports::{NodeStore, QueueStore, SharedClock, StoreError, WantedPermits},
+    worker::runtimes::Runtimes,
 };
 
 /// How often it asks for permits, and looks for turns.
@@ -42,6 +43,7 @@ pub(crate) struct Sharing {
     pub(crate) queue: Arc<dyn QueueStore>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) neighbours: Arc<Neighbours>,
     pub(crate) clock: SharedClock,
@@ -108,7 +110,8 @@ impl Sharing {
             let demand = self.slots.demand(agent);
             let limit = if is_stopping { demand.held } else { *limit };
             let (held, wanted) = (number(demand.held), number(demand.wanted.min(limit)));
-            WantedPermits { agent: agent.clone(), held, wanted, limit: number(limit) }
+            let has_worker = self.runtimes.get(agent).is_none_or(|runtime| runtime.has_worker());
+            WantedPermits { agent: agent.clone(), held, wanted, limit: number(limit), has_worker }
         };
         self.limits.iter().map(wants).collect()
     }

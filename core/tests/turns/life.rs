@@ -429,6 +429,9 @@ impl AgentRuntime for LifeAgent {
     fn hands_out(&self) -> bool {
         self.agent.hands_out()
     }
+    fn has_worker(&self) -> bool {
+        self.agent.has_worker()
+    }
     fn seals(&self) -> bool {
         self.agent.seals()
     }

@@ -6,7 +6,7 @@ use rejoinder_core::{
     Accepted, AgentTurn, ChannelId, Clock as _, ConversationId, ConversationRef, Directed, EventId, Expectation,
     Farewell, Handler, InboundEvent, Missed, NewSchedule, Obligation, OperationError, PersonLimits, Policy, Resend,
     ScheduleId, ScheduledAction, SessionId, TurnId, When,
-    conformance::scripted::{Fault, Script, ScriptedChannel},
+    conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     store::{
         AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, NodeStore, RunStart,
         Schedule, ScheduleChange, SessionUse, Transition, WantedPermits,
@@ -452,7 +452,7 @@ async fn the_limit_of_an_agent_holds_over_all_nodes() {
         .start()
         .await;
     let other_asks = async || {
-        let wanted = WantedPermits { agent: "main".into(), held: 0, wanted: 1, limit: 2 };
+        let wanted = WantedPermits { agent: "main".into(), held: 0, wanted: 1, limit: 2, has_worker: true };
         gateway.leases().permits(other_node(), &[wanted]).await.expect("permits are granted")[0].1
     };
     gateway.leases().live(other_node(), QUARTER);
@@ -473,6 +473,32 @@ async fn the_limit_of_an_agent_holds_over_all_nodes() {
     gateway.at_rest().await;
 }
 
+/// The workers of the agent ask the other one.
+#[tokio::test]
+async fn a_turn_is_left_to_the_node_at_which_the_agent_has_a_worker() {
+    let mut setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 2)].into(),
+        ..GatewaySetup::new()
+    };
+    let make = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).without_worker();
+    setup.agents.push(("main", Box::new(make)));
+    let gateway = setup.policy(Policy { soft_deadline: None, ..policy() }).start().await;
+    let (agent, held, wanted, limit, has_worker) = ("main".into(), 0, 0, 2, true);
+    let wanted = [WantedPermits { agent, held, wanted, limit, has_worker }];
+    gateway.leases().live(other_node(), MINUTE);
+    gateway.leases().permits(other_node(), &wanted).await.expect("permits are granted");
+    gateway.advance(secs(10)).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 0);
+    gateway.leases().live(other_node(), Duration::ZERO);
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"], "no node has a worker");
+    gateway.at_rest().await;
+}
+
 /// The gateway has turns of no agent, and looks for some each second.
 #[tokio::test]
 async fn an_idle_node_leaves_another_one_its_permit() {
@@ -483,7 +509,7 @@ async fn an_idle_node_leaves_another_one_its_permit() {
     };
     let gateway = setup.always(Script::replies("done")).start().await;
     let other_asks = async |held: u32, wanted: u32| {
-        let wanted = WantedPermits { agent: "main".into(), held, wanted, limit: 1 };
+        let wanted = WantedPermits { agent: "main".into(), held, wanted, limit: 1, has_worker: true };
         gateway.leases().permits(other_node(), &[wanted]).await.expect("permits are granted")[0].1
     };
     gateway.leases().live(other_node(), QUARTER);
@@ -519,7 +545,7 @@ async fn a_gateway_that_stops_gives_its_permits_up_before_its_runs_have_ended() 
 
     let stopping = gateway.begin_stop(MINUTE * 2);
     gateway.advance(secs(2)).await;
-    let wanted = WantedPermits { agent: "main".into(), held: 0, wanted: 3, limit: 3 };
+    let wanted = WantedPermits { agent: "main".into(), held: 0, wanted: 3, limit: 3, has_worker: true };
     let granted = gateway.leases().permits(other_node(), &[wanted]).await.expect("permits are granted");
     assert_eq!(granted[0].1, 2);
     gateway.advance(MINUTE).await;

@@ -182,6 +182,10 @@ impl AgentRuntime for Cascade {
         self.runtimes().any(|runtime| runtime.hands_out())
     }
 
+    fn has_worker(&self) -> bool {
+        self.runtimes().all(|runtime| runtime.has_worker())
+    }
+
     fn seals(&self) -> bool {
         self.runtimes().any(|runtime| runtime.seals())
     }

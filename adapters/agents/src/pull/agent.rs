@@ -266,6 +266,10 @@ impl AgentRuntime for Pull {
         true
     }
 
+    fn has_worker(&self) -> bool {
+        self.desk.has_worker()
+    }
+
     fn needs_worker(&self) -> bool {
         self.desk.needs_worker()
     }

@@ -228,6 +228,11 @@ impl Desk {
         leases.had(turn, asking.worker) || before().is_some_and(|work| (asking.takes)(&work.turn))
     }
 
+    /// Whether a worker waits or is at work, or one has asked lately.
+    pub(super) fn has_worker(&self) -> bool {
+        !self.is_deserted(&self.state.lock())
+    }
+
     /// Whether turns wait, and no worker is there to take them.
     pub(super) fn needs_worker(&self) -> bool {
         let state = self.state.lock();

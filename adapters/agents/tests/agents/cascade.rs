@@ -11,7 +11,8 @@ use rejoinder_agents::{Cascade, CascadeMember, Order};
 use rejoinder_core::{
     ActivityState, AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, ApprovalRequest,
     Attachment, Cost, Currency, HistoryLine, LineState, MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents,
-    Runtimes, ScheduleCall, SendResult, Speaker, ToolUse, Usage,
+    Runtimes, ScheduleCall, SendResult, Speaker, SystemClock, ToolUse, Usage,
+    conformance::scripted::{Script, ScriptedAgent},
 };
 use rstest::rstest;
 use tokio_util::sync::CancellationToken;
@@ -354,6 +355,15 @@ async fn only_members_that_can_seal_are_asked_for_a_sealed_answer() {
     assert!(matches!(refused.outcome, Err(AgentError::Unreachable(_))), "{:?}", refused.outcome);
     assert!(both.cascade.seals() && !none.cascade.seals());
     assert_eq!((one.runs(), two.runs()), (0, 1));
+}
+
+#[test]
+fn a_cascade_lacks_a_worker_if_one_of_its_members_does() {
+    let member = || Arc::new(ScriptedAgent::new(Arc::new(SystemClock), |_| Script::replies("One.")));
+    let without = ScriptedAgent::new(Arc::new(SystemClock), |_| Script::replies("Two.")).without_worker();
+
+    assert!(of_both([member(), member()]).cascade.has_worker());
+    assert!(!of_both([member(), Arc::new(without)]).cascade.has_worker());
 }
 
 #[tokio::test]

@@ -131,7 +131,8 @@ async fn grant_all(
     let node = node.as_uuid();
     taken.rows(statement!(REMOVE_SHARES, node)).await?;
     let agents = List(wanted.iter().map(|wanted| wanted.agent.to_string()).collect::<Vec<_>>());
-    let share = |row: &PgRow| Ok((row.value::<String>("agent")?, record!(row => Share { granted, wanted })));
+    let share =
+        |row: &PgRow| Ok((row.value::<String>("agent")?, record!(row => Share { granted, wanted, has_worker })));
     let shares = taken.all(statement!(SELECT_SHARES, node, agents), share).await?;
     let granted: Vec<u32> = wanted
         .iter()
@@ -142,7 +143,8 @@ async fn grant_all(
         .collect();
     let held = wanted.iter().zip(&granted).map(|(wanted, granted)| i64::from(wanted.held.max(*granted)));
     let (held, wants) = (List(held.collect()), List(wanted.iter().map(|it| i64::from(it.wanted)).collect()));
-    taken.rows(statement!(SET_SHARES, node, agents, held, wants)).await?;
+    let have_workers = List(wanted.iter().map(|wanted| wanted.has_worker).collect::<Vec<_>>());
+    taken.rows(statement!(SET_SHARES, node, agents, held, wants, have_workers)).await?;
     taken.rows(statement!("commit")).await?;
     Ok(wanted.iter().map(|wanted| wanted.agent.clone()).zip(granted).collect())
 }
@@ -308,12 +310,14 @@ const REMOVE_SHARES: &str = "
 
 /// Those of the other nodes. One that has not asked for permits of an agent has none.
 const SELECT_SHARES: &str = "
-    select a.agent, coalesce(p.granted, 0) as granted, coalesce(p.wanted, 0) as wanted
+    select a.agent, coalesce(p.granted, 0) as granted, coalesce(p.wanted, 0) as wanted, p.has_worker
     from unnest($2::text[]) as a (agent) cross join living_nodes as n
         left join agent_permits as p on p.agent = a.agent and p.node = n.id
     where n.id <> $1";
 
 const SET_SHARES: &str = "
-    insert into agent_permits (agent, node, granted, wanted)
-    select s.agent, $1, s.granted, s.wanted from unnest($2::text[], $3::bigint[], $4::bigint[]) as s (agent, granted, wanted)
-    on conflict (agent, node) do update set granted = excluded.granted, wanted = excluded.wanted";
+    insert into agent_permits (agent, node, granted, wanted, has_worker)
+    select s.agent, $1, s.granted, s.wanted, s.has_worker
+    from unnest($2::text[], $3::bigint[], $4::bigint[], $5::boolean[]) as s (agent, granted, wanted, has_worker)
+    on conflict (agent, node) do update
+        set granted = excluded.granted, wanted = excluded.wanted, has_worker = excluded.has_worker";

@@ -46,7 +46,8 @@ async fn a_request_for_permits_that_fails_stops_no_further_one() {
     let Some(database) = Database::new().await else { return };
     let mut elsewhere = database.elsewhere().await;
     let (agent, node) = (AgentName::from("main"), NodeId::new(SystemClock.now()));
-    let wanted = [WantedPermits { agent: AgentName::clone(&agent), held: 0, wanted: 0, limit: 4 }];
+    let (held, wanted, limit, has_worker) = (0, 0, 4, true);
+    let wanted = [WantedPermits { agent: AgentName::clone(&agent), held, wanted, limit, has_worker }];
     elsewhere.execute("alter table agent_permits rename to hidden").await.expect("it is renamed");
     database.store.permits(node, &wanted).await.expect_err("there is no such table");
     elsewhere.execute("alter table hidden rename to agent_permits").await.expect("it is renamed");

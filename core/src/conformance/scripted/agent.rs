@@ -410,6 +410,7 @@ pub struct ScriptedAgent {
     keeps_sessions: bool,
     forgets_turns: bool,
     hands_out: bool,
+    has_worker: bool,
     seals: bool,
     members: Vec<MemberHealth>,
     notices: Mutex<Vec<SessionNotice>>,
@@ -437,6 +438,7 @@ impl ScriptedAgent {
             keeps_sessions: false,
             forgets_turns: true,
             hands_out: false,
+            has_worker: true,
             seals: false,
             members: Vec::new(),
             notices: Mutex::default(),
@@ -480,6 +482,13 @@ impl ScriptedAgent {
     #[must_use]
     pub const fn handing_out(mut self) -> Self {
         self.hands_out = true;
+        self
+    }
+
+    /// Makes it one whose workers are at another node.
+    #[must_use]
+    pub const fn without_worker(mut self) -> Self {
+        self.has_worker = false;
         self
     }
 
@@ -571,6 +580,10 @@ impl AgentRuntime for ScriptedAgent {
 
     fn hands_out(&self) -> bool {
         self.hands_out
+    }
+
+    fn has_worker(&self) -> bool {
+        self.has_worker
     }
 
     fn members(&self) -> Vec<MemberHealth> {

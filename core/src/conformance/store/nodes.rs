@@ -339,7 +339,12 @@ pub async fn what_is_written_under_a_lease_needs_it(subject: &mut impl Subject) 
 
 /// Asks for permits of an agent, of which there are four, as a node that holds so many and could use so many.
 async fn asks(store: &dyn NodeStore, node: NodeId, (held, wanted): (u32, u32)) -> u32 {
-    let of = |agent: &str, limit| WantedPermits { agent: agent.into(), held, wanted, limit };
+    asks_with(store, node, (held, wanted), true).await
+}
+
+/// The same, as a node at which the agent has a worker or not.
+async fn asks_with(store: &dyn NodeStore, node: NodeId, (held, wanted): (u32, u32), has_worker: bool) -> u32 {
+    let of = |agent: &str, limit| WantedPermits { agent: agent.into(), held, wanted, limit, has_worker };
     let granted = store.permits(node, &[of("main", 4), of("other", 100)]).await.expect("permits are granted");
     let agents: Vec<_> = granted.iter().map(|(agent, _)| &**agent).collect();
     assert_eq!(agents, ["main", "other"]);
@@ -368,6 +373,11 @@ async fn limited(one: &dyn NodeStore, other: &dyn NodeStore) {
     assert_eq!(asks(one, me(), (2, 0)).await, 1);
     assert_eq!(asks(one, me(), (1, 0)).await, 1);
     assert_eq!(asks(other, gone(), (2, 3)).await, 3);
+
+    assert_eq!(asks_with(other, gone(), (0, 4), false).await, 0, "the first one has a worker");
+    assert_eq!(asks(one, me(), (1, 4)).await, 4);
+    assert_eq!(asks_with(one, me(), (0, 0), false).await, 1, "the other one waits for permits");
+    assert_eq!(asks_with(other, gone(), (0, 4), false).await, 3, "there is no worker");
 }
 
 #[cfg(test)]

@@ -157,6 +157,8 @@ pub struct WantedPermits {
     pub wanted: u32,
     /// How many all nodes may use together.
     pub limit: u32,
+    /// Whether the agent [has a worker](crate::AgentRuntime::has_worker) there.
+    pub has_worker: bool,
 }
 
 /// A node, as operators see it. Times are of the store's clock.

@@ -93,7 +93,7 @@ async fn a_turn_that_waits_while_no_worker_asks_is_told_to_operators() {
 
     let (finished, ()) = during(&served, turn("Hi"), async {
         until("a turn waits", || described().ends_with("yet, 1 turn waits and no worker asks")).await;
-        assert!(served.agent.needs_worker());
+        assert!(served.agent.needs_worker() && !served.agent.has_worker());
         let held = served.worker().next().await;
         assert_eq!(held.answer(json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
     })
@@ -101,6 +101,7 @@ async fn a_turn_that_waits_while_no_worker_asks_is_told_to_operators() {
 
     assert_eq!(finished.reply(), "here");
     assert!(!described().contains("wait") && !served.agent.needs_worker(), "{}", described());
+    assert!(served.agent.has_worker());
 }
 
 #[tokio::test]
