@@ -2,10 +2,12 @@
 to seal answers to the key of an asker, also `pip install pyrage`.
 
 REJOINDER_URL=http://127.0.0.1:7420/agents/fleet REJOINDER_TOKEN=... python3 pull_worker.py
+
+With several nodes REJOINDER_URL has the URL at each of them, separated by spaces. A turn of each is worked on at a time.
 """
 import json, os, sys, threading, time, urllib.error, urllib.request
 
-URL, TOKEN = os.environ["REJOINDER_URL"].rstrip("/"), os.environ["REJOINDER_TOKEN"]
+NODES, TOKEN = [url.rstrip("/") for url in os.environ["REJOINDER_URL"].split()], os.environ["REJOINDER_TOKEN"]
 
 def answer(turn):
     """Your agent. Returns how the turn ends, such as {"reply": …} or {"silent": "why"}."""
@@ -19,45 +21,69 @@ def sealed(turn, end):
     key = pyrage.x25519.Recipient.from_str(turn["seal_to"])
     return {"sealed": pyrage.encrypt(end["reply"].encode(), [key], armored=True).decode()}
 
-def call(method, path, body=None):
+def call(method, url, body=None, timeout=15):
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(URL + path, data, headers, method=method), timeout=90) as response:
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=timeout) as response:
         return json.loads(response.read() or "null")
 
-def keep(turn, is_done):
-    """Renews the lease (30 s, if the section does not say otherwise) until the answer is there."""
-    while not is_done.wait(10):
+def is_over(error):
+    """Whether the turn is not ours any more. Otherwise the gateway is away, starts, or another node has the turn (503)."""
+    return isinstance(error, urllib.error.HTTPError) and error.code != 503
+
+def post(node, turn, below, body):
+    """Posts about a turn to the node that gave it. If that is lost, another one goes on with the turn."""
+    for node in [node] + [other for other in NODES if other != node]:
         try:
-            call("POST", f"/turns/{turn['turn_id']}/renew", {"lease": turn["lease"]})
+            return call("POST", f"{node}/turns/{turn['turn_id']}{below}", body | {"lease": turn["lease"]})
+        except OSError as error:
+            if is_over(error):
+                raise
+            failed = error
+    raise failed
+
+def keep(node, turn, is_done):
+    """Renews the lease (30 s, if the section does not say otherwise) until the answer is there."""
+    pause = 10
+    while not is_done.wait(pause):
+        try:
+            post(node, turn, "/renew", {})
+            pause = 10
         except OSError as error:
             print("the lease is not renewed:", error, file=sys.stderr)
+            if is_over(error):
+                return
+            pause = 1
 
-def post(turn, answer):
-    """Posts the answer. While the gateway is away or starts (503), the turn is ours still, for the length of a lease."""
-    for _ in range(30):
+def settle(node, turn, end):
+    """Posts the answer. While the gateway is away or starts, the turn is ours still, for the length of a lease."""
+    for _ in range(60):
         try:
-            return call("POST", f"/turns/{turn['turn_id']}", answer)
-        except urllib.error.HTTPError as error:
-            if error.code != 503:
-                raise
+            return post(node, turn, "", end)
         except OSError as error:
+            if is_over(error):
+                raise
             print(error, file=sys.stderr)
-        time.sleep(1)
+            time.sleep(1)
 
-while True:
-    try:
-        turn = call("GET", "/next?wait=30")
-        if turn is None:
-            continue
-        is_done = threading.Event()
-        threading.Thread(target=keep, args=(turn, is_done), daemon=True).start()
+def work(node):
+    while True:
         try:
-            end = sealed(turn, answer(turn))
-        except Exception as error:
-            end = {"error": str(error)}
-        is_done.set()
-        post(turn, {"lease": turn["lease"]} | end)
-    except OSError as error:  # The gateway is away, or (409) the turn is not ours any more: it is answered elsewhere.
-        print(error, file=sys.stderr)
-        time.sleep(1)
+            turn = call("GET", f"{node}/next?wait=30", timeout=90)
+            if turn is None:
+                continue
+            is_done = threading.Event()
+            threading.Thread(target=keep, args=(node, turn, is_done), daemon=True).start()
+            try:
+                end = sealed(turn, answer(turn))
+            except Exception as error:
+                end = {"error": str(error)}
+            is_done.set()
+            settle(node, turn, end)
+        except OSError as error:  # The gateway is away, or (409) the turn is not ours any more: it is answered elsewhere.
+            print(error, file=sys.stderr)
+            time.sleep(1)
+
+for node in NODES[1:]:
+    threading.Thread(target=work, args=(node,), daemon=True).start()
+work(NODES[0])

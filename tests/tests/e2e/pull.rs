@@ -33,7 +33,7 @@ fn worker(gateway: &Gateway, program: &Path) -> Process {
 }
 
 /// What a worker that is not the example fetched.
-async fn fetch(gateway: &Gateway) -> Value {
+pub(crate) async fn fetch(gateway: &Gateway) -> Value {
     eventually("a turn is fetched", async || {
         let request = gateway.http().get(format!("{}/next?wait=5", url(gateway))).bearer_auth(TOKEN);
         let response = request.send().await.ok()?;
@@ -43,7 +43,7 @@ async fn fetch(gateway: &Gateway) -> Value {
 }
 
 /// Posts something about a turn, and returns the status.
-async fn post(gateway: &Gateway, turn: &Value, below: &str, mut body: Value) -> StatusCode {
+pub(crate) async fn post(gateway: &Gateway, turn: &Value, below: &str, mut body: Value) -> StatusCode {
     body["lease"] = turn["lease"].clone();
     let path = format!("{}/turns/{}{below}", url(gateway), turn["turn_id"].as_str().expect("an id"));
     let request = gateway.http().post(path).bearer_auth(TOKEN).json(&body);
@@ -123,7 +123,7 @@ async fn a_worker_that_is_killed_leaves_its_turn_to_another_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let (program, works) = (folder.path().join("worker.py"), folder.path().join("works"));
     let source = std::fs::read_to_string(example_path()).expect("the example");
-    let hangs = source.replace("is_done.wait(10)", "is_done.wait(0.2)").replace(
+    let hangs = source.replace("pause = 10", "pause = 0.2").replace(
         "    return {\"reply\"",
         &format!("    open({works:?}, \"w\"); time.sleep(600)\n    return {{\"reply\""),
     );

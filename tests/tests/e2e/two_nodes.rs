@@ -13,6 +13,7 @@ use crate::{
     TOKEN,
     operate::cookie_of,
     postgres::{Relay, on, server},
+    pull::{fetch, post},
 };
 
 /// Within what time a node does what an operator has said at another one.
@@ -196,6 +197,26 @@ async fn callers_find_one_gateway_at_both_nodes() {
     assert_eq!(hook.until_settled(&question).await.text(), "echo what is on?");
     let told = agent.calls().pop().expect("it was called").body["messages"].to_string();
     assert!(told.contains("echo wait for the soup"), "{told}");
+}
+
+/// Workers ask the second one alone: it runs what the first one accepts. What they send to the first one they are to send again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_turn_runs_at_the_node_that_workers_ask() {
+    let agent = format!("[agents.fleet]\nkind = \"pull\"\ntoken = \"{TOKEN}\"\n[routing]\ndefault_agent = \"fleet\"\n");
+    let Some(nodes) = Nodes::start(&[&agent]).await else { return };
+    let (first, second) = (&nodes.first, &nodes.second);
+    let hook = first.hook("test", TOKEN);
+    let asked = second.http().get(format!("{}/agents/fleet/next?wait=0", second.url())).bearer_auth(TOKEN);
+    assert_eq!(asked.send().await.expect("an answer").status(), StatusCode::NO_CONTENT);
+    // Each asks for permits again.
+    tokio::time::sleep(SOON).await;
+
+    let accepted = hook.send("hello").await;
+    let turn = fetch(second).await;
+
+    assert_eq!(post(first, &turn, "/renew", json!({})).await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(post(second, &turn, "", json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
+    assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "here");
 }
 
 /// A caller waits at a node that runs as many turns as it may. The limit of an agent holds over both nodes.

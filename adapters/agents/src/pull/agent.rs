@@ -40,6 +40,8 @@ pub struct PullSettings {
     pub stop_waiting: CancellationToken,
     /// Where outcomes are noted that are not used.
     pub refusals: Arc<Refusals>,
+    /// Whether other nodes may run turns of the agent, of which workers then send leases here.
+    pub is_shared: bool,
 }
 
 /// An agent whose workers fetch its turns.
@@ -76,8 +78,9 @@ type End = Result<(), AgentError>;
 
 impl Pull {
     pub fn new(settings: PullSettings) -> Self {
-        let desk = Arc::new(Desk::new(&settings.section));
-        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals } = settings;
+        let desk = Arc::new(Desk::new(&settings.section, settings.is_shared));
+        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals, is_shared: _ } =
+            settings;
         let workers = workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect();
         let (notices, room) = (Notices::default(), Semaphore::new(ROOM));
         Self { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals, desk, notices, room }

@@ -113,13 +113,14 @@ struct State {
 }
 
 impl Desk {
-    pub(super) fn new(section: &PullSection) -> Self {
-        let leases = Leases::new(section.lease, section.max_leases, rand::random(), Instant::now());
+    /// `is_shared`: other nodes may run turns of the agent.
+    pub(super) fn new(section: &PullSection, is_shared: bool) -> Self {
+        let leases = Leases::new(section.lease, section.max_leases, rand::random(), Instant::now()).shared(is_shared);
         Self { state: Mutex::new(State { leases, asked: None }), offered: Notify::new(), waiting: AtomicUsize::new(0) }
     }
 
     /// Puts a run into the queue, for as long as the entry exists. One of which a worker has a lease from before the start of the
-    /// process is that worker's, if the process has just begun.
+    /// process is that worker's, if the process has just begun; with several nodes one of which it has a lease of another node.
     pub(super) fn enter(
         self: &Arc<Self>,
         turn: AgentTurn,
@@ -128,7 +129,7 @@ impl Desk {
     ) -> Entry {
         let (id, attempt, now) = (turn.turn, turn.attempt, Instant::now());
         let leases = &mut self.state.lock().leases;
-        let kept = kept.filter(|_| leases.may_adopt(now));
+        let kept = kept.filter(|kept| leases.may_adopt(&kept.lease, now));
         let is_adopted = kept.is_some();
         let work = Arc::new(Work {
             turn,
@@ -212,8 +213,7 @@ impl Desk {
 
     /// Why a turn that no worker has is not known.
     pub(super) fn unknown(&self, turn: TurnId) -> NotHeld {
-        let leases = &self.state.lock().leases;
-        if leases.may_adopt(Instant::now()) || leases.is_left(turn) { NotHeld::NotYet } else { NotHeld::Ended }
+        self.state.lock().leases.unknown(turn, Instant::now())
     }
 
     /// Whether a worker has a run of this turn, or has answered one a short while ago.

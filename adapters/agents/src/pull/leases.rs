@@ -19,6 +19,12 @@ use super::lease::{Lease, LeaseNumber, secret};
 /// How many answered leases are remembered, to tell a worker that repeats its answer that it counted.
 const ANSWERED: usize = 1024;
 
+/// Of how many leases that other nodes may have given is remembered since when they are sent here.
+const ELSEWHERE: usize = 1024;
+
+/// How long a lease can last if it is renewed: a run has at most a day for its answer, and another one for a late one.
+const LONGEST_RUN: Duration = Duration::from_hours(48);
+
 /// How many leases are remembered of runs that the gateway left because it stops.
 const LEFT: usize = 4096;
 
@@ -58,8 +64,8 @@ pub(super) enum NotHeld {
     /// The turn was or will be given to a worker with a higher number.
     #[error("a later lease or run of the turn has taken its place")]
     Old,
-    /// The gateway stops or has just begun: the run of this lease may begin again.
-    #[error("the run of this lease may begin again after a start")]
+    /// The gateway stops or has just begun: the run of this lease may begin again. Or another node may have it.
+    #[error("the run of this lease may begin again after a start, or be at another node")]
     NotYet,
     /// Its worker has answered.
     #[error("the turn was answered with this lease")]
@@ -116,6 +122,10 @@ pub(super) struct Leases<R, A = ()> {
     left: VecDeque<(TurnId, Lease)>,
     /// Who had leases that are over; the latest last.
     had: VecDeque<(TurnId, Worker)>,
+    /// Whether other nodes may run turns of the agent.
+    is_shared: bool,
+    /// Leases that other nodes may have given, and turns with such ones, and since when they are sent here; the latest last.
+    elsewhere: VecDeque<(Arc<str>, Instant)>,
 }
 
 struct Run<R> {
@@ -159,7 +169,14 @@ impl<R: Clone, A: Clone> Leases<R, A> {
             answered: VecDeque::new(),
             left: VecDeque::new(),
             had: VecDeque::new(),
+            is_shared: false,
+            elsewhere: VecDeque::new(),
         }
+    }
+
+    /// Has leases of other nodes count as well, if there may be any.
+    pub(super) fn shared(self, is_shared: bool) -> Self {
+        Self { is_shared, ..self }
     }
 
     /// Puts a run at the end of the queue.
@@ -180,8 +197,13 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         self.last
     }
 
-    /// Whether a lease of the process before this one may still be the one of a turn.
-    pub(super) fn may_adopt(&self, now: Instant) -> bool {
+    /// Whether this lease of another process may still be the one of its turn: the process before this one had it, or another node.
+    pub(super) fn may_adopt(&self, lease: &str, now: Instant) -> bool {
+        (self.is_shared || self.is_beginning(now)) && self.is_foreign(lease)
+    }
+
+    /// Whether leases of the process before this one may come to life again.
+    fn is_beginning(&self, now: Instant) -> bool {
         now < self.settled
     }
 
@@ -271,12 +293,18 @@ impl<R: Clone, A: Clone> Leases<R, A> {
     pub(super) fn with_lease_of_before(&self, turn: TurnId, lease: &str) -> Option<R> {
         let before = LeaseNumber::of(lease)?;
         let run = self.runs.values().find(|run| run.turn == turn && before.attempt < run.attempt)?;
-        secret(lease).filter(|secret| !self.is_own(secret)).map(|_| run.work.clone())
+        self.is_foreign(lease).then(|| run.work.clone())
     }
 
-    /// Whether a run of this turn was left with a lease because the gateway stops.
-    pub(super) fn is_left(&self, turn: TurnId) -> bool {
-        self.left.iter().any(|(left, _)| *left == turn)
+    /// Why a turn that no worker has here is not known.
+    pub(super) fn unknown(&mut self, turn: TurnId, now: Instant) -> NotHeld {
+        let was_here = || self.had.iter().any(|(had, _)| *had == turn);
+        let is_left = || self.left.iter().any(|(left, _)| *left == turn);
+        if self.is_beginning(now) || is_left() || (!was_here() && self.may_be_elsewhere(turn, &turn.to_string(), now)) {
+            NotHeld::NotYet
+        } else {
+            NotHeld::Ended
+        }
     }
 
     /// The answer that was given for a turn with a lease, if that is not long ago.
@@ -360,9 +388,26 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         self.held.len()
     }
 
-    /// Whether this process gave a lease with this secret.
-    fn is_own(&self, secret: &str) -> bool {
-        secret.get(..8).is_some_and(|mark| u32::from_str_radix(mark, 16) == Ok(self.mark))
+    /// Whether another process gave this lease.
+    fn is_foreign(&self, lease: &str) -> bool {
+        let mark = secret(lease).and_then(|secret| secret.get(..8));
+        mark.is_some_and(|mark| u32::from_str_radix(mark, 16) != Ok(self.mark))
+    }
+
+    /// Whether another node may run the turn of `what`, which is a lease or the turn's id: for as long as a lease can last since that was
+    /// first sent here. It does not if the turn was answered here.
+    fn may_be_elsewhere(&mut self, turn: TurnId, what: &str, now: Instant) -> bool {
+        if !self.is_shared || self.answered.iter().any(|(answered, ..)| *answered == turn) {
+            return false;
+        }
+        if let Some((_, since)) = self.elsewhere.iter().find(|(sent, _)| **sent == *what) {
+            return now < *since + LONGEST_RUN;
+        }
+        if self.elsewhere.len() == ELSEWHERE {
+            self.elsewhere.pop_front();
+        }
+        self.elsewhere.push_back((what.into(), now));
+        true
     }
 
     /// Whether a run of the turn has, or will have, a lease with a higher number.
@@ -372,20 +417,7 @@ impl<R: Clone, A: Clone> Leases<R, A> {
     }
 
     fn used(&mut self, turn: TurnId, lease: &str, worker: &Worker, now: Instant) -> Result<(R, &mut Held), NotHeld> {
-        let Some(number) = self.held.get(lease) else {
-            let is_answered = self.answered.iter().any(|(_, answered, _)| **answered == *lease);
-            let is_early = || self.may_adopt(now) && secret(lease).is_some_and(|secret| !self.is_own(secret));
-            let is_left = || self.left.iter().any(|(_, left)| **left == *lease);
-            return Err(if is_answered {
-                NotHeld::Answered
-            } else if self.is_old(turn, lease) {
-                NotHeld::Old
-            } else if is_left() || is_early() {
-                NotHeld::NotYet
-            } else {
-                NotHeld::Ended
-            });
-        };
+        let Some(number) = self.held.get(lease) else { return Err(self.not_held(turn, lease, now)) };
         let run = self.runs.get_mut(number).filter(|run| run.turn == turn).ok_or(NotHeld::Ended)?;
         let held = run.held.as_mut().filter(|held| now < held.until).ok_or(NotHeld::Ended)?;
         if !held.worker.has_token_of(worker) {
@@ -393,6 +425,22 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         }
         held.is_used = true;
         Ok((run.work.clone(), held))
+    }
+
+    /// Why no run has this lease.
+    fn not_held(&mut self, turn: TurnId, lease: &str, now: Instant) -> NotHeld {
+        let is_left = || self.left.iter().any(|(_, left)| **left == *lease);
+        if self.answered.iter().any(|(_, answered, _)| **answered == *lease) {
+            NotHeld::Answered
+        } else if self.is_old(turn, lease) {
+            NotHeld::Old
+        } else if is_left()
+            || (self.is_foreign(lease) && (self.is_beginning(now) || self.may_be_elsewhere(turn, lease, now)))
+        {
+            NotHeld::NotYet
+        } else {
+            NotHeld::Ended
+        }
     }
 }
 
@@ -657,6 +705,32 @@ mod tests {
 
         assert_eq!(renewed(&mut bench, turn), Err(NotHeld::Old));
         assert_eq!(renewed(&mut bench, other), Err(NotHeld::NotYet), "its run may be the third lease of the first");
+    }
+
+    /// What is sent to a node that does not have the turn.
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_of_another_node_is_to_be_sent_again_for_as_long_as_it_can_last() {
+        let mut bench = Bench::with(&["a"]);
+        bench.leases.is_shared = true;
+        advance(LONGEST_START).await;
+        let (here, elsewhere) = (bench.turns["a"].0, TurnId::new(Timestamp::from_millis(1)));
+        let renewed =
+            |bench: &mut Bench, turn, lease| bench.leases.renew(turn, lease, &worker("w"), Instant::now()).map(drop);
+        let unknown = |bench: &mut Bench, turn| bench.leases.unknown(turn, Instant::now());
+        let (_, lease) = bench.next().unwrap();
+        assert_eq!(bench.answer("a", &lease), Ok(()));
+
+        assert_eq!(renewed(&mut bench, elsewhere, BEFORE), Err(NotHeld::NotYet));
+        assert_eq!(unknown(&mut bench, elsewhere), NotHeld::NotYet);
+        assert_eq!(renewed(&mut bench, here, BEFORE), Err(NotHeld::Ended), "the turn was answered here");
+        assert_eq!(unknown(&mut bench, here), NotHeld::Ended);
+        let own = "1.3.00000001000000000000000000000007";
+        assert_eq!(renewed(&mut bench, elsewhere, own), Err(NotHeld::Ended), "it was given here");
+        advance(LONGEST_RUN / 2).await;
+        assert_eq!(renewed(&mut bench, elsewhere, BEFORE), Err(NotHeld::NotYet));
+        advance(LONGEST_RUN / 2).await;
+        assert_eq!(renewed(&mut bench, elsewhere, BEFORE), Err(NotHeld::Ended));
+        assert_eq!(unknown(&mut bench, elsewhere), NotHeld::Ended);
     }
 
     #[tokio::test(start_paused = true)]

@@ -118,7 +118,7 @@ pub(super) async fn next(State(agent): Shared, request: Request) -> Result<Respo
         (status = 422, description = "The body is no answer. Nothing of it is used, and the lease goes on", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "Too many large bodies at once, the answer cannot be stored now, or the gateway stops or has just begun: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
+        (status = 503, description = "Too many large bodies at once, the answer cannot be stored now, the gateway stops or has just begun, or another node has the turn: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -153,7 +153,7 @@ pub(super) async fn answer(
         (status = 422, description = "There is no lease in the body", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "The gateway stops or has just begun: ask again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
+        (status = 503, description = "The gateway stops or has just begun, or another node has the turn: ask again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -197,7 +197,7 @@ pub(super) async fn renew(
         (status = 422, description = "The body has something else than events. None is reported", body = WorkerProblem, content_type = "application/problem+json"),
         (status = 429, description = "Too many wrong tokens came from this address", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
-        (status = 503, description = "Too many large bodies at once, or the gateway stops or has just begun: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
+        (status = 503, description = "Too many large bodies at once, the gateway stops or has just begun, or another node has the turn: send it again with the same lease", body = WorkerProblem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
     security(("worker_token" = [])),
@@ -345,7 +345,11 @@ impl Pull {
             tracing::warn!(agent, turn_id = %turn, worker, lease, what, %why, "what a worker sent with this lease is not used");
         }
         let (name, title, detail) = match why {
-            NotHeld::NotYet => return later("the gateway stops or has just begun; send it again with the same lease"),
+            NotHeld::NotYet => {
+                return later(
+                    "the gateway stops or has just begun, or another node has the turn; send it again with the same lease",
+                );
+            }
             NotHeld::Ended => (
                 "lease-ended",
                 "Conflict: the lease is over",
@@ -439,7 +443,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_that_could_not_be_written_is_offered_again_at_once() {
-        let desk = Arc::new(Desk::new(&PullSection::default()));
+        let desk = Arc::new(Desk::new(&PullSection::default(), false));
         let (commands, _arriving) = mpsc::channel(1);
         let _entry = desk.enter(runtime::turn("Hi"), commands, None);
 
@@ -467,6 +471,7 @@ mod tests {
             body_timeout: Duration::from_secs(10),
             stop_waiting: CancellationToken::new(),
             refusals: Arc::default(),
+            is_shared: false,
         }))
     }
 

@@ -89,6 +89,21 @@ async fn a_worker_goes_on_after_a_restart_with_the_lease_that_it_has() {
     answers(run, &held, "after all").await;
 }
 
+/// The node of its turn is lost, and another one runs the turn again, which has run for longer than a lease lasts.
+#[tokio::test]
+async fn a_worker_goes_on_at_another_node_with_the_lease_that_it_has() {
+    let (lease, late) = (SHORT * 2, SHORT * 2 + Duration::from_millis(100));
+    let other = Served::beside_nodes(lasting(lease), true).await;
+    sleep(late).await;
+    let (held, again, _) = restarted(lasting(lease), async |_| {}).await;
+    let held = held.used_by(other.worker());
+
+    assert_eq!(held.renew().await, StatusCode::SERVICE_UNAVAILABLE);
+    let run = Run::of(&other, again);
+    until_adopted(&other).await;
+    answers(run, &held, "after all").await;
+}
+
 #[tokio::test]
 async fn a_worker_that_asks_before_its_turn_runs_again_is_told_to_ask_again() {
     let (held, again, served) = restarted(lasting(LONG), async |_| {}).await;

@@ -32,6 +32,11 @@ pub(crate) fn lasting(lease: Duration) -> PullSection {
 impl Served {
     /// Workers have the token of these tests, and those of the section their names as tokens.
     pub(crate) async fn with(section: PullSection) -> Self {
+        Self::beside_nodes(section, false).await
+    }
+
+    /// The same at a node, beside others if `is_shared`.
+    pub(crate) async fn beside_nodes(section: PullSection, is_shared: bool) -> Self {
         let (stop_waiting, refusals) = (CancellationToken::new(), Arc::<Refusals>::default());
         let workers = section.workers.keys().map(|name| (name.clone(), Tokens::from(name.as_str()))).collect();
         let agent = Arc::new(Pull::new(PullSettings {
@@ -43,6 +48,7 @@ impl Served {
             body_timeout: Duration::from_secs(10),
             stop_waiting: stop_waiting.clone(),
             refusals: Arc::clone(&refusals),
+            is_shared,
         }));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
