@@ -21,6 +21,9 @@ pub struct Server {
     /// The gateway's URL as others reach it, for printed links and result URLs.
     #[serde(default, deserialize_with = "text::http_url_option")]
     pub public_url: Option<Url>,
+    /// The URL at which agents on other machines reach this node alone.
+    #[serde(default, deserialize_with = "text::http_url_option")]
+    pub node_url: Option<Url>,
     /// The largest request body.
     pub body_limit: Size,
     /// How long a request may take to arrive and be processed. Waiting for an agent does not count.
@@ -43,6 +46,10 @@ impl Section for Server {
             let what = "must not contain every address, because everybody could then choose the address that they seem to \
                         come from: name those of the proxies";
             checks.wrong(checks.key(&["trusted_proxies"]), what);
+        }
+        if self.node_url.is_some() && self.public_url.is_none() {
+            let what = "needs `server.public_url`, where callers reach any of the nodes";
+            checks.wrong(checks.key(&["node_url"]), what);
         }
     }
 }

@@ -37,7 +37,7 @@ impl Config {
         redacted::to_compare(|| serde_json::to_value(self).expect("values read from TOML can be written as JSON"))
     }
 
-    /// What all nodes of one gateway must have in common, as JSON: all but secrets, where a node listens and stores, and its log.
+    /// What all nodes of one gateway must have in common, as JSON: all but secrets, where a node listens and stores, its own URL, and its log.
     ///
     /// # Panics
     /// Never: every value of a configuration was read from TOML.
@@ -47,7 +47,7 @@ impl Config {
             sections.retain(|name, _| !["log", "store"].contains(&name.as_str()));
             for section in ["admin", "server"] {
                 if let Some(keys) = sections.get_mut(section).and_then(serde_json::Value::as_object_mut) {
-                    keys.remove("listen");
+                    keys.retain(|key, _| !["listen", "node_url"].contains(&key.as_str()));
                 }
             }
         }

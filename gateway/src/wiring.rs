@@ -68,6 +68,7 @@ pub(crate) struct Parts {
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) stop_waiting: CancellationToken,
     pub(crate) public_url: Option<Url>,
+    pub(crate) node_url: Option<Url>,
     pub(crate) request_timeout: Duration,
     pub(crate) drain: Duration,
 }
@@ -187,6 +188,7 @@ impl Wiring<'_> {
             guesses: Arc::clone(&self.0.guesses),
             stop_waiting: self.0.stop_waiting.clone(),
             public_url: server.public_url.clone(),
+            node_url: server.node_url.clone(),
             request_timeout: server.request_timeout,
             drain: server.drain,
         };

@@ -22,6 +22,10 @@ use crate::Machine;
     "[server]\ntrusted_proxies = [\"0.0.0.0/0\"]",
     "`server.trusted_proxies` must not contain every address, because everybody could then choose the address that they seem to come from: name those of the proxies (rejoinder.toml:2)"
 )]
+#[case::a_node_without_a_proxy(
+    "[server]\nnode_url = \"http://one.internal:7420\"",
+    "`server.node_url` needs `server.public_url`, where callers reach any of the nodes (rejoinder.toml:2)"
+)]
 #[case::unknown_section("[sever]\ndrain = \"1s\"", "`sever` is unknown: did you mean `server`? (rejoinder.toml:1)")]
 #[case::a_value_for_a_table("server = 5", "`server` must be a table, not a number (rejoinder.toml:1)")]
 #[case::two_agents_of_one_name(
@@ -289,7 +293,7 @@ late_answer = "drop"
       config key `server.body_limit` must be a size from "1 KiB" to "64 MiB", not "1 TiB" (rejoinder.toml:3)
       config key `server.drain` must be a duration such as "250ms", "20s", "10m" or "1h30m", not "20 parsecs" (rejoinder.toml:4)
       config key `server.request_timeout` must be a duration such as "250ms", "20s", "10m" or "1h30m", not 20 (rejoinder.toml:5)
-      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout`, `drain`, `trusted_proxies` and `connections_per_peer` (rejoinder.toml:6)
+      config key `server.colour` is unknown; known here: `listen`, `public_url`, `node_url`, `body_limit`, `request_timeout`, `drain`, `trusted_proxies` and `connections_per_peer` (rejoinder.toml:6)
       config key `channels.hook.siri.token` is empty (rejoinder.toml:9)
       config key `channels.hook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
       config key `agents.main.base_url` must be set (rejoinder.toml:12)

@@ -47,6 +47,14 @@ impl Access {
         Self { admin, metrics, guesses, hosts, has_proxy: is_public && public_url.is_some() }
     }
 
+    /// The same, reached at the node's own URL as well.
+    pub(crate) fn with_host_of(mut self, node_url: Option<&Url>) -> Self {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.extend(node_url.and_then(Url::host_str).map(str::to_ascii_lowercase));
+        }
+        self
+    }
+
     pub(crate) const fn has_admin(&self) -> bool {
         self.admin.is_some()
     }
@@ -207,6 +215,16 @@ mod tests {
         let access = access("127.0.0.1:7420", Some("https://gateway.example.org/"));
 
         assert_eq!(access.allows_host(&request(&[("host", host)])), is_allowed);
+    }
+
+    #[test]
+    fn on_loopback_a_caller_may_name_the_node() {
+        let node_url = "http://One.internal:7421/".parse().unwrap();
+        let access = access("127.0.0.1:7420", Some("https://gateway.example.org/")).with_host_of(Some(&node_url));
+
+        for host in ["one.internal:7421", "gateway.example.org"] {
+            assert!(access.allows_host(&request(&[("host", host)])), "{host}");
+        }
     }
 
     #[test]

@@ -89,7 +89,8 @@ impl App {
                 parts.public_url.as_ref(),
                 address,
                 is_public,
-            ),
+            )
+            .with_host_of(parts.node_url.as_ref()),
             probe: StoreProbe::new(commons.store.clone()),
             backlog: BacklogReader::new(commons.records.lists.clone()),
             nodes: NodesReader::new(commons.engine.clone()),

@@ -21,14 +21,16 @@ pub(crate) struct OwnTools(Option<Served>);
 struct Served {
     /// Without a trailing slash.
     local_url: String,
-    public_url: Option<Url>,
+    /// Where agents on other machines reach this node.
+    url_from_elsewhere: Option<Url>,
     runs: Arc<Runs>,
 }
 
 impl OwnTools {
     /// Those of a gateway that is served at `local_url`.
     pub(crate) fn served(local_url: String, config: &Config) -> Self {
-        Self(Some(Served { local_url, public_url: config.server.public_url.clone(), runs: Arc::default() }))
+        let url_from_elsewhere = config.server.node_url.as_ref().or(config.server.public_url.as_ref()).cloned();
+        Self(Some(Served { local_url, url_from_elsewhere, runs: Arc::default() }))
     }
 
     /// `agent`, whose runs have tools if its section wants them.
@@ -55,7 +57,7 @@ impl OwnTools {
             runs: Arc::clone(&served.runs),
             guesses: Arc::clone(guesses),
             body_timeout: config.server.request_timeout,
-            origins: served.public_url.iter().map(|url| url.origin().ascii_serialization()).collect(),
+            origins: config.server.public_url.iter().map(|url| url.origin().ascii_serialization()).collect(),
             stop_waiting: stop.clone(),
         }))
     }
@@ -69,8 +71,8 @@ impl Served {
             Caller::At(url) => is_loopback(url),
             Caller::Anywhere => false,
         };
-        let public = self.public_url.as_ref().filter(|_| !is_here);
-        public.map_or(&*self.local_url, |url| url.as_str().trim_end_matches('/'))
+        let from_elsewhere = self.url_from_elsewhere.as_ref().filter(|_| !is_here);
+        from_elsewhere.map_or(&*self.local_url, |url| url.as_str().trim_end_matches('/'))
     }
 }
 
@@ -85,17 +87,22 @@ fn is_loopback(url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_config::testing::Machine;
+
     use super::*;
 
-    fn served(public_url: Option<&str>) -> Served {
-        let public_url = public_url.map(|url| url.parse().unwrap());
-        Served { local_url: "http://127.0.0.1:7420".to_owned(), public_url, runs: Arc::default() }
+    const PUBLIC: &str = "public_url = \"https://chat.example.org/\"";
+
+    fn served(server: &str) -> Served {
+        let hook = "[channels.webhook.default]\ntoken = \"token-of-these-tests\"\n";
+        let machine = Machine::of(crate::build()).with_file("rejoinder.toml", &format!("{hook}[server]\n{server}\n"));
+        OwnTools::served("http://127.0.0.1:7420".to_owned(), &machine.config()).0.unwrap()
     }
 
     #[test]
     fn only_agents_elsewhere_go_through_the_proxy() {
         let url = |url: &str| url.parse::<Url>().unwrap();
-        let (local, public) = (served(None), served(Some("https://chat.example.org/")));
+        let (local, public) = (served(""), served(PUBLIC));
 
         assert_eq!(local.base_url(Caller::Anywhere), "http://127.0.0.1:7420");
         assert_eq!(public.base_url(Caller::Anywhere), "https://chat.example.org");
@@ -104,5 +111,14 @@ mod tests {
         for caller in here.iter().map(Caller::At).chain([Caller::Here]) {
             assert_eq!(public.base_url(caller), "http://127.0.0.1:7420", "{caller:?}");
         }
+    }
+
+    /// A proxy before several nodes does not know which one runs the turn.
+    #[test]
+    fn agents_elsewhere_reach_this_node_alone_if_it_has_a_url() {
+        let served = served(&format!("{PUBLIC}\nnode_url = \"http://one.internal:7420/\""));
+
+        assert_eq!(served.base_url(Caller::Anywhere), "http://one.internal:7420");
+        assert_eq!(served.base_url(Caller::Here), "http://127.0.0.1:7420");
     }
 }

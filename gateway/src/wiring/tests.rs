@@ -139,6 +139,12 @@ fn nodes_agree_on_all_but_secrets_and_what_each_has_of_its_own() {
     assert_eq!(digest(&key("sk-12345678")), digest(&key("sk-87654321")));
     assert_ne!(digest(""), digest("[limits]\nturns_per_minute = 7\n"));
     assert_ne!(digest(""), digest("[retention]\nturns = \"1d12h\"\n"));
+    let proxied = CHANNELS.replace("[channels.webchat.main]\n", "[server]\npublic_url = \"https://example.org\"\n");
+    let [one, two] = ["one", "two"].map(|name| {
+        let server = format!("[server]\nnode_url = \"http://{name}.internal:7420\"\n");
+        super::digest(&config(&proxied.replace("[server]\n", &server)))
+    });
+    assert_eq!(one, two);
 }
 
 #[test]

@@ -120,8 +120,9 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 }
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 32] = [
+const DEPENDENT: [&str; 33] = [
     "server.public_url",
+    "server.node_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
     "channels.webhook.tickets.callback_url",
