@@ -338,7 +338,7 @@ impl Gateway {
             // The operator's own address is not public.
             page: public_url.filter(|_| operator.is_none()),
         };
-        traces::follow(engine.clone(), store.clone(), store.clone(), store.clone(), exporter, upkeep.clone()).await;
+        traces::follow(engine.clone(), store.clone(), store.clone(), store.clone(), exporter, upkeep.clone());
         let sources = Sources {
             problems: problems.clone(),
             figures: Arc::clone(&figures),

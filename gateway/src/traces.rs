@@ -45,7 +45,7 @@ const OFF: &str = "off";
 
 /// Sends traces until `stop` is cancelled, whenever this node does what must happen once. Without an exporter, what ends meanwhile will
 /// not be sent later either.
-pub(crate) async fn follow(
+pub(crate) fn follow(
     engine: Engine,
     store: Arc<dyn InboxStore>,
     log: Arc<dyn LogStore>,
@@ -68,9 +68,17 @@ pub(crate) async fn follow(
             tokio::spawn(stop.run_until_cancelled_owned(run));
         }
         None => {
-            if let Err(error) = cursor.switch_off().await {
-                warn!(%error, "cannot store that no traces are wanted");
-            }
+            let run = async move {
+                while let Some(term) = engine.housekeeping().await {
+                    if let Err(error) = cursor.switch_off(&engine).await
+                        && !error.is_move()
+                    {
+                        warn!(%error, "cannot store that no traces are wanted");
+                    }
+                    term.cancelled().await;
+                }
+            };
+            tokio::spawn(stop.run_until_cancelled_owned(run));
         }
     }
 }
@@ -94,8 +102,10 @@ impl TraceCursor {
         self.store.accept(Vec::new(), Some(Beside::Cursor(move_to))).await.map(drop)
     }
 
-    async fn switch_off(&self) -> Result<(), StoreError> {
-        if self.read().await?.is_some() { self.write(OFF.to_owned(), None).await } else { Ok(()) }
+    /// Notes that no traces are wanted, under the same lease.
+    async fn switch_off(&self, engine: &Engine) -> Result<(), StoreError> {
+        let fence = engine.housekeeping_fence()?;
+        if self.read().await?.is_some() { self.write(OFF.to_owned(), fence).await } else { Ok(()) }
     }
 }
 

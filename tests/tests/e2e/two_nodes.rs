@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rejoinder_store::TestDatabase;
 use rejoinder_telegram_double::TelegramDouble;
-use rejoinder_tests::{Gate, Gateway, Hook, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Collector, Gate, Gateway, Hook, Reply, Script, ScriptedAgent, eventually};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
@@ -197,6 +197,29 @@ async fn callers_find_one_gateway_at_both_nodes() {
     assert_eq!(hook.until_settled(&question).await.text(), "echo what is on?");
     let told = agent.calls().pop().expect("it was called").body["messages"].to_string();
     assert!(told.contains("echo wait for the soup"), "{told}");
+}
+
+/// The second one has no collector, and does not do what happens once. The first one goes on after a restart where it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_node_without_a_collector_leaves_the_traces_to_another_one() {
+    let Some(server) = server::get() else { return };
+    let (database, collector, agent) =
+        (server.database().await, Collector::start().await, ScriptedAgent::echoing().await);
+    let sections = [agent.section(), collector.section()].concat();
+    let mut first = on(&database.url()).config(&sections).start().await;
+    first.hook("test", TOKEN).ask("hello").await;
+    let has = async |turns| eventually("traces", async || (collector.named("turn").len() == turns).then_some(())).await;
+    has(1).await;
+
+    let second = on(&database.url()).config(&agent.section()).start().await;
+    let _ = second.output_of(&["nodes", "drain", "--this"]);
+    collector.set_down(true);
+    first.hook("test", TOKEN).ask("and again").await;
+    first.stop().await;
+    collector.set_down(false);
+    first.restart().await;
+
+    has(2).await;
 }
 
 /// Workers ask the second one alone: it runs what the first one accepts. What they send to the first one they are to send again.
