@@ -168,7 +168,7 @@ impl Alerter {
                     not_before = now + TRY_AGAIN;
                 }
             }
-            if let Some(at) = digests.to_send(now, is_housekeeper, || self.next_digest(now)) {
+            if let Some(at) = digests.due_now(now, is_housekeeper, || self.next_digest(now)) {
                 if self.send_digest(at, now).await {
                     digests.sent_at = Some(now);
                     unlogged.push(NewLogEntry { at: now, subject: Subject::default(), event: LogEvent::AlertDigest });
@@ -363,7 +363,7 @@ struct Digests {
 
 impl Digests {
     /// The time of the digest that this node sends now. `next` is the time of the one after it.
-    fn to_send(
+    fn due_now(
         &mut self,
         now: Timestamp,
         is_housekeeper: bool,
@@ -413,7 +413,7 @@ mod tests {
     }
 
     fn look(digests: &mut Digests, seconds: i64, is_housekeeper: bool) -> Option<Timestamp> {
-        digests.to_send(at(seconds), is_housekeeper, || Some(at(86_410)))
+        digests.due_now(at(seconds), is_housekeeper, || Some(at(86_410)))
     }
 
     #[test]
