@@ -50,7 +50,7 @@ async fn double() -> Double {
     let adapter = Arc::new(adapter);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("its address");
-    let router = crate::router(Arc::clone(&adapter), Arc::new(|_| None));
+    let router = crate::router(Arc::clone(&adapter), Arc::new(|_| Box::pin(async { Ok(None) })));
     tokio::spawn(async move { axum::serve(listener, router).await });
     Double { adapter, address, numbers: AtomicU64::new(0), acknowledged: Arc::default() }
 }
