@@ -125,7 +125,9 @@ impl Sweep {
     /// Recovers what nodes leave in flight while this one runs, until the gateway stops. If there can be no other node, the start has done
     /// it, and it returns at once.
     pub(crate) async fn recover_again(self: Arc<Self>) {
-        while !self.leases.are_for_good() && self.lifecycle.pause_unless_stopping(leases::EVERY).await {
+        // Who waits for such a run has waited since before its node was over.
+        let every = || if self.hints.any() { LOOK_AGAIN } else { leases::EVERY };
+        while !self.leases.are_for_good() && self.lifecycle.pause_unless_stopping(every()).await {
             if let Err(error) = self.recover_left().await {
                 warn!(%error, "cannot recover what other nodes left, trying again");
             }
