@@ -95,14 +95,14 @@ impl Postgres {
         self.servers.connect(database).await
     }
 
-    /// Reads what was used so far.
+    /// Reads what was used so far; of the statements, those in this database.
     ///
     /// # Errors
     ///
     /// When the server has ended.
-    pub(crate) async fn used(&self) -> Result<Used> {
+    pub(crate) async fn used(&self, database: &str) -> Result<Used> {
         let mut connection = self.connect(SUPERUSER).await?;
-        let (statements, commits, log) = sqlx::query_as(USED).fetch_one(&mut connection).await?;
+        let (statements, commits, log) = sqlx::query_as(USED).bind(database).fetch_one(&mut connection).await?;
         let mut cpu_time = Duration::ZERO;
         for server in 0..self.servers.count() {
             let postmaster = self.servers.postmaster(server)?;
@@ -114,8 +114,10 @@ impl Postgres {
     }
 }
 
-/// A transaction has a number once it writes.
+/// A transaction has a number once it writes. Foreign keys that are checked at the commit are statements of the server's own.
 const USED: &str = "
-    select (select coalesce(sum(calls), 0)::bigint from pg_stat_statements where userid = 'rejoinder'::regrole),
+    select (select coalesce(sum(calls), 0)::bigint from pg_stat_statements
+            where userid = 'rejoinder'::regrole and dbid = (select oid from pg_database where datname = $1)
+                and query not like 'SELECT % FROM ONLY %'),
         pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
         pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";

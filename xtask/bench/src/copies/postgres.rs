@@ -73,19 +73,19 @@ pub(crate) async fn begin_at(connection: &mut PgConnection, first: i64) -> Resul
 }
 
 /// Copies turns until there are `wanted` or a few more. No gateway uses the database. `connection` is a superuser's, as foreign keys are
-/// not checked. Returns their number.
+/// not checked. `first` is where the places of the originals [begin](begin_at). Returns their number.
 ///
 /// # Errors
 ///
 /// When it is not the database of a gateway, or there are no such turns.
-pub(crate) async fn multiply(connection: &mut PgConnection, which: Which, wanted: u64) -> Result<u64> {
-    let turns = copy_all(connection, which, i64::try_from(wanted)?).await;
+pub(crate) async fn multiply(connection: &mut PgConnection, which: Which, wanted: u64, first: i64) -> Result<u64> {
+    let turns = copy_all(connection, which, i64::try_from(wanted)?, first).await;
     let turns = turns.with_context(|| format!("cannot multiply turns on PostgreSQL: {which:?}"))?;
     connection.execute("vacuum analyze").await?;
     Ok(u64::try_from(turns)?)
 }
 
-async fn copy_all(connection: &mut PgConnection, which: Which, wanted: i64) -> Result<i64> {
+async fn copy_all(connection: &mut PgConnection, which: Which, wanted: i64, first: i64) -> Result<i64> {
     let mut transaction = connection.begin().await?;
     transaction.execute("set local session_replication_role = replica").await?;
     transaction.execute("set local maintenance_work_mem = '512MB'").await?;
@@ -95,8 +95,11 @@ async fn copy_all(connection: &mut PgConnection, which: Which, wanted: i64) -> R
         which.condition()
     );
     transaction.execute(AssertSqlSafe(original)).await?;
-    let (turns, length, steps): (i64, i64, i64) = sqlx::query_as(LOOK).fetch_one(&mut *transaction).await?;
+    let (turns, length, last): (i64, i64, Option<i64>) = sqlx::query_as(LOOK).fetch_one(&mut *transaction).await?;
     ensure!(turns > 0, "there are none");
+    // Not the distance between the originals: turns beside them that are not copied have places, too, such as those that ran.
+    let steps = last.unwrap_or(first) - first + 1;
+    ensure!(steps > 0, "they have places before {first}");
     let copies = (wanted.max(1) - 1) / turns;
     let apart = if which == Which::Settled { PERIOD / (copies + 1) } else { 0 };
     ensure!(apart == 0 || length < apart, "the turns took {length} ms: their copies would overlap");
@@ -174,12 +177,12 @@ const COPY_OF: &str = "
             || lpad(to_hex(('x' || right(id::text, 8))::bit(32)::bigint # copy), 8, '0'))::uuid
     $$";
 
-/// The number of the originals, the longest of them in milliseconds, and how far apart the places of copies are.
+/// The number of the originals, the longest of them in milliseconds, and the last of their places.
 const LOOK: &str = "
-    select count(*), coalesce(max(took), 0)::bigint, 1 + greatest(
-        0, max(seq) - min(seq),
-        (select max(e.seq) - min(e.seq) from events as e join original as o on o.id = e.turn_id),
-        (select (max(d.seq) >> 16) - (min(d.seq) >> 16) from deliveries as d join original as o on o.id = d.turn_id))
+    select count(*), coalesce(max(took), 0)::bigint, greatest(
+        max(seq),
+        (select max(e.seq) from events as e join original as o on o.id = e.turn_id),
+        (select max(d.seq) >> 16 from deliveries as d join original as o on o.id = d.turn_id))
     from original";
 
 /// Those that belong to no constraint.

@@ -37,6 +37,9 @@ const LEAST: f64 = 5000.0;
 /// How many milliseconds PostgreSQL may add to the median of a lone caller.
 const ADDED: f64 = 5.0;
 
+/// How long a load is measured at least, in milliseconds: with few turns a second, 256 callers wait for seconds.
+const LENGTH_MS: u64 = 10_000;
+
 /// How long it takes until each node has heard of the others, and has its share of permits: a heartbeat, and more.
 const HEARD: Duration = Duration::from_secs(6);
 
@@ -45,6 +48,8 @@ struct Nodes {
     // Ended before their folders are removed.
     gateways: Vec<Gateway>,
     homes: Vec<Home>,
+    /// The name of their database on PostgreSQL.
+    database: &'static str,
 }
 
 /// The results of a load.
@@ -68,8 +73,8 @@ struct Costs {
 }
 
 impl Nodes {
-    async fn start(bench: &Bench, agent: &Helper, names: &[&str], store: &str) -> Result<Self> {
-        let mut nodes = Self { gateways: Vec::new(), homes: Vec::new() };
+    async fn start(bench: &Bench, agent: &Helper, names: &[&str], database: &'static str, store: &str) -> Result<Self> {
+        let mut nodes = Self { gateways: Vec::new(), homes: Vec::new(), database };
         for name in names {
             let home = Home::of_node(bench, name)?;
             let mut gateway = home.start(bench, &agent.agent_url(), store)?;
@@ -93,7 +98,9 @@ impl Nodes {
             if own > 0 {
                 let body = format!(r#"{{"message":"{{text}}","conversation":"{number}-{{conversation}}"}}"#);
                 let endpoint = Endpoint { template: Some(body), ..Endpoint::hook(gateway.address)? };
-                plans.push(plan(bench, &endpoint, own));
+                let mut plan = plan(bench, &endpoint, own);
+                plan.length_ms = plan.length_ms.max(Some(LENGTH_MS));
+                plans.push(plan);
             }
         }
         let before = self.cpu_time()?;
@@ -111,9 +118,9 @@ impl Nodes {
     }
 
     async fn load_with_costs(&self, bench: &Bench, postgres: &Postgres, callers: u32) -> Result<Costs> {
-        let before = postgres.used().await?;
+        let before = postgres.used(self.database).await?;
         let load = self.load(bench, callers).await?;
-        Ok(Costs { load, before, after: postgres.used().await? })
+        Ok(Costs { load, before, after: postgres.used(self.database).await? })
     }
 }
 
@@ -171,9 +178,9 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let agent = Helper::start(&Server::Agent { stall: false }).await?;
     let mut postgres = Postgres::start(&bench.folder).await?;
     let flush = disk::flush_time(postgres.folder())?;
-    let sqlite = Nodes::start(bench, &agent, &["sqlite"], "").await?;
-    let one = Nodes::start(bench, &agent, &["alone"], &postgres.create("alone").await?).await?;
-    let three = Nodes::start(bench, &agent, &["1", "2", "3"], &postgres.create("shared").await?).await?;
+    let sqlite = Nodes::start(bench, &agent, &["sqlite"], "", "").await?;
+    let one = Nodes::start(bench, &agent, &["alone"], "alone", &postgres.create("alone").await?).await?;
+    let three = Nodes::start(bench, &agent, &["1", "2", "3"], "shared", &postgres.create("shared").await?).await?;
     sleep(HEARD).await;
 
     let (mut targeted, mut samples) = (Vec::new(), Vec::new());

@@ -164,8 +164,8 @@ async fn make(bench: &Bench, agents: &Agents) -> Result<Backlog> {
     begin_at(&mut connection, PLACES[1]).await?;
     post(bench, &gateway, "original").await?;
     gateway.stop().await?;
-    let settled = multiply(&mut connection, Which::Settled, bench.backlog_settled).await?;
-    let open = multiply(&mut connection, Which::Waiting, bench.backlog_open).await?;
+    let settled = multiply(&mut connection, Which::Settled, bench.backlog_settled, PLACES[0]).await?;
+    let open = multiply(&mut connection, Which::Waiting, bench.backlog_open, PLACES[1]).await?;
     Ok(Backlog { postgres, open, settled })
 }
 
