@@ -185,7 +185,7 @@ impl Chaos {
         let nodes = Nodes::start(prepared.collect(), processes).await;
         let random = StdRng::seed_from_u64(run.seed);
         let upgrade_to = arguments.upgrade_to.clone();
-        let stage = Stage { nodes, database, to_database, to_platforms, random, upgrade_to };
+        let stage = Stage { nodes, database, to_database, to_platforms, random, upgrade_to, made: BTreeSet::new() };
         Ok(Self { stage, scene, seed: run.seed, known: HashSet::new(), token: 0, parts: Vec::new() })
     }
 
@@ -248,7 +248,11 @@ impl Chaos {
         let done = self.stage.perform(trouble, crowd, writing).await?;
         let (ended, patience) = (Instant::now(), trouble.limit() + LONGER);
         let nodes = &mut self.stage.nodes;
-        while ended.elapsed() < patience && !probes.all_answer_since(ended) {
+        let mut ready = None;
+        while ended.elapsed() < patience && !(ready.is_some() && probes.all_answer_since(ended)) {
+            if ready.is_none() && nodes.are_ready().await {
+                ready = Some(ended.elapsed());
+            }
             nodes.live(Duration::from_millis(200)).await;
         }
         let (probes, last) = (probes.end(), Instant::now());
@@ -256,7 +260,7 @@ impl Chaos {
             nodes.live(Duration::from_millis(200)).await;
         }
         let platforms: Vec<_> = self.scene.channels.iter().map(|channel| channel.platform()).collect();
-        Ok(Occurrence::judge(trouble, (began, ended), &done, &platforms, &probes.all()))
+        Ok(Occurrence::judge(trouble, (began, ended), &done, ready, &platforms, &probes.all()))
     }
 
     /// How often a node ended without being asked, or did not end when it was asked.

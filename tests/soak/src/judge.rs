@@ -253,6 +253,7 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
         case.judge_message(said, key, turn);
     }
     case.judge_texts(evidence);
+    case.judge_turns(evidence);
     case.into_verdict()
 }
 
@@ -358,6 +359,18 @@ impl<'a> Case<'a> {
             let detail = "it answers a message of another chat".to_owned();
             let (about, chat) = ((*text).to_owned(), name(key));
             self.verdict.problems.push(Problem { wrong: Wrong::Doubled, about, chat, turn: None, detail });
+        }
+    }
+
+    /// Finds messages that were accepted twice: a caller of a hook sees only the turn that it was told.
+    fn judge_turns(&mut self, evidence: &Evidence) {
+        let mut tokens = BTreeSet::new();
+        for turn in &evidence.turns {
+            if words::token_in(&turn.text).is_some_and(|token| !tokens.insert(token)) {
+                let (about, chat) = (turn.text.clone(), format!("{} {}", turn.platform, turn.chat));
+                let (turn, detail) = (Some(turn.id.clone()), "it has two turns".to_owned());
+                self.verdict.problems.push(Problem { wrong: Wrong::Doubled, about, chat, turn, detail });
+            }
         }
     }
 
@@ -543,6 +556,18 @@ mod tests {
             Evidence { said: vec![said("answer tg000001")], turns: vec![answered("answer tg000001")], chats };
 
         assert_eq!(wrong(&judge(&evidence)), [Wrong::Silent, Wrong::Doubled]);
+    }
+
+    #[test]
+    fn a_message_with_two_turns_is_doubled() {
+        let mut again = answered("answer tg000001");
+        again.id = "another".to_owned();
+        let turns = vec![answered("answer tg000001"), again];
+
+        assert_eq!(
+            wrong(&judged(vec![said("answer tg000001")], turns, &[&words::answer("tg000001")])),
+            [Wrong::Doubled]
+        );
     }
 
     #[test]

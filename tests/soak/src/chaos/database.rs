@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rejoinder_postgres_server::{SUPERUSER, Servers, children};
-use sqlx::{Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use tokio::time::{sleep, timeout};
 
 use self::patroni::Patroni;
@@ -51,6 +51,7 @@ impl Database {
         }
         let create = format!("create database {NAME} owner {NAME} encoding 'UTF8' template template0");
         database.execute(SUPERUSER, &create).await?;
+        database.until_synchronous().await?;
         Ok(database)
     }
 
@@ -78,6 +79,14 @@ impl Database {
             sleep(Duration::from_millis(500)).await;
         }
         Ok(())
+    }
+
+    /// With Patroni, waits until another server can become the primary.
+    async fn until_synchronous(&self) -> Result<()> {
+        match &self.patroni {
+            Some(patroni) => patroni.until_synchronous().await,
+            None => Ok(()),
+        }
     }
 
     /// What it is, for people.
@@ -151,23 +160,37 @@ impl Database {
         self.servers.execute(database, sql).await
     }
 
+    /// For how long a node still has its leases; zero if it has none.
+    pub(crate) async fn lease_left(&self, node: &str) -> Result<Duration> {
+        let left = "select coalesce(greatest(max(extract(epoch from until - clock_timestamp())), 0), 0)::float8
+                    from leases where node = $1::uuid";
+        let left = sqlx::query_scalar(left).bind(node).fetch_one(&mut self.connect().await?).await?;
+        Ok(Duration::from_secs_f64(left))
+    }
+
+    /// Whether a server takes writes now.
+    pub(crate) async fn is_writable(&self) -> bool {
+        self.primary().await.is_some()
+    }
+
     /// Ends all connections of the nodes.
     pub(crate) async fn end_backends(&self) -> Result<()> {
-        let sql = format!("select pg_terminate_backend(pid) from pg_stat_activity where usename = '{NAME}'");
-        self.execute(SUPERUSER, &sql).await
+        self.execute(SUPERUSER, &end_backends()).await
     }
 
     /// Takes all connections for some time, those of the nodes as well.
     pub(crate) async fn exhaust(&self, time: Duration) -> Result<()> {
         let until = Instant::now() + time;
         let primary = self.primary_now().await?;
+        // A new one in each round might find those of a superuser taken by the last ones, which end late.
+        let mut superuser = self.servers.connect_to(primary, SUPERUSER, SUPERUSER).await?;
         let mut taken = Vec::new();
         while Instant::now() < until {
             while let Ok(Ok(connection)) = timeout(ANSWER, self.servers.connect_to(primary, OTHERS, SUPERUSER)).await {
                 taken.push(connection);
             }
             // What the nodes still have ends, and is taken in the next round.
-            self.end_backends().await?;
+            superuser.execute(AssertSqlSafe(end_backends())).await?;
             sleep(Duration::from_millis(20)).await;
         }
         Ok(())
@@ -181,6 +204,27 @@ impl Database {
         }
         self.servers.stop(primary, "fast")?;
         self.servers.start(primary)
+    }
+
+    /// Ends the primary and what is beside it, as the loss of its machine does, and returns when there was one again. With Patroni another
+    /// server takes its place, and it comes back as a standby; without Patroni it is started again.
+    pub(crate) async fn lose(&mut self) -> Result<Instant> {
+        if self.patroni.is_none() {
+            self.crash().await?;
+            return self.writable().await;
+        }
+        self.until_synchronous().await?;
+        let primary = self.primary_now().await?;
+        let postmaster = self.servers.postmaster(primary)?;
+        if let Some(patroni) = &mut self.patroni {
+            patroni.kill(primary)?;
+        }
+        signal("KILL", &[postmaster])?;
+        let since = self.writable().await?;
+        if let Some(patroni) = &mut self.patroni {
+            patroni.start_again(&self.servers, primary)?;
+        }
+        Ok(since)
     }
 
     /// Ends the primary as `kill -9` does. Patroni starts it again, or another one takes its place; without Patroni it is started again.
@@ -201,6 +245,7 @@ impl Database {
 
     /// Stops all processes of the primary, and returns them for [`thaw`](Self::thaw).
     pub(crate) async fn freeze(&self) -> Result<Vec<u32>> {
+        self.until_synchronous().await?;
         let primary = self.primary_now().await?;
         let postmaster = self.servers.postmaster(primary)?;
         // It starts no others then.
@@ -219,6 +264,7 @@ impl Database {
 
     /// Makes the standby the primary. Returns when it was.
     pub(crate) async fn switch_over(&self) -> Result<Instant> {
+        self.until_synchronous().await?;
         let primary = self.primary_now().await?;
         if let Some(patroni) = &self.patroni {
             patroni.switch_over(primary).await?;
@@ -241,4 +287,9 @@ impl Database {
         ensure!(status.success(), "pg_dump failed: {status}");
         Ok(fs::write(folder.join("postgres.log"), self.servers.log())?)
     }
+}
+
+/// Ends all connections of the nodes.
+fn end_backends() -> String {
+    format!("select pg_terminate_backend(pid) from pg_stat_activity where usename = '{NAME}'")
 }

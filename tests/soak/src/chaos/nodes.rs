@@ -8,13 +8,27 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rejoinder_tests::Gateway;
+use reqwest::Method;
+use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{link::Processes, signal::signal};
-use crate::rest::Subject;
+use crate::rest::{Subject, is_ready};
 
 /// How long a node may take to end after `SIGTERM`.
 const SHUTDOWN: Duration = Duration::from_secs(20);
+/// How long a node may take to say what it has.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How the leases of channels begin that one node has at a time, whatever else it serves.
+const ALONE: [&str; 3] = ["telegram.", "discord.", "example."];
+
+/// A node, as it says itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    pub(crate) id: String,
+    /// How many channels of platforms it has.
+    pub(crate) channels: usize,
+}
 
 pub(crate) struct Nodes {
     gateways: Vec<Gateway>,
@@ -76,6 +90,29 @@ impl Nodes {
             self.gateways[node].kill();
         }
         self.note_process(node);
+    }
+
+    /// What a node is and has; nothing if it does not say it.
+    pub(crate) async fn own(&self, node: usize) -> Own {
+        let asked = async {
+            let asked = self.gateways[node].admin_request(Method::GET, "nodes", None).timeout(ANSWER);
+            let nodes: Value = asked.send().await.ok()?.json().await.ok()?;
+            let own = nodes["items"].as_array()?.iter().find(|node| node["this"] == true)?;
+            let leases = own["leases"].as_array()?.iter().filter_map(Value::as_str);
+            let channels = leases.filter(|lease| ALONE.iter().any(|name| lease.starts_with(name))).count();
+            Some(Own { id: own["node"].as_str()?.to_owned(), channels })
+        };
+        asked.await.unwrap_or_default()
+    }
+
+    /// Whether all are ready.
+    pub(crate) async fn are_ready(&self) -> bool {
+        for gateway in &self.gateways {
+            if !timeout(ANSWER, is_ready(gateway)).await.unwrap_or(false) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Sends a signal to the process, such as `STOP`.

@@ -8,9 +8,9 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
-    channel::{Channel, Platform},
+    channel::{Channel, Platform, Seen},
     crowd::Crowd,
-    words::Behaviour,
+    words::{self, Behaviour},
 };
 
 /// How often one is said on each channel.
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 pub(crate) struct Probe {
     pub(crate) platform: Platform,
     pub(crate) said: Instant,
-    /// When the person saw something.
+    /// When the person saw the agent's answer: a deferral or a fallback is none.
     pub(crate) answered: Option<Instant>,
 }
 
@@ -103,10 +103,14 @@ async fn say_one(crowd: Arc<Crowd>, channel: Arc<dyn Channel>, probes: Arc<Mutex
     };
     crowd.say(channel.as_ref(), &chat, Behaviour::Answer).await;
     while said.elapsed() < PATIENCE {
-        if !channel.seen(&chat).await.is_empty() {
+        if channel.seen(&chat).await.iter().any(is_answer) {
             lock(&probes)[number].answered = Some(Instant::now());
             return;
         }
         sleep(LOOK).await;
     }
+}
+
+fn is_answer(seen: &Seen) -> bool {
+    matches!(seen, Seen::Text(text) if words::parts_in(words::without_label(text).0).iter().any(|part| part.is_whole))
 }

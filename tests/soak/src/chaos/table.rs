@@ -16,6 +16,14 @@ use super::{
 };
 use crate::{channel::Platform, judge::Verdict, machine::Machine};
 
+/// After how long callers of hooks and pages do not come to a node any more that ended or froze: the front asks each half a second, and
+/// waits twice for two seconds.
+const ELSEWHERE: Duration = Duration::from_secs(5);
+/// How long they may wait from then on.
+const AT_ONCE: Duration = Duration::from_secs(5);
+/// How long after a trouble all nodes must be ready.
+const READY: Duration = Duration::from_secs(20);
+
 /// A run and its result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
@@ -53,8 +61,12 @@ pub(crate) struct Occurrence {
     pub(crate) trouble: Trouble,
     /// The number of the node that it was done to, from 1.
     pub(crate) node: Option<usize>,
+    /// How many channels of platforms this node had.
+    pub(crate) node_channels: usize,
     /// Seconds.
     pub(crate) lasted: f64,
+    /// Seconds from its end until all nodes were ready. `None`: they were not.
+    pub(crate) ready: Option<f64>,
     pub(crate) channels: BTreeMap<&'static str, Gap>,
     pub(crate) sends_without_lease: usize,
     pub(crate) problems: Vec<String>,
@@ -75,6 +87,7 @@ impl Occurrence {
         trouble: Trouble,
         (began, ended): (Instant, Instant),
         done: &Done,
+        ready: Option<Duration>,
         platforms: &[Platform],
         probes: &[Probe],
     ) -> Self {
@@ -101,6 +114,17 @@ impl Occurrence {
                 problems.push(format!("{}: a message {answered}", platform.name()));
             }
             channels.insert(platform.name(), gap);
+            let is_at_each_node = matches!(platform, Platform::Webhook | Platform::Webchat);
+            if trouble.leaves_others() && is_at_each_node {
+                let elsewhere = its().filter(|probe| probe.said >= done.since + ELSEWHERE).filter_map(wait).max();
+                if let Some(late) = elsewhere.filter(|wait| *wait > AT_ONCE) {
+                    let (name, late) = (platform.name(), late.as_secs_f64());
+                    problems.push(format!("{name}: other nodes answered after {late:.1} s, not within {AT_ONCE:?}"));
+                }
+            }
+        }
+        if ready.is_none_or(|ready| ready > READY) {
+            problems.push(format!("not all nodes were ready within {READY:?}"));
         }
         if done.sends_without_lease > 0 {
             problems.push(format!("the node sent {} times without a lease", done.sends_without_lease));
@@ -108,7 +132,9 @@ impl Occurrence {
         Self {
             trouble,
             node: done.node.map(|node| node + 1),
+            node_channels: done.channels,
             lasted: ended.saturating_duration_since(began).as_secs_f64(),
+            ready: ready.map(|ready| ready.as_secs_f64()),
             channels,
             sends_without_lease: done.sends_without_lease,
             problems,
@@ -172,8 +198,12 @@ impl Summary {
             writeln!(out, "| {name} | {} | {counts} | {} | {settled} |", total.said, total.labelled)?;
         }
 
-        writeln!(out, "\n| Trouble | times | {} | sends without a lease |", self.platforms.join(" | "))?;
-        writeln!(out, "| --- |{}", " ---: |".repeat(self.platforms.len() + 2))?;
+        writeln!(
+            out,
+            "\n| Trouble | times | {} | all ready | channels it had | sends without a lease |",
+            self.platforms.join(" | ")
+        )?;
+        writeln!(out, "| --- |{}", " ---: |".repeat(self.platforms.len() + 4))?;
         let mut by_trouble = BTreeMap::<Trouble, Vec<&Occurrence>>::new();
         for occurrence in self.parts.iter().flat_map(|part| &part.occurrences) {
             by_trouble.entry(occurrence.trouble).or_default().push(occurrence);
@@ -189,7 +219,9 @@ impl Summary {
             };
             let cells: Vec<_> = self.platforms.iter().map(cell).collect();
             let sends: usize = occurrences.iter().map(|it| it.sends_without_lease).sum();
-            writeln!(out, "| {} | {} | {} | {sends} |", trouble.name(), occurrences.len(), cells.join(" | "))?;
+            let had: usize = occurrences.iter().map(|it| it.node_channels).sum();
+            let (cells, ready) = (cells.join(" | "), seconds(longest(occurrences.iter().map(|it| it.ready))));
+            writeln!(out, "| {} | {} | {cells} | {ready} | {had} | {sends} |", trouble.name(), occurrences.len())?;
         }
         let from_message = Trouble::value_variants().iter().filter(|trouble| trouble.counts_from_message());
         let from_message: Vec<_> = from_message.map(|trouble| trouble.name()).collect();
@@ -229,8 +261,9 @@ mod tests {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
         let probe = Probe { platform: Platform::Telegram, said: at(said), answered: answered.map(at) };
-        let done = Done { since: began, node: Some(0), sends_without_lease };
-        Occurrence::judge(Trouble::NodeKill, (began, at(17)), &done, &[Platform::Telegram], &[probe])
+        let done = Done { since: began, node: Some(0), channels: 3, sends_without_lease };
+        let ready = Some(Duration::from_secs(1));
+        Occurrence::judge(Trouble::NodeKill, (began, at(17)), &done, ready, &[Platform::Telegram], &[probe])
     }
 
     #[test]
@@ -243,11 +276,37 @@ mod tests {
     #[test]
     fn a_channel_on_which_nobody_could_write_stood_still() {
         let now = Instant::now();
-        let done = Done { since: now, node: None, sends_without_lease: 0 };
+        let done = Done { since: now, node: None, channels: 0, sends_without_lease: 0 };
+        let ready = Some(Duration::ZERO);
 
-        let judged = Occurrence::judge(Trouble::DbCrash, (now, now), &done, &[Platform::Webhook], &[]);
+        let judged = Occurrence::judge(Trouble::DbCrash, (now, now), &done, ready, &[Platform::Webhook], &[]);
 
         assert_eq!(judged.problems, ["webhook: a message was never answered"]);
+    }
+
+    #[test]
+    fn a_hook_that_waits_for_a_node_that_is_gone_is_a_problem() {
+        let began = Instant::now();
+        let done = Done { since: began, node: Some(0), channels: 3, sends_without_lease: 0 };
+        let judged = |said, answered| {
+            let at = |seconds| began + Duration::from_secs(seconds);
+            let probe = Probe { platform: Platform::Webhook, said: at(said), answered: Some(at(answered)) };
+            let (times, ready) = ((began, at(17)), Some(Duration::ZERO));
+            Occurrence::judge(Trouble::NodeKill, times, &done, ready, &[Platform::Webhook], &[probe]).problems
+        };
+
+        assert!(judged(1, 18).is_empty());
+        assert_eq!(judged(8, 18), ["webhook: other nodes answered after 10.0 s, not within 5s"]);
+    }
+
+    #[test]
+    fn a_node_that_does_not_become_ready_is_a_problem() {
+        let now = Instant::now();
+        let done = Done { since: now, node: None, channels: 0, sends_without_lease: 0 };
+
+        let judged = Occurrence::judge(Trouble::DbCrash, (now, now), &done, None, &[], &[]);
+
+        assert_eq!(judged.problems, ["not all nodes were ready within 20s"]);
     }
 
     #[test]

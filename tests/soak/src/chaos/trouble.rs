@@ -3,13 +3,14 @@
 //! To add a trouble: add it to [`Trouble`], with how long channels may stand still, and do it in [`Stage::perform`].
 
 use std::{
+    collections::BTreeSet,
     env,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use rand::{Rng as _, rngs::StdRng};
 use serde::Serialize;
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 use super::{
     database::Database,
     link::{Link, Passage},
-    nodes::Nodes,
+    nodes::{Nodes, Own},
 };
 use crate::crowd::Crowd;
 
@@ -33,14 +34,16 @@ const FROZEN: Duration = Duration::from_secs(40);
 const CUT: Duration = Duration::from_secs(25);
 /// How long a clock is wrong in each direction, and by how many seconds.
 const WRONG_CLOCK: (Duration, i64) = (Duration::from_secs(20), 3_600);
-/// How long two versions are beside each other after the upgrade of each node.
+/// How long two versions are beside each other after the upgrade of each node: each hears of the others, and people write.
 const BESIDE: Duration = Duration::from_secs(10);
 /// How long the connections of the database are taken.
 const TAKEN: Duration = Duration::from_secs(20);
 /// How often the server is killed, and the pause after its return.
 const KILLS: (u32, Duration) = (5, Duration::from_secs(3));
 /// How long a transaction is idle.
-const IDLE: Duration = Duration::from_mins(1);
+const IDLE: Duration = Duration::from_mins(2);
+/// How long what was on its way to the database when a node was cut off may take to be done there.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
 /// How many others read, and for how long.
 const READERS: (u32, Duration) = (6, Duration::from_secs(30));
 /// What one of them does: its snapshot is older than what it reads again.
@@ -80,7 +83,7 @@ pub(crate) enum Trouble {
     DbCrash,
     /// The server is killed five times
     DbRepeatedKills,
-    /// A transaction of others is idle for a minute
+    /// A transaction of others is idle for two minutes
     DbIdleInTransaction,
     /// Others read with old snapshots
     DbActiveReaders,
@@ -106,6 +109,11 @@ impl Trouble {
         }
     }
 
+    /// Whether hooks and pages must go on at once at nodes that work.
+    pub(crate) const fn leaves_others(self) -> bool {
+        matches!(self, Self::NodeKill | Self::NodeFreeze | Self::NodeCutDatabase | Self::NodeCutBoth)
+    }
+
     /// Whether channels must go on all the time, so that each message counts from when it was said.
     pub(crate) const fn counts_from_message(self) -> bool {
         matches!(
@@ -121,13 +129,15 @@ pub(crate) struct Done {
     pub(crate) since: Instant,
     /// The node that it was done to.
     pub(crate) node: Option<usize>,
+    /// How many channels of platforms this node had.
+    pub(crate) channels: usize,
     /// What this node asked platforms to show when it could not have a lease.
     pub(crate) sends_without_lease: usize,
 }
 
 impl Done {
     const fn since(since: Instant) -> Self {
-        Self { since, node: None, sends_without_lease: 0 }
+        Self { since, node: None, channels: 0, sends_without_lease: 0 }
     }
 }
 
@@ -140,6 +150,8 @@ pub(crate) struct Stage {
     pub(crate) random: StdRng,
     /// The binary of a later version, for upgrades.
     pub(crate) upgrade_to: Option<PathBuf>,
+    /// The troubles that were made so far.
+    pub(crate) made: BTreeSet<Trouble>,
 }
 
 impl Stage {
@@ -162,11 +174,11 @@ impl Stage {
         let began = Instant::now();
         let of_database = |since| Ok(Done::since(since));
         match trouble {
-            Trouble::NodeKill => Ok(self.kill_node(began).await),
-            Trouble::NodeFreeze => self.freeze_node(began).await,
-            Trouble::NodeCutDatabase => Ok(self.cut(began, true, false).await),
-            Trouble::NodeCutPlatform => Ok(self.cut(began, false, true).await),
-            Trouble::NodeCutBoth => Ok(self.cut(began, true, true).await),
+            Trouble::NodeKill => Ok(self.kill_node().await),
+            Trouble::NodeFreeze => self.freeze_node().await,
+            Trouble::NodeCutDatabase => self.cut(trouble, true, false).await,
+            Trouble::NodeCutPlatform => self.cut(trouble, false, true).await,
+            Trouble::NodeCutBoth => self.cut(trouble, true, true).await,
             Trouble::Clock => Ok(self.change_clock().await),
             Trouble::RollingUpgrade => Ok(self.upgrade(began).await),
             Trouble::DbRestart => {
@@ -181,10 +193,7 @@ impl Stage {
                 self.database.exhaust(TAKEN).await?;
                 of_database(self.database.writable().await?)
             }
-            Trouble::DbCrash => {
-                self.database.crash().await?;
-                of_database(self.database.writable().await?)
-            }
+            Trouble::DbCrash => of_database(self.database.lose().await?),
             Trouble::DbRepeatedKills => {
                 for _ in 0..KILLS.0 {
                     self.database.crash().await?;
@@ -207,6 +216,7 @@ impl Stage {
                     reading.spawn(async move { while connection.execute(READ).await.is_ok() {} });
                 }
                 self.nodes.live(READERS.1).await;
+                ensure!(reading.try_join_next().is_none(), "one that reads was refused");
                 Ok(Done::since(began))
             }
             Trouble::DbEventBurst => {
@@ -216,37 +226,50 @@ impl Stage {
             }
             Trouble::DbFreeze => {
                 let processes = self.database.freeze().await?;
-                self.nodes.live(if self.database.has_patroni() { FROZEN_LEADER } else { FROZEN_SERVER }).await;
+                let has_patroni = self.database.has_patroni();
+                let until = Instant::now() + if has_patroni { FROZEN_LEADER } else { FROZEN_SERVER };
+                // With Patroni it is back, at another server, while this one is still frozen.
+                let mut back = None;
+                while Instant::now() < until {
+                    if has_patroni && back.is_none() && self.database.is_writable().await {
+                        back = Some(Instant::now());
+                    }
+                    self.nodes.live(Duration::from_millis(200)).await;
+                }
                 Database::thaw(&processes);
-                of_database(self.database.writable().await?)
+                let writable = self.database.writable().await?;
+                of_database(back.unwrap_or(writable))
             }
             Trouble::DbSwitchover => of_database(self.database.switch_over().await?),
         }
     }
 
-    async fn kill_node(&mut self, began: Instant) -> Done {
-        let node = self.victim();
+    async fn kill_node(&mut self) -> Done {
+        let (node, Own { channels, .. }) = self.victim(Trouble::NodeKill).await;
+        let began = Instant::now();
         // Sometimes it is back before its leases are over.
         let dead = if self.random.random_ratio(1, 4) { Duration::ZERO } else { DEAD };
         self.nodes.kill(node);
         self.nodes.live(dead).await;
         self.nodes.spawn(node);
-        Done { since: began, node: Some(node), sends_without_lease: 0 }
+        Done { node: Some(node), channels, ..Done::since(began) }
     }
 
-    async fn freeze_node(&mut self, began: Instant) -> Result<Done> {
-        let node = self.victim();
+    async fn freeze_node(&mut self) -> Result<Done> {
+        let (node, Own { channels, .. }) = self.victim(Trouble::NodeFreeze).await;
+        let began = Instant::now();
         self.nodes.signal(node, "STOP")?;
         self.nodes.live(FROZEN).await;
         let before = self.sends(node);
         self.nodes.signal(node, "CONT")?;
         self.nodes.live(LEASE).await;
-        Ok(Done { since: began, node: Some(node), sends_without_lease: self.sends(node) - before })
+        Ok(Done { node: Some(node), channels, sends_without_lease: self.sends(node) - before, ..Done::since(began) })
     }
 
     /// Cuts a node off. Its connections are closed, or no bytes pass.
-    async fn cut(&mut self, began: Instant, from_database: bool, from_platforms: bool) -> Done {
-        let node = self.victim();
+    async fn cut(&mut self, trouble: Trouble, from_database: bool, from_platforms: bool) -> Result<Done> {
+        let (node, own) = self.victim(trouble).await;
+        let began = Instant::now();
         let passage = if self.random.random_ratio(1, 2) { Passage::Cut } else { Passage::Frozen };
         eprintln!("  node {}: {passage:?}", node + 1);
         self.set_ways(node, from_database, false, passage);
@@ -254,9 +277,12 @@ impl Stage {
         self.set_ways(node, false, from_platforms, if from_database { Passage::Frozen } else { passage });
         let mut sends_without_lease = 0;
         if from_database {
-            self.nodes.live(LEASE).await;
+            self.nodes.live(ON_ITS_WAY).await;
+            // Up to as long as a lease lasts: it was renewed some seconds ago.
+            let left = if own.id.is_empty() { LEASE } else { self.database.lease_left(&own.id).await? };
+            self.nodes.live(left).await;
             let before = self.sends(node);
-            self.nodes.live(CUT.saturating_sub(LEASE)).await;
+            self.nodes.live(CUT.saturating_sub(began.elapsed())).await;
             sends_without_lease = self.sends(node) - before;
         } else {
             self.nodes.live(CUT).await;
@@ -264,7 +290,7 @@ impl Stage {
         self.set_ways(node, from_database, from_platforms, Passage::Open);
         // A node that reaches the database keeps its leases.
         let since = if from_database { began } else { Instant::now() };
-        Done { since, node: Some(node), sends_without_lease }
+        Ok(Done { since, node: Some(node), channels: own.channels, sends_without_lease })
     }
 
     /// Changes the clock of the last node, once it has all leases.
@@ -276,6 +302,7 @@ impl Stage {
         }
         // A node that is alone looks for leases every 5 s.
         self.nodes.live(Duration::from_secs(6)).await;
+        let Own { channels, .. } = self.nodes.own(node).await;
         for other in 0..node {
             self.nodes.spawn(other);
             self.nodes.until_ready(other).await;
@@ -286,7 +313,7 @@ impl Stage {
             self.nodes.live(time).await;
         }
         self.nodes.gateway(node).set_calendar_offset(0);
-        Done { node: Some(node), ..Done::since(began) }
+        Done { node: Some(node), channels, ..Done::since(began) }
     }
 
     async fn upgrade(&mut self, began: Instant) -> Done {
@@ -297,9 +324,7 @@ impl Stage {
             }
             self.nodes.spawn(node);
             self.nodes.until_ready(node).await;
-            if self.upgrade_to.is_some() {
-                self.nodes.live(BESIDE).await;
-            }
+            self.nodes.live(BESIDE).await;
         }
         Done::since(began)
     }

@@ -4,19 +4,22 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use rejoinder_postgres_server::Servers;
 use rejoinder_tests::free_port;
 use reqwest::Client;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 /// How many servers there are.
 pub(super) const SERVERS: usize = 3;
 /// How long a request may take: a restart and a switch-over are done when it is answered.
 const ANSWER: Duration = Duration::from_mins(1);
+/// How long it may take until a standby is synchronous: some 10 s after a restart of the primary.
+const SYNCHRONOUS: Duration = Duration::from_mins(2);
 
 pub(super) struct Patroni {
     etcd: Child,
@@ -47,13 +50,9 @@ impl Patroni {
         for number in 0..servers.count() {
             let api = free_port();
             let settings = settings(servers, number, client, api, connections);
-            let file = folder.join(format!("patroni-{}.yml", number + 1));
             // JSON is YAML.
-            fs::write(&file, settings.to_string())?;
-            let log = fs::File::create(folder.join(format!("patroni-{}.log", number + 1)))?;
-            let mut process = servers.command(Path::new("patroni"));
-            let process = process.arg(&file).stdout(log.try_clone()?).stderr(log).spawn();
-            patroni.processes.push(process.context("cannot start Patroni")?);
+            fs::write(file(servers, number, "yml"), settings.to_string())?;
+            patroni.processes.push(launch(servers, number)?);
             patroni.apis.push(api);
         }
         Ok(patroni)
@@ -62,6 +61,37 @@ impl Patroni {
     /// The process beside a server.
     pub(super) fn process(&self, server: usize) -> u32 {
         self.processes[server].id()
+    }
+
+    /// Ends the process beside a server, as `kill -9` does.
+    pub(super) fn kill(&mut self, server: usize) -> Result<()> {
+        self.processes[server].kill()?;
+        self.processes[server].wait()?;
+        Ok(())
+    }
+
+    /// Starts the process beside a server again.
+    pub(super) fn start_again(&mut self, servers: &Servers, server: usize) -> Result<()> {
+        self.processes[server] = launch(servers, server)?;
+        Ok(())
+    }
+
+    /// Waits until a standby is synchronous. Until then Patroni makes no other server the primary, and refuses a switch-over.
+    pub(super) async fn until_synchronous(&self) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < SYNCHRONOUS {
+            for api in &self.apis {
+                let asked = self.http.get(format!("http://127.0.0.1:{api}/cluster")).timeout(Duration::from_secs(2));
+                let Ok(answer) = asked.send().await else { continue };
+                let cluster: Value = answer.json().await.unwrap_or_default();
+                let mut members = cluster["members"].as_array().into_iter().flatten();
+                if members.any(|member| member["role"] == "sync_standby") {
+                    return Ok(());
+                }
+            }
+            sleep(Duration::from_millis(500)).await;
+        }
+        bail!("no standby is synchronous after {SYNCHRONOUS:?}")
     }
 
     pub(super) async fn restart(&self, server: usize) -> Result<()> {
@@ -93,6 +123,18 @@ impl Drop for Patroni {
 
 fn name(server: usize) -> String {
     format!("server-{}", server + 1)
+}
+
+/// A file of the process beside a server.
+fn file(servers: &Servers, server: usize, extension: &str) -> PathBuf {
+    servers.folder().join(format!("patroni-{}.{extension}", server + 1))
+}
+
+fn launch(servers: &Servers, server: usize) -> Result<Child> {
+    let log = fs::File::options().create(true).append(true).open(file(servers, server, "log"))?;
+    let mut process = servers.command(Path::new("patroni"));
+    let process = process.arg(file(servers, server, "yml")).stdout(log.try_clone()?).stderr(log).spawn();
+    process.context("cannot start Patroni")
 }
 
 /// The configuration of one server.
