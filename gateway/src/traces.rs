@@ -54,32 +54,29 @@ pub(crate) fn follow(
     stop: CancellationToken,
 ) {
     let cursor = TraceCursor { store };
-    match exporter {
-        Some(exporter) => {
-            let tracer = Tracer { engine: engine.clone(), cursor, log, lists, exporter };
-            let run = async move {
-                while let Some(term) = engine.housekeeping().await {
-                    if term.run_until_cancelled(tracer.run()).await.is_some() {
-                        // The store is closed.
-                        return;
-                    }
+    if let Some(exporter) = exporter {
+        let tracer = Tracer { engine: engine.clone(), cursor, log, lists, exporter };
+        let run = async move {
+            while let Some(term) = engine.housekeeping().await {
+                if term.run_until_cancelled(tracer.run()).await.is_some() {
+                    // The store is closed.
+                    return;
                 }
-            };
-            tokio::spawn(stop.run_until_cancelled_owned(run));
-        }
-        None => {
-            let run = async move {
-                while let Some(term) = engine.housekeeping().await {
-                    if let Err(error) = cursor.switch_off(&engine).await
-                        && !error.is_move()
-                    {
-                        warn!(%error, "cannot store that no traces are wanted");
-                    }
-                    term.cancelled().await;
+            }
+        };
+        tokio::spawn(stop.run_until_cancelled_owned(run));
+    } else {
+        let run = async move {
+            while let Some(term) = engine.housekeeping().await {
+                if let Err(error) = cursor.switch_off(&engine).await
+                    && !error.is_move()
+                {
+                    warn!(%error, "cannot store that no traces are wanted");
                 }
-            };
-            tokio::spawn(stop.run_until_cancelled_owned(run));
-        }
+                term.cancelled().await;
+            }
+        };
+        tokio::spawn(stop.run_until_cancelled_owned(run));
     }
 }
 

@@ -12,7 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rejoinder_core::{SystemClock, store::StoreState};
+use rejoinder_core::{
+    SystemClock,
+    store::{InboxStore, StoreState},
+};
 use rejoinder_store::{CopyEnd, PostgresOpenError, PostgresOptions, StoreCopy};
 use sqlx::{Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
 use tempfile::TempDir;

@@ -329,14 +329,19 @@ impl Stage {
         Done::since(began)
     }
 
-    /// A node, mostly the one with the most connections to platforms.
-    fn victim(&mut self) -> usize {
-        let nodes = 0..self.nodes.count();
-        if self.random.random_ratio(1, 4) {
-            return self.random.random_range(nodes);
+    /// A node, and what it has. The first time that a trouble is made it is the one with the most channels, and later mostly.
+    async fn victim(&mut self, trouble: Trouble) -> (usize, Own) {
+        let mut owns = Vec::new();
+        for node in 0..self.nodes.count() {
+            owns.push(self.nodes.own(node).await);
         }
-        let connections = |node: &usize| self.to_platforms.iter().map(|link| link.connections(*node)).sum::<usize>();
-        nodes.max_by_key(connections).unwrap_or_default()
+        let is_first = self.made.insert(trouble);
+        let node = if !is_first && self.random.random_ratio(1, 4) {
+            self.random.random_range(0..owns.len())
+        } else {
+            (0..owns.len()).max_by_key(|node| owns[*node].channels).unwrap_or_default()
+        };
+        (node, owns.swap_remove(node))
     }
 
     fn set_ways(&self, node: usize, to_database: bool, to_platforms: bool, passage: Passage) {
