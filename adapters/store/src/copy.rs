@@ -10,11 +10,13 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 pub use crate::shared::copying::side::CopyError;
+#[cfg(feature = "testing")]
+use crate::shared::copying::tables::{Column, NOT_COPIED};
 use crate::{
     postgres::{PostgresOptions, PostgresSide},
     shared::copying::{
         side::Side,
-        tables::{self, Range, Row, TABLES, Table},
+        tables::{Range, Row, TABLES, Table},
         values::{RowDigest, Value},
     },
     sqlite::SqliteSide,
@@ -260,7 +262,7 @@ pub fn copied_tables() -> Vec<TableOfCopy> {
     let of = |table: &Table| TableOfCopy {
         name: table.name,
         keys: table.keys,
-        sqlite: table.columns.iter().map(tables::Column::in_sqlite).collect(),
+        sqlite: table.columns.iter().map(Column::in_sqlite).collect(),
         postgres: table.columns.iter().chain(table.derived()).map(|column| column.name).collect(),
     };
     TABLES.iter().map(of).collect()
@@ -269,5 +271,5 @@ pub fn copied_tables() -> Vec<TableOfCopy> {
 /// The tables that are not copied.
 #[cfg(feature = "testing")]
 pub const fn tables_not_copied() -> &'static [&'static str] {
-    &tables::NOT_COPIED
+    &NOT_COPIED
 }
