@@ -28,8 +28,8 @@ def call(method, url, body=None, timeout=15):
         return json.loads(response.read() or "null")
 
 def is_over(error):
-    """Whether the turn is not ours any more. Otherwise the gateway is away, starts, or another node has the turn (503)."""
-    return isinstance(error, urllib.error.HTTPError) and error.code != 503
+    """Whether the turn is not ours any more. Otherwise the gateway or its proxy is away (502, 504), starts, or another node has the turn (503)."""
+    return isinstance(error, urllib.error.HTTPError) and error.code < 500 and error.code not in (408, 429)
 
 def post(node, turn, below, body):
     """Posts about a turn to the node that gave it. If that is lost, another one goes on with the turn."""

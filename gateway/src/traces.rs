@@ -68,15 +68,26 @@ pub(crate) fn follow(
     } else {
         let run = async move {
             while let Some(term) = engine.housekeeping().await {
-                if let Err(error) = cursor.switch_off(&engine).await
-                    && !error.is_move()
-                {
-                    warn!(%error, "cannot store that no traces are wanted");
+                if term.run_until_cancelled(until_stored(|| cursor.switch_off(&engine))).await.is_some() {
+                    term.cancelled().await;
                 }
-                term.cancelled().await;
             }
         };
         tokio::spawn(stop.run_until_cancelled_owned(run));
+    }
+}
+
+/// Tries until it is stored that no traces are wanted: otherwise those of the time without a collector would be sent later.
+async fn until_stored<F: Future<Output = Result<(), StoreError>>>(try_to: impl Fn() -> F) {
+    let mut failures = 0;
+    while let Err(error) = try_to().await {
+        if !error.is_move() {
+            if failures % SAY_AGAIN == 0 {
+                warn!(%error, "cannot store that no traces are wanted, trying again");
+            }
+            failures += 1;
+        }
+        tokio::time::sleep(TRY_AGAIN).await;
     }
 }
 
@@ -215,5 +226,28 @@ impl Tracer {
             }
         }
         Ok(turns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn that_no_traces_are_wanted_is_stored_once_the_store_is_back() {
+        let tries = AtomicU32::new(0);
+        let try_to = || async {
+            match tries.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(StoreError::Unavailable("the database is away".to_owned())),
+                1 => Err(StoreError::NotOwner),
+                _ => Ok(()),
+            }
+        };
+
+        until_stored(try_to).await;
+
+        assert_eq!(tries.into_inner(), 3);
     }
 }

@@ -282,6 +282,11 @@ impl Slots {
         state.permits.demand(agent, state.late.resuming(agent))
     }
 
+    /// Whether runs of an agent wait for a permit here to go on.
+    pub(crate) fn are_resuming(&self, agent: &AgentName) -> bool {
+        self.state().late.resuming(agent) > 0
+    }
+
     /// Whether other nodes have no share of the permits.
     pub(crate) fn has_all_permits(&self) -> bool {
         self.state().permits.are_whole()

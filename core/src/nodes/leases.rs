@@ -219,7 +219,10 @@ impl Leases {
     fn note_latest(&self, latest: Option<i64>) {
         let (own, latest) = (self.revision.load(Ordering::Relaxed), latest.unwrap_or_default());
         let (is_behind, was_behind) = (own != 0 && latest > own, self.behind_since().is_some());
-        if is_behind && !was_behind {
+        if !is_behind {
+            // A reload may have come between the look at `own` and the note below, of the heartbeat before.
+            self.behind_since.store(0, Ordering::Relaxed);
+        } else if !was_behind {
             self.behind_since.store(self.clock.now().as_millis().max(1), Ordering::Relaxed);
             warn!(
                 own,

@@ -110,7 +110,9 @@ impl Sharing {
             let demand = self.slots.demand(agent);
             let limit = if is_stopping { demand.held } else { *limit };
             let (held, wanted) = (number(demand.held), number(demand.wanted.min(limit)));
-            let has_worker = self.runtimes.get(agent).is_none_or(|runtime| runtime.has_worker());
+            // A run of a cascade that has waited for an approval needs its permit here, wherever workers are.
+            let has_worker =
+                self.slots.are_resuming(agent) || self.runtimes.get(agent).is_none_or(|runtime| runtime.has_worker());
             WantedPermits { agent: agent.clone(), held, wanted, limit: number(limit), has_worker }
         };
         self.limits.iter().map(wants).collect()

@@ -3,14 +3,17 @@
 use rejoinder_core::{
     AgentApproval, AgentTurn, Amends, ApprovalRequest, ApprovalRule, ApprovalState, Budget, Cause, Clock, Farewell,
     InboundEvent, PersonRole, Policy, Resend, Rung, SeedPerson, Sender, Usage,
-    conformance::{runtime::decision, scripted::Script},
-    store::{Approval, ApprovalFilter},
+    conformance::{
+        runtime::decision,
+        scripted::{Script, ScriptedAgent},
+    },
+    store::{Approval, ApprovalFilter, NodeStore, WantedPermits},
 };
 use rstest::rstest;
 
 use crate::{
     approvals::person,
-    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, operator, policy, said, secs},
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, operator, other_node, policy, said, secs},
     life::{at_every_write, comes_in_dying, passes_dying},
 };
 
@@ -570,5 +573,35 @@ async fn an_approval_is_not_handed_over() {
     gateway.advance(secs(10)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["0 approvals"]);
+    gateway.at_rest().await;
+}
+
+/// As a run of a cascade, of which one member has its workers at the other node.
+#[tokio::test]
+async fn a_run_goes_on_where_its_agent_has_no_worker() {
+    let mut setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 2)].into(),
+        ..GatewaySetup::new()
+    };
+    let make = |clock| ScriptedAgent::new(clock, careful).without_worker();
+    setup.agents.push(("main", Box::new(make)));
+    setup.people = grace();
+    let gateway = setup.policy(Policy { soft_deadline: None, ..policy() }).start().await;
+    gateway.accepts(says("ada", "pay")).await;
+    gateway.advance(secs(11)).await;
+    let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
+    let (agent, held, wanted, limit, has_worker) = ("main".into(), 0, 0, 2, true);
+    let wanted = [WantedPermits { agent, held, wanted, limit, has_worker }];
+    gateway.leases().live(other_node(), secs(900));
+    gateway.leases().permits(other_node(), &wanted).await.expect("permits are granted");
+    gateway.advance(secs(10)).await;
+
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
+    gateway.leases().live(other_node(), secs(0));
+    gateway.advance(secs(10)).await;
     gateway.at_rest().await;
 }

@@ -47,9 +47,9 @@ impl Access {
         Self { admin, metrics, guesses, hosts, has_proxy: is_public && public_url.is_some() }
     }
 
-    /// The same, reached at the node's own URL as well.
+    /// The same, reached at the node's own URL as well. That does not lead to the operator's own address.
     pub(crate) fn with_host_of(mut self, node_url: Option<&Url>) -> Self {
-        if let Some(hosts) = &mut self.hosts {
+        if let Some(hosts) = self.hosts.as_mut().filter(|_| self.has_proxy) {
             hosts.extend(node_url.and_then(Url::host_str).map(str::to_ascii_lowercase));
         }
         self
@@ -225,6 +225,17 @@ mod tests {
         for host in ["one.internal:7421", "gateway.example.org"] {
             assert!(access.allows_host(&request(&[("host", host)])), "{host}");
         }
+    }
+
+    #[test]
+    fn the_operators_own_address_is_not_reached_at_the_nodes_url() {
+        let [public_url, node_url] =
+            ["https://gateway.example.org/", "http://one.internal:7421/"].map(|url| url.parse::<Url>().unwrap());
+        let address = "127.0.0.1:7421".parse().unwrap();
+        let access = Access::new(Some("secret".into()), None, Arc::default(), Some(&public_url), address, false)
+            .with_host_of(Some(&node_url));
+
+        assert!(!access.allows_host(&request(&[("host", "one.internal:7421")])));
     }
 
     #[test]
