@@ -171,6 +171,28 @@ mod postgres {
     /// The same if others in the database are in the way. All nodes may wait behind a try.
     const LOCKED: (Duration, Duration) = (Duration::from_mins(10), Duration::from_secs(5));
 
+    /// How long a start has waited.
+    struct Waited {
+        begun: Instant,
+        /// What the database is, and since when.
+        last: Option<(&'static str, Instant)>,
+    }
+
+    impl Waited {
+        /// How long the database has been `what`; `None` if it was something else before. A database that is locked may be away for a
+        /// moment, which is waited for anew.
+        fn note(&mut self, what: &'static str, now: Instant) -> Option<Duration> {
+            if let Some((last, since)) = self.last
+                && last == what
+            {
+                return Some(now - since);
+            }
+            let since = if self.last.is_none() { self.begun } else { now };
+            self.last = Some((what, since));
+            None
+        }
+    }
+
     pub(super) async fn open(
         server: &Server,
         node: NodeId,
@@ -178,7 +200,7 @@ mod postgres {
         shutdown: &CancellationToken,
     ) -> Result<Arc<dyn Store>> {
         let options = PostgresOptions::new(server.url.expose_secret(), Arc::clone(clock)).of_node(node);
-        let (begun, mut is_told) = (Instant::now(), false);
+        let mut waited = Waited { begun: Instant::now(), last: None };
         loop {
             let Some(opened) = shutdown.run_until_cancelled(Box::pin(options.clone().open())).await else {
                 return Err(anyhow!("stopped before the database was open"));
@@ -190,13 +212,14 @@ mod postgres {
             };
             let (what, (patience, pause)) = if error.is_locked() { ("locked", LOCKED) } else { ("away", AWAY) };
             let error = Error::new(error);
-            if begun.elapsed() >= patience {
-                return Err(error.context(format!("the database was {what} for {} s", begun.elapsed().as_secs())));
+            let known = waited.note(what, Instant::now());
+            if known.is_some_and(|time| time >= patience) || waited.begun.elapsed() >= LOCKED.0 {
+                let time = known.unwrap_or_default().as_secs();
+                return Err(error.context(format!("the database was {what} for {time} s")));
             }
-            if !is_told {
+            if known.is_none() {
                 let error = format!("{error:#}");
                 warn!(error, for_s = patience.as_secs(), "the database is {what}, trying again");
-                is_told = true;
             }
             if shutdown.run_until_cancelled(sleep(pause)).await.is_none() {
                 return Err(error);
@@ -239,6 +262,16 @@ mod postgres {
         use tokio::time::timeout;
 
         use super::*;
+
+        #[test]
+        fn a_database_that_was_locked_and_is_away_is_waited_for_anew() {
+            let begun = Instant::now();
+            let mut waited = Waited { begun, last: None };
+            let mut note = |what, seconds| waited.note(what, begun + Duration::from_secs(seconds));
+
+            assert_eq!([note("locked", 1), note("locked", 300)], [None, Some(Duration::from_secs(300))]);
+            assert_eq!([note("away", 301), note("away", 302)], [None, Some(Duration::from_secs(1))]);
+        }
 
         #[tokio::test]
         async fn a_start_that_is_stopped_does_not_wait_for_a_server_that_says_nothing() {

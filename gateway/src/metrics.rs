@@ -167,7 +167,7 @@ const METRICS: &[Metric] = &[
     gauge("rejoinder_store_free_bytes", "Room on the disk of an SQLite database", &[]),
     counter("rejoinder_refused_requests_total", "Requests refused because of their secret",
         &[("surface", Configured("`admin`, `metrics`, or a hook, chat page or API, such as `webhook.siri`", surfaces)),
-            ("reason", Of(&["wrong", "missing", "too_many"]))]),
+            ("reason", Of(&["wrong", "undecided", "missing", "too_many"]))]),
     counter("rejoinder_alerts_total", "Alerts, by target: one for each",
         &[("class", Of(&["alert", "digest", "test"])), ("result", Of(&["sent", "failed"]))]),
     counter("rejoinder_log_lines_dropped_total", "Log lines dropped because standard error was not read", &[]),

@@ -92,7 +92,8 @@ impl Access {
         };
         self.guesses.turn_of(peer, &self.surface, sent).await?;
         let is_own = self.own.as_ref().is_some_and(|tokens| tokens.open_for(sent));
-        let operator = if is_own { None } else { operators(sent).await? };
+        let undecided = |_: &StoreError| self.guesses.undecided(peer, &self.surface);
+        let operator = if is_own { None } else { operators(sent).await.inspect_err(undecided)? };
         if is_own || operator.is_some() {
             self.guesses.right(peer, &self.surface, sent);
         }

@@ -48,7 +48,8 @@ const MAX_WARNINGS: u32 = 20;
 /// somebody who guesses.
 ///
 /// A surface calls [`turn_of`](Self::turn_of), checks the secret without a pause, and reports a right one with
-/// [`right`](Self::right) and a wrong one with [`wrong`](Self::wrong).
+/// [`right`](Self::right), a wrong one with [`wrong`](Self::wrong), and one of which it cannot know that now with
+/// [`undecided`](Self::undecided).
 pub struct Guesses {
     refusals: Mutex<Refusals>,
     line: RateLimiter<Door, DefaultKeyedStateStore<Door>, TokioClock, StateInformationMiddleware>,
@@ -195,7 +196,17 @@ impl Guesses {
 
     /// Notes that `peer` sent a wrong secret.
     pub fn wrong(&self, peer: Peer, surface: &str) {
-        self.guessed(peer, surface, "wrong", |guesser, now| {
+        self.counted(peer, surface, "wrong");
+    }
+
+    /// Notes that `peer` sent a secret of which it cannot be known now whether it is right. It counts as a wrong one: a right one may open
+    /// the surface meanwhile, so that whoever guesses would find it.
+    pub fn undecided(&self, peer: Peer, surface: &str) {
+        self.counted(peer, surface, "undecided");
+    }
+
+    fn counted(&self, peer: Peer, surface: &str, reason: &'static str) {
+        self.guessed(peer, surface, reason, |guesser, now| {
             let is_first = now - guesser.wrong_at >= MINUTE;
             guesser.wrong = if is_first { 1 } else { guesser.wrong.saturating_add(1) };
             guesser.wrong_at = now;
@@ -337,6 +348,14 @@ mod tests {
         advance(MINUTE).await;
 
         assert_eq!(waits(&guesses, EVE, 3).await, [Some(0); 3]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_decided_is_a_guess() {
+        let guesses = Guesses::default();
+        (0..6).for_each(|_| guesses.undecided(EVE, "test"));
+
+        assert!(guesses.is_slowed(EVE, "test"));
     }
 
     #[tokio::test]

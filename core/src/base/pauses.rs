@@ -67,6 +67,9 @@ pub(crate) const TELL_AGENT: &[Duration] = &[
 /// Before waiting or due rows are read again after an error.
 pub(crate) const READ_AGAIN: Duration = Duration::from_secs(1);
 
+/// Before a turn is read again that was left to nodes of another version: one of them may need the permits that it would have here.
+pub(crate) const LEFT: Duration = Duration::from_secs(5);
+
 /// Before a loop of the core that panicked is restarted.
 pub(crate) const PANICKED: Duration = Duration::from_secs(1);
 

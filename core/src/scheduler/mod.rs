@@ -204,9 +204,13 @@ impl Scheduler {
                 Ok(next) => next,
                 Err(StoreError::CorruptTurn { turn, reason }) => {
                     slot.has_begun();
-                    if let Err(error) = self.ledger.set_aside(turn, &reason).await {
-                        warn!(%turn, %error, "cannot set a turn aside, retrying");
-                        self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
+                    match self.ledger.set_aside(turn, &reason).await {
+                        Ok(()) => {}
+                        Err(error) if error.is_move() => return self.leave_unreadable(slot).await,
+                        Err(error) => {
+                            warn!(%turn, %error, "cannot set a turn aside, retrying");
+                            self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
+                        }
                     }
                     continue;
                 }
@@ -272,6 +276,15 @@ impl Scheduler {
         slot.release_permit();
         self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
         Left::For(agent)
+    }
+
+    /// The first turn of the conversation cannot be read, and is left to nodes of another version. Meanwhile it keeps no permit: one of
+    /// them may need it for the turn.
+    async fn leave_unreadable(&self, slot: &mut Slot) -> Left {
+        debug!(conversation = %slot.conversation(), "a turn that cannot be read is left to another version");
+        slot.release_permit();
+        self.lifecycle.pause_unless_stopping(pauses::LEFT).await;
+        Left::Unknown
     }
 
     /// Runs a turn until it ends, or goes on past its deadline without the slot.

@@ -6,7 +6,13 @@ use rejoinder_core::{
     store::{DeliveryState, TurnFilter, TurnListState},
 };
 
-use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, is_on_postgres, said, secs};
+
+/// Nodes of two versions that live.
+const TWO_VERSIONS: &str = "
+    insert into nodes (id, name, version, held, channels, agents, draining, clock_ms, since, until)
+    select gen_random_uuid(), 'machine', v.version, '{}', '{}', '{}', false, 0, now(), now() + interval '1 hour'
+    from unnest(array['1.0.0', '1.1.0']) as v (version)";
 
 async fn with_one_slot() -> TestGateway {
     let echo = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(1));
@@ -35,6 +41,29 @@ async fn a_waiting_turn_that_cannot_be_read_holds_up_nobody() {
     assert_eq!(dead_letters(&gateway).await, [damaged]);
     let explained = gateway.explained(damaged).await;
     assert!(explained.contains("its record cannot be read"), "{explained}");
+    gateway.at_rest().await;
+}
+
+/// A node of the other version may be able to read it, and may need the permit for that. SQLite has one node.
+#[tokio::test]
+async fn a_turn_that_is_left_to_another_version_keeps_no_permit() {
+    if !is_on_postgres() {
+        return;
+    }
+    let gateway = with_one_slot().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let damaged = gateway.accepts(said(&chat("ada"), "two")).await;
+    gateway.accepts(said(&chat("bob"), "three")).await;
+    gateway.damage(damaged).await;
+    gateway.changes_rows(TWO_VERSIONS).await;
+
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.visible(&chat("bob")), ["three"]);
+    assert!(dead_letters(&gateway).await.is_empty());
+
+    gateway.changes_rows("delete from nodes").await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(dead_letters(&gateway).await, [damaged]);
     gateway.at_rest().await;
 }
 

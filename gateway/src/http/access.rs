@@ -109,7 +109,7 @@ impl Access {
         };
         self.guesses.turn_of(peer, surface, sent).await?;
         let opened = match renewal {
-            Some(renewal) => renewal.find(|| open(sent)).await.map_err(|_| ApiError::Store)?,
+            Some(renewal) => renewal.find(|| open(sent)).await.map_err(|_| self.undecided(peer, surface))?,
             None => open(sent),
         };
         match opened {
@@ -117,6 +117,12 @@ impl Access {
             None => self.guesses.wrong(peer, surface),
         }
         opened.ok_or(ApiError::Unauthorized)
+    }
+
+    /// What a secret is answered with of which it cannot be known whether it is right.
+    fn undecided(&self, peer: Peer, surface: &str) -> ApiError {
+        self.guesses.undecided(peer, surface);
+        ApiError::Store
     }
 
     /// Opens a link with `open`, unless too many wrong codes came from `peer`. Another node may have made it, and no code is wrong while it
@@ -128,7 +134,7 @@ impl Access {
         renewal: &Renewal,
     ) -> Result<Caller, ApiError> {
         self.guesses.turn(peer, "admin").await?;
-        let opened = renewal.find(open).await.map_err(|_| ApiError::Store)?;
+        let opened = renewal.find(open).await.map_err(|_| self.undecided(peer, "admin"))?;
         opened.ok_or_else(|| {
             self.guesses.wrong(peer, "admin");
             ApiError::Unauthorized

@@ -94,10 +94,28 @@ mod tests {
         let code = |line: &str| line.split_once("--").map_or(line, |(code, _)| code).to_lowercase();
         let sql = sql.lines().map(code).collect::<Vec<_>>().join(" ");
         let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
-        sql.split([';', ',']).map(words).find(|part| {
+        let mut depth = 0_u32;
+        let is_end = |char: char| {
+            match char {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            char == ';' || (char == ',' && depth == 0)
+        };
+        sql.split(is_end).map(words).find(|part| {
             let has = |text: &str| part.contains(text);
-            let takes =
-                ["drop ", "rename ", "truncate ", "set not null", "add constraint ", "add check ", "add unique "];
+            let takes = [
+                "drop ",
+                "rename ",
+                "truncate ",
+                "set not null",
+                "add constraint ",
+                "add check ",
+                "add unique ",
+                "add foreign key ",
+                "add primary key ",
+            ];
             let takes = takes.into_iter().any(has) && !part.starts_with("drop index ");
             takes || has("alter ") && has(" type ") || has("add ") && has(" not null") && !has(" default ")
         })
@@ -143,11 +161,13 @@ mod tests {
             "alter table x alter y set not null",
             "alter table x add column y bigint default 0, add column z bigint not null",
             "alter table x add check (y > 0)",
+            "alter table x add column y numeric(10, 2) not null",
+            "alter table x add foreign key (y) references z",
             "truncate x",
             "-- unused since 0.3.0: this one reads y\nalter table x drop column z",
         ];
 
         assert_eq!(fit.map(|sql| refused(sql, "0.3.0").is_some()), [false; 5]);
-        assert_eq!(unfit.map(|sql| refused(sql, "0.3.0").is_some()), [true; 9]);
+        assert_eq!(unfit.map(|sql| refused(sql, "0.3.0").is_some()), [true; 11]);
     }
 }

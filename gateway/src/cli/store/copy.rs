@@ -2,12 +2,12 @@
 
 use std::{
     fmt::Write as _,
-    path::{PathBuf, absolute},
+    path::{Path, PathBuf, absolute},
     sync::Arc,
     time::Duration,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use rejoinder_core::SystemClock;
 use rejoinder_store::{CopiedTable, CopyEnd, CopyProgress, CopyReport, PostgresOptions, StoreCopy};
@@ -25,8 +25,8 @@ const TICK: Duration = Duration::from_secs(5);
 
 pub(super) const HELP: &str = "\
 FROM and TO are sqlite:FILE or postgres://USER@HOST/DATABASE. A relative FILE starts at the current directory; FROM is
-looked for in the data directory if it is not there. The password of PostgreSQL may be in ~/.pgpass or PGPASSWORD. TO is
-a file that does not exist, or an empty database.
+looked for in the data directory if it is not there. If both have one, write its whole path. The password of PostgreSQL
+may be in ~/.pgpass or PGPASSWORD. TO is a file that does not exist, or an empty database.
 
 The gateway may run. Then the copy is not finished: stop the gateway and repeat the command, which copies what has
 changed. Each run reads both databases whole: one before the last, while the gateway runs, shows how long that takes. A
@@ -73,7 +73,13 @@ impl Url {
     fn source(&self, global: &Global) -> Result<CopyEnd, Failure> {
         match self {
             Self::Sqlite(path) if !path.exists() => Ok(CopyEnd::Sqlite(global.data_dir()?.join(path))),
-            _ => self.target(),
+            Self::Sqlite(path) => {
+                if let Ok(folder) = global.data_dir() {
+                    check_only(path, &folder.join(path))?;
+                }
+                self.target()
+            }
+            Self::Postgres(_) => self.target(),
         }
     }
 
@@ -83,6 +89,17 @@ impl Url {
             Self::Sqlite(path) => CopyEnd::Sqlite(absolute(path).context("the working directory is unknown")?),
             Self::Postgres(url) => CopyEnd::Postgres(PostgresOptions::new(url.expose_secret(), Arc::new(SystemClock))),
         })
+    }
+}
+
+/// Refuses a file of which there is another one in the data directory. A run that is repeated elsewhere would copy the other one, and
+/// remove from the copy what that one lacks.
+fn check_only(here: &Path, stored: &Path) -> anyhow::Result<()> {
+    match (here.canonicalize(), stored.canonicalize()) {
+        (Ok(here), Ok(stored)) if here != stored => {
+            bail!("{} and {} are there: write the whole path of the one to copy", here.display(), stored.display())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -160,8 +177,6 @@ fn text(item: &CopyItem) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
@@ -173,6 +188,19 @@ mod tests {
         }
         let url = Url::parse("postgresql://ann:hidden@db/chats").expect("it is one");
         assert!(!format!("{url:?}").contains("hidden"), "{url:?}");
+    }
+
+    #[test]
+    fn a_file_is_not_copied_if_it_may_be_another_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, other, missing] = ["one.db", "other.db", "missing.db"].map(|name| folder.path().join(name));
+        for path in [&one, &other] {
+            std::fs::write(path, "").expect("it is written");
+        }
+
+        assert!(check_only(&one, &one).is_ok() && check_only(&one, &missing).is_ok());
+        let refused = check_only(&one, &other).expect_err("it is refused").to_string();
+        assert!(refused.contains("one.db") && refused.contains("other.db"), "{refused}");
     }
 
     #[test]
