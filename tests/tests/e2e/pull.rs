@@ -34,12 +34,14 @@ fn worker(gateway: &Gateway, program: &Path) -> Process {
 
 /// What a worker that is not the example fetched.
 pub(crate) async fn fetch(gateway: &Gateway) -> Value {
-    eventually("a turn is fetched", async || {
-        let request = gateway.http().get(format!("{}/next?wait=5", url(gateway))).bearer_auth(TOKEN);
-        let response = request.send().await.ok()?;
-        if response.status() == StatusCode::OK { response.json().await.ok() } else { None }
-    })
-    .await
+    eventually("a turn is fetched", async || fetch_within(gateway, 5).await).await
+}
+
+/// What a worker that is not the example fetched within so many seconds.
+pub(crate) async fn fetch_within(gateway: &Gateway, seconds: u32) -> Option<Value> {
+    let request = gateway.http().get(format!("{}/next?wait={seconds}", url(gateway))).bearer_auth(TOKEN);
+    let response = request.send().await.ok()?;
+    if response.status() == StatusCode::OK { response.json().await.ok() } else { None }
 }
 
 /// Posts something about a turn, and returns the status.

@@ -13,7 +13,7 @@ use crate::{
     TOKEN,
     operate::cookie_of,
     postgres::{Relay, on, server},
-    pull::{fetch, post},
+    pull::{fetch_within, post},
 };
 
 /// Within what time a node does what an operator has said at another one.
@@ -229,13 +229,17 @@ async fn a_turn_runs_at_the_node_that_workers_ask() {
     let Some(nodes) = Nodes::start(&[&agent]).await else { return };
     let (first, second) = (&nodes.first, &nodes.second);
     let hook = first.hook("test", TOKEN);
-    let asked = second.http().get(format!("{}/agents/fleet/next?wait=0", second.url())).bearer_auth(TOKEN);
-    assert_eq!(asked.send().await.expect("an answer").status(), StatusCode::NO_CONTENT);
-    // Each asks for permits again.
-    tokio::time::sleep(SOON).await;
+    assert_eq!(fetch_within(second, 0).await, None);
 
-    let accepted = hook.send("hello").await;
-    let turn = fetch(second).await;
+    // Within some two seconds the first one hears that the agent has a worker at the second one.
+    let mut number = 0;
+    let (accepted, turn) = eventually("a turn runs at the second node", async || {
+        number += 1;
+        let accepted = Reply::of(hook.message_in(&number.to_string(), "hello").header("Prefer", "wait=0")).await;
+        let turn = fetch_within(second, 1).await?;
+        (turn["turn_id"] == accepted.turn()).then_some((accepted, turn))
+    })
+    .await;
 
     assert_eq!(post(first, &turn, "/renew", json!({})).await, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(post(second, &turn, "", json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
