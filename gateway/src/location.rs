@@ -265,12 +265,12 @@ mod postgres {
 
         #[test]
         fn a_database_that_was_locked_and_is_away_is_waited_for_anew() {
-            let begun = Instant::now();
+            let (begun, second) = (Instant::now(), Duration::from_secs(1));
             let mut waited = Waited { begun, last: None };
-            let mut note = |what, seconds| waited.note(what, begun + Duration::from_secs(seconds));
+            let mut note = |what, seconds| waited.note(what, begun + second * seconds);
 
-            assert_eq!([note("locked", 1), note("locked", 300)], [None, Some(Duration::from_secs(300))]);
-            assert_eq!([note("away", 301), note("away", 302)], [None, Some(Duration::from_secs(1))]);
+            assert_eq!([note("locked", 1), note("locked", 30)], [None, Some(second * 30)]);
+            assert_eq!([note("away", 31), note("away", 32)], [None, Some(second)]);
         }
 
         #[tokio::test]
