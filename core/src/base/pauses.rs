@@ -50,9 +50,18 @@ pub(crate) const DELIVER: &[Duration] = &[
     Duration::from_mins(10),
 ];
 
-/// After each try to delete a leftover message. After the last pause there is no further try.
-pub(crate) const REMOVE: &[Duration] =
-    &[Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(2)];
+/// After each try to delete a leftover message, or to show or remove a mark. After the last pause there is no further try. Many at the
+/// beginning: while answers wait for the account's rate nothing is tried, and this process may not live long.
+pub(crate) const REMOVE: &[Duration] = &[
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(3),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+    Duration::from_secs(90),
+];
 
 /// Before an agent that could not be told what happened to its sessions is told again.
 pub(crate) const TELL_AGENT: &[Duration] = &[

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Action, Capabilities, QueueMode, Queues, Resend, Support,
-    conformance::scripted::{Gate, Script, SeenDelivery},
+    Action, Capabilities, QueueMode, Queues, Resend, Scope, Support,
+    conformance::scripted::{Fault, Gate, Script, SeenDelivery},
 };
 
 use crate::{
@@ -148,6 +148,25 @@ async fn a_mark_that_hangs_delays_nothing() {
     assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
     gateway.platform.hang_ephemerals(false);
     gateway.advance(secs(300)).await;
+    gateway.at_rest().await;
+}
+
+/// Nothing is tried while the platform limits the account.
+#[tokio::test]
+async fn a_mark_that_a_limit_keeps_is_taken_away_soon_after_it() {
+    let gateway = setup(QueueMode::Followup).start().await;
+    gateway.receives(said(&chat("bob"), "zero")).await;
+    gateway.advance(secs(3)).await;
+    let messages = receive(&gateway, &["one", "two"]).await;
+    gateway.advance(secs(5)).await;
+    gateway.platform.queue_fault(Fault::Limit { retry_after: secs(12), scope: Scope::Account });
+    gateway.advance(secs(6)).await;
+    assert!(gateway.is_limited());
+    assert_eq!(marked(&gateway), messages[1..], "the agent has begun with it");
+
+    gateway.advance(secs(13)).await;
+    assert_eq!(marked(&gateway), [""; 0]);
+    gateway.advance(secs(60)).await;
     gateway.at_rest().await;
 }
 
