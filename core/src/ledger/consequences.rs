@@ -116,7 +116,7 @@ impl ConsequenceExecutor {
             }
         }
         self.drafts.notify(after.id, after.obligation.may_draft());
-        if before.obligation.is_waiting() && !after.obligation.is_waiting() {
+        if self.ends_mark(&before.obligation, &after.obligation) {
             self.end_mark(after);
         }
         if leaves_messages(&before.obligation, &after.obligation) {
@@ -147,7 +147,7 @@ impl ConsequenceExecutor {
         if consequences.dead_letter.is_some() && is.may_go_elsewhere() {
             hints.tell(|| Hint::DeadLetter(id));
         }
-        if (was.is_waiting() && !is.is_waiting()) || leaves_messages(was, is) {
+        if self.ends_mark(was, is) || leaves_messages(was, is) {
             hints.tell_holder(channel, || Hint::Leftovers(channel.clone(), id));
         }
         if consequences.shown.is_some() || was.state() != is.state() {
@@ -162,6 +162,13 @@ impl ConsequenceExecutor {
             self.end_mark(&turn);
         }
         self.remove_leftovers(turn);
+    }
+
+    /// Whether the message of a turn waits no more. Where there can be other nodes, the end of a turn counts as well: one of them may have
+    /// begun it while none had its channel, and then nobody was there to take the mark away.
+    fn ends_mark(&self, before: &Obligation, after: &Obligation) -> bool {
+        let is_over = || !before.state().is_final() && after.state().is_final();
+        (before.is_waiting() && !after.is_waiting()) || (self.hints.may_be_any() && is_over())
     }
 
     fn end_mark(&self, turn: &TurnRecord) {

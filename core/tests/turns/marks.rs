@@ -5,11 +5,13 @@ use std::sync::Arc;
 use rejoinder_core::{
     Action, Capabilities, QueueMode, Queues, Resend, Scope, Support,
     conformance::scripted::{Fault, Gate, Script, SeenDelivery},
+    store::LeaseName,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, main_channel, other_node, said, secs},
     life::Crash,
+    nodes::waits_elsewhere,
 };
 
 /// A gateway that marks what waits, and whose agent takes 10 s.
@@ -214,5 +216,28 @@ async fn a_mark_that_could_not_be_taken_away_goes_after_the_next_start() {
     gateway.advance(secs(300)).await;
 
     assert_eq!(marked(&gateway), [""; 0]);
+    gateway.at_rest().await;
+}
+
+/// Another node has accepted and marked it, and is lost. It began here before this node had the channel.
+#[tokio::test]
+async fn a_mark_of_a_lost_node_goes_when_its_message_is_answered() {
+    let channel = LeaseName::Channel(main_channel());
+    let setup = GatewaySetup { held_elsewhere: Some(vec![channel.clone()]), ..setup(QueueMode::Followup) };
+    let gateway = setup.start().await;
+    gateway.leases().live(other_node(), secs(60));
+    let event = said(&chat("ada"), "one");
+    let message = event.message_id.clone().expect("it has an id");
+    gateway.advance(secs(5)).await;
+    gateway.store.accept(vec![waits_elsewhere(event)], None).await.expect("it is accepted");
+    gateway.advance(secs(2)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+
+    gateway.other_frees(&channel).await;
+    assert!(gateway.visible(&chat("ada")).is_empty(), "the agent still works");
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert!(marks(&gateway).contains(&(message, false)), "{:?}", marks(&gateway));
     gateway.at_rest().await;
 }
