@@ -180,9 +180,8 @@ impl Sweep {
         if channels.is_empty() {
             return Ok(());
         }
-        for id in self.store.ended_last(LEFTOVERS, MARK_AFTER, PAGE).await? {
-            let turn = self.store.readable_turn(id).await?;
-            let Some(turn) = turn.filter(|turn| channels.contains(&turn.event.conversation.channel)) else { continue };
+        for id in self.store.ended_last(channels, LEFTOVERS, MARK_AFTER, PAGE).await? {
+            let Some(turn) = self.store.readable_turn(id).await? else { continue };
             let executor = &self.ledger.executor;
             let first = self.store.runs(id).await?.first().map(|run| run.started_at);
             if first.is_none_or(|began| began.since(turn.event.received_at) >= MARK_AFTER) {

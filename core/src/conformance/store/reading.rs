@@ -245,28 +245,31 @@ pub async fn what_runs_is_found(subject: &mut impl Subject) {
 /// Longer than any turn waits.
 const NEVER: Duration = Duration::from_hours(1000);
 
-/// The turns whose drafts, deferrals and marks an earlier process may not have removed.
+/// The turns whose drafts, deferrals and marks an earlier process may not have removed. Those of other channels are not counted.
 pub async fn what_ended_last_with_a_draft_is_found(subject: &mut impl Subject) {
     let store = subject.store();
-    assert!(store.ended_last(Duration::from_secs(5), NEVER, 10).await.expect("turns are read").is_empty());
+    let channels = [chat("a").channel];
+    let found = async |span: u64, waited: Duration, limit: u32| {
+        store.ended_last(&channels, Duration::from_secs(span), waited, limit).await.expect("turns are read")
+    };
+    assert!(found(5, NEVER, 10).await.is_empty());
     let [mut old, mut plain, mut unshown, mut recent, open] = turns(&*store, "a").await;
+    let elsewhere = ConversationRef::new(ChannelId::new("other", "main"), "e");
+    let mut other = Turn::accept(&*store, said(&elsewhere, "e")).await;
     for (turn, messages) in [(&old, vec!["1"]), (&unshown, vec![]), (&recent, vec!["2"]), (&open, vec!["3"])] {
         let message_ids = messages.into_iter().map(str::to_owned).collect();
         done(&*store, deliveries([DeliveryRecord { message_ids, ..turn.delivery(0, "draft") }])).await;
     }
-    for (turn, seconds) in [(&mut old, 1), (&mut plain, 7), (&mut unshown, 8), (&mut recent, 9)] {
+    for (turn, seconds) in [(&mut old, 1), (&mut plain, 7), (&mut unshown, 8), (&mut recent, 9), (&mut other, 10)] {
         let ended = turn.on(Event::Cancelled { by: CancelledBy::Deletion }, seconds);
         done(&*store, ended).await;
     }
 
-    assert_eq!(store.ended_last(Duration::from_secs(5), NEVER, 10).await.expect("turns are read"), [recent.id]);
-    assert_eq!(store.ended_last(Duration::from_mins(1), NEVER, 10).await.expect("turns are read"), [old.id, recent.id]);
-    assert_eq!(
-        store.ended_last(Duration::from_mins(1), NEVER, 3).await.expect("turns are read"),
-        [recent.id],
-        "it looks at three"
-    );
-    let waited = store.ended_last(Duration::from_mins(1), Duration::ZERO, 10).await.expect("turns are read");
+    assert_eq!(found(5, NEVER, 10).await, [recent.id]);
+    assert_eq!(found(60, NEVER, 10).await, [old.id, recent.id]);
+    assert_eq!(found(60, NEVER, 4).await, [old.id, recent.id]);
+    assert_eq!(found(60, NEVER, 3).await, [recent.id], "it looks at three");
+    let waited = found(60, Duration::ZERO, 10).await;
     assert_eq!(waited, [old.id, plain.id, unshown.id, recent.id], "none of them began before it ended");
 }
 

@@ -112,9 +112,9 @@ store_trait! {
         /// of `in_flight`. A command of the gateway is of the node that accepted it. In the order of their ids, after `after`.
         read fn runs_left(node: NodeId, in_flight: &[TurnId], after: Option<TurnId>, limit: u32) -> Vec<LeftRun>;
 
-        /// Turns that may have left messages or marks behind: they have a draft or a deferral in the chat, or are of an
-        /// agent and waited for their first run for at least `waited`. Only turns that ended within `span` of the last
-        /// ended one are checked, at most `limit`.
-        read fn ended_last(span: Duration, waited: Duration, limit: u32) -> Vec<TurnId>;
+        /// Turns of these channels that may have left messages or marks behind: they have a draft or a deferral in the chat, or are of
+        /// an agent and waited for their first run for at least `waited`. Only turns that ended within `span` of the last
+        /// ended one of all channels are checked, at most `limit`.
+        read fn ended_last(channels: &[ChannelId], span: Duration, waited: Duration, limit: u32) -> Vec<TurnId>;
     }
 }

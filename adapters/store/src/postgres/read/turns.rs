@@ -282,21 +282,30 @@ impl DeadlineStore for PostgresStore {
         self.readers.all(statement, |row| Ok(record!(row => LeftRun { turn, runs }))).await
     }
 
-    async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    async fn ended_last(
+        &self,
+        channels: &[ChannelId],
+        span: Duration,
+        waited: Duration,
+        limit: u32,
+    ) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
             with ended as (
                 select id, seq, command, accepted_at, ended_at from turns
-                where ended_at is not null order by ended_at desc limit $1)
+                where ended_at is not null and channel = any($1)
+                    and ended_at >= (select max(ended_at) from turns where ended_at is not null) - $2
+                order by ended_at desc limit $4)
             select t.id from ended as t
-            where t.ended_at >= (select max(ended_at) from ended) - $2 and (exists (
+            where exists (
                 select 1 from deliveries as d
                 where d.turn_id = t.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]' offset 0)
                 or t.command is null and coalesce(
                     (select min(r.started_at) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535),
-                    t.ended_at) - t.accepted_at >= $3)
+                    t.ended_at) - t.accepted_at >= $3
             order by t.id";
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        self.readers.all(statement!(sql, limit, millis(span), millis(waited)), |row| row.value("id")).await
+        let channels = List(names(channels));
+        self.readers.all(statement!(sql, channels, millis(span), millis(waited), limit), |row| row.value("id")).await
     }
 }
 

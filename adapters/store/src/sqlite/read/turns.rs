@@ -284,22 +284,30 @@ impl DeadlineStore for SqliteStore {
         all(&self.readers, query, |row| Ok(record!(row => LeftRun { turn, runs }))).await
     }
 
-    async fn ended_last(&self, span: Duration, waited: Duration, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    async fn ended_last(
+        &self,
+        channels: &[ChannelId],
+        span: Duration,
+        waited: Duration,
+        limit: u32,
+    ) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
             with ended as (
                 select id, ended_at from turns indexed by turns_ended
-                where ended_at is not null order by ended_at desc limit ?1)
+                where ended_at is not null and channel in (select value from json_each(?1))
+                    and ended_at >= (select max(ended_at) from turns indexed by turns_ended where ended_at is not null) - ?2
+                order by ended_at desc limit ?4)
             select id from ended
-            where ended_at >= (select max(ended_at) from ended) - ?2 and (exists (
+            where exists (
                 select 1 from deliveries as d
                 where d.turn_id = ended.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
                 or (select t.command is null and coalesce(
                         (select min(r.started_at) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535),
                         ended.ended_at) - t.accepted_at >= ?3
-                    from turns as t where t.id = ended.id))
+                    from turns as t where t.id = ended.id)
             order by id";
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        let query = sqlx::query(sql).bind(limit).bind(millis(span)).bind(millis(waited));
+        let query = sqlx::query(sql).bind(names(channels)).bind(millis(span)).bind(millis(waited)).bind(limit);
         all(&self.readers, query, |row| row.value("id")).await
     }
 }
