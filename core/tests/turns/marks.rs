@@ -153,6 +153,20 @@ async fn a_mark_that_hangs_delays_nothing() {
     gateway.at_rest().await;
 }
 
+/// The platform may perform a call that nobody waits for any more when the mark has been taken away already.
+#[tokio::test]
+async fn a_mark_that_may_come_late_is_taken_away_twice() {
+    let gateway = setup(QueueMode::Followup).start().await;
+    gateway.platform.hang_ephemerals(true);
+    let messages = receive(&gateway, &["one", "two"]).await;
+    gateway.advance(secs(9)).await;
+    gateway.platform.hang_ephemerals(false);
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(marks(&gateway), [false, false].map(|on| (messages[1].clone(), on)));
+    gateway.at_rest().await;
+}
+
 /// Nothing is tried while the platform limits the account.
 #[tokio::test]
 async fn a_mark_that_a_limit_keeps_is_taken_away_soon_after_it() {

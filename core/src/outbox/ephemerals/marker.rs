@@ -18,6 +18,18 @@ use crate::{
 /// How long a message waits before it is marked: what begins sooner needs no mark.
 pub(crate) const MARK_AFTER: Duration = Duration::from_secs(2);
 
+/// After how long a mark is taken away once more whose call nobody has waited for: the platform may have performed it after the removal.
+const TAKEN_AWAY_AGAIN: Duration = Duration::from_secs(5);
+
+/// Whether a message that waits no more has a mark.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    No,
+    Yes,
+    /// The call that shows it has no result: it may come late.
+    Perhaps,
+}
+
 pub(crate) struct Marker {
     pub(crate) ephemerals: Arc<Ephemerals>,
     pub(crate) marks: Arc<Marks>,
@@ -35,52 +47,58 @@ impl Marker {
         let lifecycle = &self.ephemerals.lifecycle;
         let stopping = lifecycle.stopping.clone();
         lifecycle.loops.spawn(async move {
-            let is_left = tokio::select! {
+            let shown = tokio::select! {
                 shown = marker.show_while_waiting(&turn, &ended) => shown,
                 // It waits for the next start, which takes the mark away.
-                () = stopping.cancelled() => false,
+                () = stopping.cancelled() => Shown::No,
             };
             marker.marks.remove(&turn);
-            if is_left {
-                let _work = marker.ephemerals.lifecycle.work.token();
+            if shown == Shown::No {
+                return;
+            }
+            let lifecycle = &marker.ephemerals.lifecycle;
+            let _work = lifecycle.work.token();
+            marker.take_away(&turn).await;
+            if shown == Shown::Perhaps {
+                lifecycle.pause_unless_stopping(TAKEN_AWAY_AGAIN).await;
                 marker.take_away(&turn).await;
             }
         });
     }
 
-    /// Returns when the message waits no more: whether its mark may be shown.
-    async fn show_while_waiting(&self, turn: &TurnRecord, ended: &CancellationToken) -> bool {
+    /// Returns when the message waits no more: whether its mark is shown.
+    async fn show_while_waiting(&self, turn: &TurnRecord, ended: &CancellationToken) -> Shown {
         tokio::select! {
             () = self.ephemerals.clock.sleep(MARK_AFTER) => {}
-            () = ended.cancelled() => return false,
+            () = ended.cancelled() => return Shown::No,
         }
         // It may have ended before it was noted that it waits.
         let now = self.ephemerals.store.turn(turn.id).await;
         let is_waiting = matches!(now, Ok(Some(now)) if now.obligation.is_waiting());
-        let is_shown = is_waiting && self.show(turn, ended).await;
-        if is_shown {
+        let shown = if is_waiting { self.show(turn, ended).await } else { Shown::No };
+        if shown != Shown::No {
             ended.cancelled().await;
         }
-        is_shown
+        shown
     }
 
-    /// Shows the mark of a message. Whether the platform may show it now.
-    async fn show(&self, turn: &TurnRecord, ended: &CancellationToken) -> bool {
+    /// Shows the mark of a message. Whether the platform shows it now.
+    async fn show(&self, turn: &TurnRecord, ended: &CancellationToken) -> Shown {
         for pause in pauses::REMOVE {
-            let Some(action) = self.action(turn, true) else { return false };
+            let Some(action) = self.action(turn, true) else { return Shown::No };
             let shown = self.ephemerals.show(turn, action, Class::Typing, Some(ended)).await;
-            if !is_worth_another(shown.as_ref()) {
-                return matches!(shown, Some(Ok(_)));
-            }
-            if matches!(shown, Some(Err(DeliveryError::Unknown(_)))) {
-                return true;
+            match &shown {
+                Some(Ok(_)) => return Shown::Yes,
+                Some(Err(DeliveryError::Unknown(_))) => return Shown::Perhaps,
+                _ if !is_worth_another(shown.as_ref()) => return Shown::No,
+                _ => {}
             }
             tokio::select! {
                 () = self.ephemerals.clock.sleep(*pause) => {}
-                () = ended.cancelled() => return false,
+                () = ended.cancelled() => return Shown::No,
             }
         }
-        false
+        Shown::No
     }
 
     /// Takes the mark of a message away, unless a reaction was chosen as its answer: some platforms show only one, and it
@@ -88,12 +106,17 @@ impl Marker {
     pub(super) async fn take_away(&self, turn: &TurnRecord) {
         for pause in pauses::REMOVE {
             let Some(action) = self.action(turn, false) else { return };
-            let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
-            if deliveries.iter().any(|delivery| matches!(delivery.action, Action::React { .. })) {
-                return;
+            // What cannot be read now can be later.
+            if let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await {
+                if deliveries.iter().any(|delivery| matches!(delivery.action, Action::React { .. })) {
+                    return;
+                }
+                let removed = self.ephemerals.show(turn, action, Class::Typing, None).await;
+                if !is_worth_another(removed.as_ref()) {
+                    return;
+                }
             }
-            let removed = self.ephemerals.show(turn, action, Class::Typing, None).await;
-            if !is_worth_another(removed.as_ref()) || !self.ephemerals.lifecycle.pause(*pause).await {
+            if !self.ephemerals.lifecycle.pause(*pause).await {
                 return;
             }
         }
