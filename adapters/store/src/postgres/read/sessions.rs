@@ -127,7 +127,8 @@ const LINES_OF_TURN: u32 = 64;
 /// Reads lines of the session $1 for which $of holds: the latest $2, oldest first, in one row.
 ///
 /// It steps back along the keys, and works out the state of a line when it comes to it. Without `offset 0` that would be done again
-/// at each place where the state is used, and for all lines of the session if they are sorted first.
+/// at each place where the state is used, and for all lines of the session if they are sorted first. Whether a turn is left out is a
+/// value and no `exists`, which would be joined: as few turns are, all turns would be read for that.
 macro_rules! lines {
     ($of:literal) => {
         concat!(
@@ -152,7 +153,7 @@ macro_rules! lines {
                 select * from transcript_lines as v
                 where v.session_id = k.session_id and v.seq = k.seq and v.claim = k.claim and v.turn_id = k.turn_id
                 offset 0) as w
-            where not exists (select 1 from turns as t where t.seq = w.seq and t.left_out)
+            where (select t.left_out from turns as t where t.seq = w.seq) is not true
                 and (w.speaker <> 'gateway' or w.state in ('seen', 'partly'))
                 and not (w.speaker = 'agent' and exists (
                     select 1 from transcript_lines as n
