@@ -200,7 +200,7 @@ impl Guesses {
     }
 
     /// Notes that `peer` sent a secret of which it cannot be known now whether it is right. It counts as a wrong one: a right one may open
-    /// the surface meanwhile, so that whoever guesses would find it.
+    /// the surface meanwhile, so somebody who tries secrets without being counted would find it.
     pub fn undecided(&self, peer: Peer, surface: &str) {
         self.counted(peer, surface, "undecided");
     }
