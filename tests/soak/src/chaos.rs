@@ -256,7 +256,7 @@ impl Chaos {
             nodes.live(Duration::from_millis(200)).await;
         }
         let (probes, last) = (probes.end(), Instant::now());
-        while last.elapsed() < patience && !probes.are_answered() {
+        while last.elapsed() < patience && !probes.are_over() {
             nodes.live(Duration::from_millis(200)).await;
         }
         let platforms: Vec<_> = self.scene.channels.iter().map(|channel| channel.platform()).collect();

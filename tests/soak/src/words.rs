@@ -9,6 +9,9 @@ pub(crate) const LABEL: &str = "[copy]";
 /// What stands before a message that later ones have overtaken, after the label of a copy.
 pub(crate) const OVERTAKEN: &str = "[late]";
 
+/// What the gateway says once the hard deadline of a message is over.
+pub(crate) const TOO_LATE: &str = "The agent took too long.";
+
 /// The last word of a paragraph of an answer: without it, the paragraph is unfinished.
 pub(crate) const END: &str = "done";
 

@@ -28,6 +28,14 @@ pub(crate) struct Probe {
     pub(crate) said: Instant,
     /// When the person saw the agent's answer: a deferral or a fallback is none.
     pub(crate) answered: Option<Instant>,
+    /// When the person was told that the agent took too long.
+    pub(crate) too_late: Option<Instant>,
+}
+
+impl Probe {
+    const fn is_over(&self) -> bool {
+        self.answered.is_some() || self.too_late.is_some()
+    }
 }
 
 /// Says messages until it is dropped.
@@ -72,8 +80,8 @@ impl Said {
         lock(&self.0).clone()
     }
 
-    pub(crate) fn are_answered(&self) -> bool {
-        lock(&self.0).iter().all(|probe| probe.answered.is_some())
+    pub(crate) fn are_over(&self) -> bool {
+        lock(&self.0).iter().all(Probe::is_over)
     }
 }
 
@@ -84,7 +92,7 @@ fn lock(probes: &Mutex<Vec<Probe>>) -> MutexGuard<'_, Vec<Probe>> {
 async fn say(crowd: Arc<Crowd>, channel: Arc<dyn Channel>, probes: Arc<Mutex<Vec<Probe>>>) {
     let platform = channel.platform();
     loop {
-        let waiting = lock(&probes).iter().filter(|it| it.platform == platform && it.answered.is_none()).count();
+        let waiting = lock(&probes).iter().filter(|it| it.platform == platform && !it.is_over()).count();
         if waiting < WAITING {
             // It goes on when no more are said.
             tokio::spawn(say_one(Arc::clone(&crowd), Arc::clone(&channel), Arc::clone(&probes)));
@@ -98,13 +106,17 @@ async fn say_one(crowd: Arc<Crowd>, channel: Arc<dyn Channel>, probes: Arc<Mutex
     let said = Instant::now();
     let number = {
         let mut probes = lock(&probes);
-        probes.push(Probe { platform: channel.platform(), said, answered: None });
+        probes.push(Probe { platform: channel.platform(), said, answered: None, too_late: None });
         probes.len() - 1
     };
     crowd.say(channel.as_ref(), &chat, Behaviour::Answer).await;
     while said.elapsed() < PATIENCE {
-        if channel.seen(&chat).await.iter().any(is_answer) {
-            lock(&probes)[number].answered = Some(Instant::now());
+        let seen = channel.seen(&chat).await;
+        let (is_answered, is_too_late) = (seen.iter().any(is_answer), seen.iter().any(is_too_late));
+        if is_answered || is_too_late {
+            let (now, probe) = (Instant::now(), &mut lock(&probes)[number]);
+            probe.answered = is_answered.then_some(now);
+            probe.too_late = is_too_late.then_some(now);
             return;
         }
         sleep(LOOK).await;
@@ -113,4 +125,8 @@ async fn say_one(crowd: Arc<Crowd>, channel: Arc<dyn Channel>, probes: Arc<Mutex
 
 fn is_answer(seen: &Seen) -> bool {
     matches!(seen, Seen::Text(text) if words::parts_in(words::without_label(text).0).iter().any(|part| part.is_whole))
+}
+
+fn is_too_late(seen: &Seen) -> bool {
+    matches!(seen, Seen::Text(text) if words::without_label(text).0 == words::TOO_LATE)
 }

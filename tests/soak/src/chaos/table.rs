@@ -14,7 +14,7 @@ use super::{
     probes::Probe,
     trouble::{Done, Trouble},
 };
-use crate::{channel::Platform, judge::Verdict, machine::Machine};
+use crate::{agent::HARD_DEADLINE, channel::Platform, judge::Verdict, machine::Machine};
 
 /// After how long callers of hooks and pages do not come to a node any more that ended or froze: the front asks each half a second, and
 /// waits twice for two seconds.
@@ -93,11 +93,14 @@ impl Occurrence {
     ) -> Self {
         let mut problems = Vec::new();
         let mut channels = BTreeMap::new();
+        // Of a message that waited through a longer trouble, a person is told that the agent took too long.
+        let may_be_late = ended.saturating_duration_since(began) >= HARD_DEADLINE;
         for platform in platforms {
             let its = || probes.iter().filter(|probe| probe.platform == *platform);
             let wait = |probe: &Probe| {
                 let from = done.since.max(probe.said);
-                Some(probe.answered?.saturating_duration_since(from))
+                let over = probe.answered.or(probe.too_late.filter(|_| may_be_late));
+                Some(over?.saturating_duration_since(from))
             };
             let waits: Option<Vec<Duration>> = its().map(wait).collect();
             let longest = waits.and_then(|waits| waits.into_iter().max());
@@ -260,7 +263,7 @@ mod tests {
     fn killed(said: u64, answered: Option<u64>, sends_without_lease: usize) -> Occurrence {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
-        let probe = Probe { platform: Platform::Telegram, said: at(said), answered: answered.map(at) };
+        let probe = Probe { platform: Platform::Telegram, said: at(said), answered: answered.map(at), too_late: None };
         let done = Done { since: began, node: Some(0), channels: 3, sends_without_lease };
         let ready = Some(Duration::from_secs(1));
         Occurrence::judge(Trouble::NodeKill, (began, at(17)), &done, ready, &[Platform::Telegram], &[probe])
@@ -290,13 +293,29 @@ mod tests {
         let done = Done { since: began, node: Some(0), channels: 3, sends_without_lease: 0 };
         let judged = |said, answered| {
             let at = |seconds| began + Duration::from_secs(seconds);
-            let probe = Probe { platform: Platform::Webhook, said: at(said), answered: Some(at(answered)) };
+            let probe =
+                Probe { platform: Platform::Webhook, said: at(said), answered: Some(at(answered)), too_late: None };
             let (times, ready) = ((began, at(17)), Some(Duration::ZERO));
             Occurrence::judge(Trouble::NodeKill, times, &done, ready, &[Platform::Webhook], &[probe]).problems
         };
 
         assert!(judged(1, 18).is_empty());
         assert_eq!(judged(8, 18), ["webhook: other nodes answered after 10.0 s, not within 5s"]);
+    }
+
+    #[test]
+    fn a_message_may_be_too_late_after_a_trouble_that_lasted_longer_than_its_deadline() {
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        let judged = |ended| {
+            let done = Done { since: at(ended), node: None, channels: 0, sends_without_lease: 0 };
+            let probe = Probe { platform: Platform::Telegram, said: at(1), answered: None, too_late: Some(at(19)) };
+            let (times, ready) = ((began, at(ended)), Some(Duration::ZERO));
+            Occurrence::judge(Trouble::DbCrash, times, &done, ready, &[Platform::Telegram], &[probe]).problems
+        };
+
+        assert!(judged(18).is_empty());
+        assert_eq!(judged(7), ["telegram: a message was never answered"]);
     }
 
     #[test]
