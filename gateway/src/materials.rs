@@ -183,7 +183,7 @@ mod tests {
     use async_trait::async_trait;
     use rejoinder_core::{
         SystemClock,
-        store::{AnswerUnderWay, Revision},
+        store::{AnswerUnderWay, Configuration, Revision},
     };
 
     use super::*;
@@ -201,6 +201,9 @@ mod tests {
         }
         async fn configuration(&self, _: &[u8; 32], _: bool) -> Result<Option<Revision>, StoreError> {
             unreachable!("no node begins")
+        }
+        async fn latest_configuration(&self) -> Result<Option<Configuration>, StoreError> {
+            unreachable!("no node reads it again")
         }
         async fn begin_answer(&self, _: &AnswerUnderWay) -> Result<bool, StoreError> {
             unreachable!("nobody asks")

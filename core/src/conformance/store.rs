@@ -256,6 +256,8 @@ macro_rules! store_conformance {
             a_reader_of_the_log_skips_no_entry_that_commits_late
             nodes_use_the_secret_that_was_given_first
             a_configuration_that_was_replaced_is_the_latest_again_if_it_is_chosen
+            what_is_of_a_configuration_that_was_replaced_is_not_stored
+            of_16_configurations_that_are_chosen_at_once_one_is_the_latest
             of_32_that_begin_with_a_configuration_all_have_its_number
             an_idempotency_key_is_used_by_one_node_at_a_time
             the_turns_of_a_minute_are_counted_at_all_nodes

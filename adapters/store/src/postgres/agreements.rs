@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rejoinder_core::{
     StoreError,
-    store::{AgreementStore, AnswerUnderWay, Revision},
+    store::{AgreementStore, AnswerUnderWay, Configuration, Revision},
 };
+use sqlx::postgres::PgRow;
 
 use super::{store::PostgresStore, values::statement};
 use crate::records::columns::{Columns, record};
@@ -22,6 +23,11 @@ impl AgreementStore for PostgresStore {
         let set = statement!(SET_CONFIGURATION, digest, is_chosen);
         let revision = self.readers.one(set, |row| Ok(record!(row => Revision { number, is_latest }))).await?;
         revision.map(Some).ok_or_else(|| unanswered("a configuration"))
+    }
+
+    async fn latest_configuration(&self) -> Result<Option<Configuration>, StoreError> {
+        let read = |row: &PgRow| Ok(record!(row => Configuration { revision, digest }));
+        self.readers.one(statement!(LATEST_CONFIGURATION), read).await
     }
 
     async fn begin_answer(&self, answer: &AnswerUnderWay) -> Result<bool, StoreError> {
@@ -69,6 +75,8 @@ const SET_CONFIGURATION: &str = "
         else array_append(c.digests, $1) end
     returning c.digests[c.revision] = $1 as is_latest, (
         select max(d.number) from unnest(c.digests) with ordinality as d (digest, number) where d.digest = $1) as number";
+
+const LATEST_CONFIGURATION: &str = "select revision, digests[revision] as digest from configuration";
 
 /// No request takes ten minutes.
 const BEGIN_ANSWER: &str = "

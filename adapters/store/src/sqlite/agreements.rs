@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rejoinder_core::{
     StoreError,
-    store::{AgreementStore, AnswerUnderWay, Revision},
+    store::{AgreementStore, AnswerUnderWay, Configuration, Revision},
 };
 
 use super::store::SqliteStore;
@@ -17,6 +17,10 @@ impl AgreementStore for SqliteStore {
     }
 
     async fn configuration(&self, _digest: &[u8; 32], _is_chosen: bool) -> Result<Option<Revision>, StoreError> {
+        Ok(None)
+    }
+
+    async fn latest_configuration(&self) -> Result<Option<Configuration>, StoreError> {
         Ok(None)
     }
 

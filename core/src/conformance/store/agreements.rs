@@ -10,14 +10,16 @@ use uuid::Uuid;
 
 use super::{
     nodes::{lives, report},
+    sessions::known,
     subject::Subject,
-    turn::{gone, me},
+    turn::{commit, gone, me},
 };
 use crate::{
-    model::ids::NodeId,
+    model::ids::{NodeId, PersonId},
     ports::store::{
         Store,
-        agreements::{AnswerUnderWay, Revision},
+        agreements::{AnswerUnderWay, Configuration, Revision},
+        transition::{Commit, Transition},
     },
 };
 
@@ -73,6 +75,53 @@ pub async fn a_configuration_that_was_replaced_is_the_latest_again_if_it_is_chos
     set(&*store, 1, true, revision(4, true)).await;
     set(&*store, 1, false, revision(4, true)).await;
     set(&*store, 3, false, revision(3, false)).await;
+}
+
+/// A node that stood still meanwhile stores nothing of it. Also over a restart of all nodes.
+pub async fn what_is_of_a_configuration_that_was_replaced_is_not_stored(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let is_shared = is_shared(&*one).await;
+    let of = |revision: i64, digest: u8, person: u128| Transition {
+        people: vec![known(PersonId::from(Uuid::from_u128(person)), &person.to_string())],
+        ..chosen(revision, digest)
+    };
+    assert_eq!(commit(&*one, of(1, 0, 1)).await, Commit::Done, "it is the latest");
+    assert_eq!(commit(&*other, of(2, 9, 2)).await, Commit::Done, "it is the next one");
+    assert_eq!(commit(&*one, of(2, 9, 3)).await, Commit::Done, "another node has made it the latest");
+    let refused = if is_shared { Commit::Conflict } else { Commit::Done };
+    for (revision, digest) in [(1, 0), (2, 8), (4, 8)] {
+        assert_eq!(commit(&*one, of(revision, digest, 4)).await, refused, "{revision}");
+    }
+    other.close().await;
+    drop(one);
+
+    subject.reopen().await;
+    let store = subject.store();
+    let latest = store.latest_configuration().await.expect("the configuration is read");
+    assert_eq!(latest, is_shared.then_some(Configuration { revision: 2, digest: [9; 32] }));
+    let people = store.people().await.expect("people are read");
+    assert_eq!(people.len(), if is_shared { 3 } else { 4 });
+}
+
+/// Each is decided on the same one before it.
+pub async fn of_16_configurations_that_are_chosen_at_once_one_is_the_latest(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let expected = if is_shared(&*one).await { 1 } else { 16 };
+    let all = (1..=16_u8).map(|digest| {
+        let store = if digest.is_multiple_of(2) { &one } else { &other };
+        async move { commit(&**store, chosen(2, digest)).await }
+    });
+
+    let done = join_all(all).await.into_iter().filter(|commit| *commit == Commit::Done).count();
+
+    assert_eq!(done, expected);
+    other.close().await;
+}
+
+/// Makes a configuration the latest.
+fn chosen(revision: i64, digest: u8) -> Transition {
+    let configuration = Some(Configuration { revision, digest: [digest; 32] });
+    Transition { configuration, ..Transition::default() }
 }
 
 /// Those that begin it at the same moment have one number.

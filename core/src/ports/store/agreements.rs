@@ -20,6 +20,9 @@ store_trait! {
         /// admits one process.
         write fn configuration(digest: &[u8; 32], is_chosen: bool) -> Option<Revision>;
 
+        /// The latest configuration. `None`: no node has begun with one, or the store admits one process.
+        read fn latest_configuration() -> Option<Configuration>;
+
         /// Begins the answer to a request with an idempotency key. `false` while another node that lives works on a request with this
         /// key; which of its own requests has it, a node knows itself.
         write fn begin_answer(answer: &AnswerUnderWay) -> bool;
@@ -42,6 +45,15 @@ pub struct Revision {
     pub number: i64,
     /// It counts: no other configuration has replaced it.
     pub is_latest: bool,
+}
+
+/// A configuration, as nodes compare it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Configuration {
+    /// The number of its revision.
+    pub revision: i64,
+    /// A digest of what all nodes must have in common of it.
+    pub digest: [u8; 32],
 }
 
 /// A request with an idempotency key that is being done.

@@ -7,6 +7,7 @@ use rejoinder_guard::{Attachment, Obligation, Timestamp};
 use serde_json::Value;
 
 use super::{
+    agreements::Configuration,
     day_use::DayUse,
     error::StoreError,
     nodes::{Fence, LeaseName},
@@ -46,6 +47,9 @@ pub struct Transition {
     pub turns: Vec<TurnChange>,
     /// What else it was decided on: it is applied only if nothing of it was changed since.
     pub seen: Vec<Seen>,
+    /// The configuration that these people and schedules are of: the transition is applied only if it is the latest one, or has the
+    /// number after that of the latest one, and then it is the latest from now on. A store that admits one process does not look at it.
+    pub configuration: Option<Configuration>,
     /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,
     /// A conversation, and its address: the transition is applied only if it is at this address, and nothing of it is pending or
@@ -178,7 +182,7 @@ pub struct TurnChange {
 pub enum Commit {
     #[default]
     Done,
-    /// A turn or a noun was not at its expected version, a channel was paused or resumed already, a link was used before, or a lane
+    /// A turn or a noun was not at its expected version, another configuration was the latest, a channel was paused or resumed already, a link was used before, or a lane
     /// was not empty: nothing was changed. Read again and decide again. Or a run was to start in a conversation in which another turn
     /// runs, on another node.
     Conflict,

@@ -33,6 +33,11 @@ pub(super) async fn apply(transaction: &mut Transaction<'_>, transition: &Transi
     {
         return Ok(Commit::NotOwner);
     }
+    if let Some(configuration) = &transition.configuration
+        && !versions::make_latest(transaction, configuration).await?
+    {
+        return Ok(Commit::Conflict);
+    }
     let locked = lock(transaction, transition).await?;
     // Conversations in which a turn began or ceased to wait, and the place of that turn.
     let mut touched = Vec::new();

@@ -1,8 +1,8 @@
-//! Compares the versions of people, schedules, sessions and tokens, and counts their changes.
+//! Compares the versions of people, schedules, sessions, tokens and the configuration, and counts their changes.
 
 use rejoinder_core::{
     ConversationId, PersonId, StoreError,
-    store::{Noun, Seen, SessionChange, Transition, Version},
+    store::{Configuration, Noun, Seen, SessionChange, Transition, Version},
 };
 
 use super::rows::{self, Transaction};
@@ -19,6 +19,15 @@ pub(super) async fn is_current(transaction: &mut Transaction<'_>, seen: &Seen) -
     };
     let current = rows::one(transaction, statement, |row| row.value::<Version>("version")).await?;
     Ok(current.unwrap_or_default() == seen.version)
+}
+
+/// Makes a configuration the latest, unless it is that. `false` if another one is, which this one does not follow. No other one becomes
+/// the latest before the transaction ends.
+pub(super) async fn make_latest(
+    transaction: &mut Transaction<'_>,
+    Configuration { revision, digest }: &Configuration,
+) -> Result<bool, StoreError> {
+    Ok(rows::change(transaction, statement!(MAKE_LATEST, revision, digest)).await? == 1)
 }
 
 /// Counts what a transition changes, before it is written.
@@ -75,6 +84,11 @@ const LOCK: &str = "select version from versions where noun = $1 for no key upda
 const LOCK_IN: &str = "select sessions_version as version from conversations where id = $1 for no key update";
 
 const LOCK_OF: &str = "select sessions_version as version from people where id = $1 for no key update";
+
+const MAKE_LATEST: &str = "
+    update configuration as c
+    set digests = case when c.revision = $1 then c.digests else array_append(c.digests, $2) end
+    where c.revision = $1 - 1 or (c.revision = $1 and c.digests[c.revision] = $2)";
 
 const COUNT: &str = "update versions set version = version + 1 where noun = $1";
 

@@ -46,6 +46,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         fence: _,
         turns,
         seen,
+        configuration,
         deliveries,
         empty_lane: _,
         files,
@@ -77,6 +78,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         pause,
     } = transition;
     let has_only_parts_of_turns = seen.is_empty()
+        && configuration.is_none()
         && files.is_empty()
         && questions.is_empty()
         && closed_questions.is_empty()
