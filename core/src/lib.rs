@@ -136,7 +136,7 @@ pub use base::json::json_error;
 pub use base::pauses::Backoff;
 pub use commands::is_command;
 pub use conversations::loops::{LoopKind, OpenLoop, open_loops};
-pub use engine::{Engine, Parts, Replanted};
+pub use engine::{Engine, Parts, planting::Replanted};
 pub use initiative::{Initiative, NewMessage, schedules::Schedules};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},

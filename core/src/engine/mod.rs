@@ -1,5 +1,6 @@
 //! Creates the components and connects them. Only this room knows them all, and no other room uses it.
 
+pub(crate) mod planting;
 mod start;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -8,23 +9,24 @@ use futures_util::future::BoxFuture;
 use rejoinder_guard::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use self::planting::{Replanted, plant};
 use crate::{
     base::{channels::Channels, lifecycle::Lifecycle},
     commands::bang,
     conversations::sessions::{self, Sessions},
     initiative::{Initiative, schedules::Schedules},
     model::{
-        Addressees, AgentName, ChannelId, ConversationRef, Down, Handler, Identity, InboundEvent, KnownAs,
-        LiveSettings, NodeId, Part, Settings,
+        Addressees, AgentName, ChannelId, ConversationRef, Down, Handler, Identity, InboundEvent, LiveSettings, NodeId,
+        Part, Settings,
     },
     nodes::{leases::Leases, neighbours::Neighbours},
     operations::{Operations, administration::Administration, forget::Erasure},
     outbox::{caller::Caller, health::Outbound},
     people::People,
     ports::{
-        AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Fence, FileStore, Hub, InboxStore, Inlet, Intake,
-        KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, Revision, SharedClock, Store, StoreError,
-        ViewStore,
+        AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
+        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, Revision, SharedClock, Store,
+        StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -87,17 +89,6 @@ pub struct Engine {
     settings: LiveSettings,
     watch: Arc<Watch>,
     lifecycle: Lifecycle,
-}
-
-/// What a configuration that was read again has changed beside its settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replanted {
-    /// Who was let in.
-    pub let_in: Vec<KnownAs>,
-    /// Who stays known, although the configuration before named them and this one does not.
-    pub still_known: Vec<KnownAs>,
-    /// The schedules of operators and agents that gave way to a configured one of their name.
-    pub replaced: Vec<String>,
 }
 
 impl Engine {
@@ -199,7 +190,7 @@ impl Engine {
 
     /// Changes from now on people and who may write, schedules, words, policies, prices, limits, how deliveries are retried, and
     /// the agents of these names. The other settings stay. `configuration` is as that of [`Parts`]: it is the latest from now on, also if
-    /// it was replaced before.
+    /// it was replaced before. `None`, and nothing was changed, if another one became the latest meanwhile.
     ///
     /// # Errors
     /// When the store cannot be written; then the settings and agents are as before.
@@ -208,20 +199,20 @@ impl Engine {
         settings: Settings,
         agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
         configuration: Option<[u8; 32]>,
-    ) -> Result<Replanted, StoreError> {
+    ) -> Result<Option<Replanted>, StoreError> {
+        let Self { people, calendar, agreements, .. } = self;
         let before = self.settings.get();
-        // Before anything is planted: what is planted is that of the latest one.
-        let revision = revision_of(&*self.agreements, configuration, true).await?;
-        let (let_in, still_known) = self.people.plant(&settings.people, &before.people).await?;
-        let replaced = self.calendar.plant(&settings.schedules.seeds).await?;
+        let configuration = revision_of(&**agreements, configuration, true).await?;
+        let planted = plant(people, calendar, &**agreements, &settings, &before.people, configuration).await?;
+        let Some(replanted) = planted else { return Ok(None) };
         self.settings.change(settings);
         self.runtimes.replace(agents);
-        if let Some(revision) = revision {
-            self.leases.set_revision(revision.number);
+        if let Some(Configuration { revision, .. }) = configuration {
+            self.leases.set_revision(revision);
         }
         // Somebody else may be asked from now on.
-        self.people.look_again();
-        Ok(Replanted { let_in, still_known, replaced })
+        people.look_again();
+        Ok(Some(replanted))
     }
 
     /// What operators do with turns, deliveries, people and channels.
@@ -385,9 +376,8 @@ async fn revision_of(
     store: &dyn AgreementStore,
     configuration: Option<[u8; 32]>,
     is_chosen: bool,
-) -> Result<Option<Revision>, StoreError> {
-    match configuration {
-        Some(digest) => store.configuration(&digest, is_chosen).await,
-        None => Ok(None),
-    }
+) -> Result<Option<Configuration>, StoreError> {
+    let Some(digest) = configuration else { return Ok(None) };
+    let revision = store.configuration(&digest, is_chosen).await?;
+    Ok(revision.map(|Revision { number, .. }| Configuration { revision: number, digest }))
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    mem,
     panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex as SyncMutex,
@@ -15,7 +14,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
 
-use super::{Engine, Parts, revision_of};
+use super::{Engine, Parts, planting::plant, revision_of};
 use crate::{
     base::{
         channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns, timer::Timer,
@@ -62,7 +61,7 @@ use crate::{
         health::Health,
     },
     people::People,
-    ports::{ChannelAdapter, Hub, Inlet, LeaseName, SharedClock, Store, StoreError},
+    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Store, StoreError},
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -126,26 +125,22 @@ struct Ground {
 }
 
 impl Ground {
-    /// `plants`: the configuration is the latest. Also returns the lanes that are opened.
+    /// Reads what is stored. Also returns the lanes that are opened.
     async fn load(
         store: Arc<dyn Store>,
         clock: SharedClock,
-        mut settings: Settings,
+        settings: Settings,
         adapters: &[Arc<dyn ChannelAdapter>],
         agents: HashSet<AgentName>,
         this: ThisNode,
-        plants: bool,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Opened>), StoreError> {
         let (lifecycle, timer) = (Lifecycle::new(clock.clone()), Arc::new(Timer::new()));
         let bounds = settings.agents().chain(&agents).map(|agent| (agent.clone(), settings.agent_turns(agent)));
         let (total, stopping) = (settings.max_concurrent_turns, lifecycle.stopping.clone());
         let slots = Arc::new(Slots::new(total, bounds, stopping, clock.clone()));
         let (lanes, opened) = Lanes::new(timer.clone(), lifecycle.clone());
-        // If they are not planted, all of them are new to the next reload.
-        let people = if plants { settings.people.clone() } else { mem::take(&mut settings.people) };
         let (channels, settings) = (Arc::new(Channels::new(adapters)), LiveSettings::new(settings));
         let configured = settings.get();
-        let schedules = plants.then_some(&*configured.schedules.seeds);
         let (node, ids) = (this.id, channels.ids().cloned().collect());
         let (neighbours, nodes) = (Arc::new(Neighbours::new(clock.clone())), store.clone());
         let joining =
@@ -168,14 +163,14 @@ impl Ground {
         let addresses = Arc::new(addresses);
         let merges = Merges::new(store.clone(), channels.clone(), settings.clone(), clock.clone(), addresses.clone());
         let ground = Self {
-            people: People::load(store.clone(), clock.clone(), lifecycle.clone(), hints.clone(), &people, plants)
+            people: People::load(store.clone(), clock.clone(), lifecycle.clone(), hints.clone(), &configured.people)
                 .await?,
             questions: Arc::new(OpenQuestions::new(store.clone())),
             approvals: Arc::new(Approvals::new(store.clone())),
             backlog_question: Arc::new(BacklogQuestion::new(store.clone(), leases.clone())),
             merges: Arc::new(merges),
             sessions: Arc::new(Sessions::new(store.clone())),
-            calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone(), schedules).await?),
+            calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone()).await?),
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
@@ -196,6 +191,17 @@ impl Ground {
             slots,
         };
         Ok((ground, opened))
+    }
+
+    /// Plants the configuration, unless another one has replaced it.
+    async fn plant(&self, configuration: Option<Configuration>) -> Result<(), StoreError> {
+        let settings = self.settings.get();
+        let planted = plant(&self.people, &self.calendar, &*self.store, &settings, &[], configuration).await?;
+        if planted.is_none() {
+            // All of its people are new to the next reload.
+            self.settings.change(Settings { people: Vec::new(), ..(*settings).clone() });
+        }
+        Ok(())
     }
 
     fn ledger(&self, caller: &Arc<Caller>, leftovers: Leftovers, undeliverable: Undeliverable) -> Ledger {
@@ -400,13 +406,13 @@ impl Engine {
             version,
             configuration,
         } = parts;
-        // A node that was away may still have a configuration that was replaced meanwhile: it plants nothing of it.
-        let revision = revision_of(&*store, configuration, false).await?;
-        let plants = revision.is_none_or(|revision| revision.is_latest);
-        let (names, revision) = (agents.names(), revision.map(|revision| revision.number));
+        let configuration = revision_of(&*store, configuration, false).await?;
+        let (names, revision) = (agents.names(), configuration.map(|it| it.revision));
         let this = ThisNode { id, name, version, revision, agents: names.clone() };
         let names = names.into_iter().collect();
-        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this, plants).await?;
+        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this).await?;
+        // A node that was away, or stood still, may have a configuration that was replaced meanwhile: it plants nothing of it.
+        ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
             ground.connect(opened, agents).await?;
         for one in first {

@@ -31,7 +31,7 @@ use self::{
     guesses::{Guesses, change_guesses},
 };
 use crate::{
-    base::{conflicts::decide_anew, lifecycle::Lifecycle, pauses},
+    base::{lifecycle::Lifecycle, pauses},
     model::{
         ApprovalSettings, ChannelId, DirectChat, Guess, Identity, KnownAs, KnownIdentity, KnownPeople, Language,
         Pairing, PeopleChange, PersonId, PersonRecord, SeedPerson, Version, is_hidden,
@@ -81,17 +81,17 @@ pub(crate) struct State {
 }
 
 impl People {
-    /// Reads who is known, and adds those whom the configuration names, if it `plants` them.
+    /// Reads who is known. The homes and languages of the people of the configuration hold, whether they are planted or not.
     pub(crate) async fn load(
         store: Arc<dyn PeopleStore>,
         clock: SharedClock,
         lifecycle: Lifecycle,
         hints: Arc<Hints>,
         seeds: &[SeedPerson],
-        plants: bool,
     ) -> Result<Arc<Self>, StoreError> {
-        let state = read(&*store).await?;
-        let people = Arc::new(Self {
+        let mut state = read(&*store).await?;
+        (state.homes, state.configured_languages) = wishes(seeds);
+        Ok(Arc::new(Self {
             known: ArcSwap::from_pointee(KnownPeople::of(&state.people)),
             state: Mutex::new(state),
             store,
@@ -103,34 +103,39 @@ impl People {
             let_in: Notify::new(),
             asked: Notify::new(),
             reachable: Notify::new(),
-        });
-        people.plant(seeds, if plants { &[] } else { seeds }).await?;
-        Ok(people)
+        }))
     }
 
-    /// Adds the people of a configuration that was read again, as far as they differ from those of `before`: who was revoked
-    /// since stays so. Returns who was let in, and who stays known although they are no longer configured.
-    pub(crate) async fn plant(
-        self: &Arc<Self>,
+    /// What has to be stored so that the people of a configuration are known who differ from those of `before`, and the version and the
+    /// people that this was decided on.
+    pub(crate) fn to_plant(
+        &self,
         seeds: &[SeedPerson],
         before: &[SeedPerson],
-    ) -> Result<(Vec<KnownAs>, Vec<KnownAs>), StoreError> {
-        let known = decide_anew!({
-            let seen = self.seen();
-            let known = self.state().people.clone();
-            let changes = planted(seeds, before, &known, self.clock.now());
-            let transition = Transition { people: changes, ..Transition::default() };
-            (transition.is_empty() || self.change(seen, transition).await?).then_some(known)
-        })?;
+    ) -> (Seen, Vec<PersonRecord>, Vec<PeopleChange>) {
+        let seen = self.seen();
+        let known = self.state().people.clone();
+        let changes = planted(seeds, before, &known, self.clock.now());
+        (seen, known, changes)
+    }
+
+    /// The people of a configuration are stored. Returns who was let in since `known`, and who stays known although they are no longer
+    /// configured.
+    pub(crate) fn planted(
+        &self,
+        seeds: &[SeedPerson],
+        before: &[SeedPerson],
+        known: &[PersonRecord],
+    ) -> (Vec<KnownAs>, Vec<KnownAs>) {
         let mut state = self.state();
         (state.homes, state.configured_languages) = wishes(seeds);
         let all: Vec<_> = state.people.iter().flat_map(KnownAs::all_of).collect();
         let has = |people: &[PersonRecord], it: &KnownAs| people.iter().any(|one| one.identity(&it.identity).is_some());
         let names =
             |seeds: &[SeedPerson], it: &KnownAs| seeds.iter().any(|seed| seed.identities.contains(&it.identity));
-        let let_in = all.iter().filter(|it| !has(&known, it)).cloned().collect();
+        let let_in = all.iter().filter(|it| !has(known, it)).cloned().collect();
         let still_known = all.iter().filter(|it| names(before, it) && !names(seeds, it)).cloned().collect();
-        Ok((let_in, still_known))
+        (let_in, still_known)
     }
 
     /// Everybody who is known now.

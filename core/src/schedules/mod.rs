@@ -52,31 +52,23 @@ struct Snapshot {
 }
 
 impl Calendar {
-    /// Reads the schedules, and makes those of the configuration; `None`: it plants nothing.
+    /// Reads the schedules.
     pub(crate) async fn load(
         store: Arc<dyn ScheduleStore>,
         clock: SharedClock,
         hints: Arc<Hints>,
-        seeds: Option<&[NewSchedule]>,
     ) -> Result<Self, StoreError> {
         let snapshot = Mutex::new(read(&*store, clock.now()).await?);
-        let calendar = Self { store, clock, hints, snapshot, changed: Notify::new() };
-        if let Some(seeds) = seeds {
-            calendar.plant(seeds).await?;
-        }
-        Ok(calendar)
+        Ok(Self { store, clock, hints, snapshot, changed: Notify::new() })
     }
 
-    /// Makes the schedules of a configuration that was read again, and removes those that it no longer has. Returns the names of
-    /// those of others that gave way.
-    pub(crate) async fn plant(&self, seeds: &[NewSchedule]) -> Result<Vec<String>, StoreError> {
-        decide_anew!({
-            let seen = self.seen();
-            let mut snapshot = self.snapshot().schedules.clone();
-            let (schedules, replaced) = planted(seeds, &mut snapshot, self.clock.now());
-            let transition = Transition { schedules, ..Transition::default() };
-            (transition.is_empty() || self.change(seen, transition).await?).then_some(replaced)
-        })
+    /// What has to be stored so that the schedules of a configuration are made, and those removed that it no longer has, and the version
+    /// that this was decided on. Also returns the names of those of others that give way.
+    pub(crate) fn to_plant(&self, seeds: &[NewSchedule]) -> (Seen, Vec<ScheduleChange>, Vec<String>) {
+        let seen = self.seen();
+        let mut schedules = self.snapshot().schedules.clone();
+        let (changes, replaced) = planted(seeds, &mut schedules, self.clock.now());
+        (seen, changes, replaced)
     }
 
     pub(crate) fn all(&self) -> Vec<Schedule> {
@@ -327,9 +319,9 @@ impl Calendar {
     }
 
     /// Stores changes, and takes them over. `false` if a schedule was changed since `seen`: decide again.
-    pub(crate) async fn change(&self, seen: Seen, transition: Transition) -> Result<bool, StoreError> {
+    pub(crate) async fn change(&self, seen: Seen, mut transition: Transition) -> Result<bool, StoreError> {
         let (changes, is_counted) = (transition.schedules.clone(), transition.changes_schedules());
-        let transition = Transition { seen: vec![seen], ..transition };
+        transition.seen.push(seen);
         if !self.store.commit(transition).await?.is_done()? {
             self.refresh().await?;
             return Ok(false);

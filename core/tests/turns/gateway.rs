@@ -363,7 +363,7 @@ impl TestGateway {
     /// Reads the configuration again, in which these agents have changed.
     pub(crate) async fn reads_with(&self, settings: Settings, agents: HashMap<AgentName, Arc<dyn AgentRuntime>>) {
         let reloading = self.engine().reload(settings, agents, self.configuration);
-        reloading.await.expect("the store can be written");
+        reloading.await.expect("the store can be written").expect("no other configuration has replaced it");
     }
 
     /// Reads a configuration with which answers go elsewhere.

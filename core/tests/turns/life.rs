@@ -95,7 +95,7 @@ pub(crate) struct Life {
     lost_at: Mutex<Option<(u64, Crash)>>,
     store_is_down: AtomicBool,
     reads_are_held: AtomicBool,
-    held_read: Mutex<Option<&'static str>>,
+    held: Mutex<Option<&'static str>>,
     rejects_writes: AtomicBool,
     /// Its leases, if they end.
     pub(crate) leases: OnceLock<Arc<LeaseTable>>,
@@ -195,13 +195,13 @@ impl Life {
         self.reads_are_held.store(are_held, Ordering::SeqCst);
     }
 
-    /// Lets the reads of this method wait, and those go on that waited.
-    pub(crate) fn hold_read(&self, method: Option<&'static str>) {
-        *self.held_read.lock().unwrap_or_else(PoisonError::into_inner) = method;
+    /// Lets the calls of this method of the store wait, and those go on that waited.
+    pub(crate) fn hold(&self, method: Option<&'static str>) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = method;
     }
 
     fn holds(&self, method: &str) -> bool {
-        *self.held_read.lock().unwrap_or_else(PoisonError::into_inner) == Some(method)
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) == Some(method)
     }
 
     /// What the last agent outside of the process that ended a run hears of its end now.
@@ -277,6 +277,9 @@ impl Layer for LifeStore {
     }
 
     async fn before_write(&self, method: &'static str) -> Result<Pass, StoreError> {
+        while self.0.holds(method) {
+            tokio::task::yield_now().await;
+        }
         self.0.wait_if_over().await;
         if self.0.store_is_down.load(Ordering::SeqCst) {
             let _begun = self.0.begin();

@@ -10,6 +10,7 @@ use rejoinder_core::{
 use crate::{
     approvals::person,
     gateway::{GatewaySetup, TestGateway, chat, comes_in, is_on_postgres, main_channel, secs},
+    life::Life,
     linking::says,
 };
 
@@ -65,6 +66,14 @@ fn tea() -> NewSchedule {
     }
 }
 
+/// Whether Grace is known, and her tea is scheduled.
+async fn is_planted(gateway: &TestGateway) -> bool {
+    let people = gateway.engine().people().all().await.expect("read");
+    let schedules = gateway.engine().calendar().seen_by(None);
+    assert_eq!(people.len(), schedules.len());
+    !people.is_empty()
+}
+
 /// Another node has replaced the configuration, and an operator has revoked Grace. On SQLite there is no other node, and each start plants.
 #[tokio::test]
 async fn a_start_with_a_configuration_that_was_replaced_plants_nothing_and_a_reload_does() {
@@ -75,18 +84,62 @@ async fn a_start_with_a_configuration_that_was_replaced_plants_nothing_and_a_rel
     let grace = Identity { channel: main_channel(), id: "grace".to_owned() };
     gateway.engine().operations().revoke(&grace, Actor::named("ada".to_owned())).await.expect("she is known");
     gateway.change_schedules(vec![tea()]);
-    let is_planted = async |gateway: &TestGateway| {
-        let people = gateway.engine().people().all().await.expect("read");
-        let schedules = gateway.engine().calendar().seen_by(None);
-        assert_eq!(people.len(), schedules.len());
-        !people.is_empty()
-    };
 
     gateway.restart().await;
     assert_eq!(is_planted(&gateway).await, !is_on_postgres());
     gateway.reads(gateway.settings()).await;
     assert!(is_planted(&gateway).await);
 
+    gateway.at_rest().await;
+}
+
+/// It stands still between the look at the latest configuration and the planting, and an operator has revoked Grace.
+#[tokio::test]
+async fn a_start_that_stands_still_while_its_configuration_is_replaced_plants_nothing() {
+    let mut gateway = closed().await;
+    let grace = Identity { channel: main_channel(), id: "grace".to_owned() };
+    gateway.engine().operations().revoke(&grace, Actor::named("ada".to_owned())).await.expect("she is known");
+    gateway.configuration = Some([1; 32]);
+    gateway.change_schedules(vec![tea()]);
+    gateway.life.kill();
+    let life = Arc::<Life>::default();
+    life.hold(Some("commit"));
+    let (store, held) = (Arc::clone(&gateway.store), Arc::clone(&life));
+    let replacing = async move {
+        while is_on_postgres() && store.latest_configuration().await.expect("it is read").is_none() {
+            tokio::task::yield_now().await;
+        }
+        store.configuration(&[2; 32], false).await.expect("the configuration is set");
+        held.hold(None);
+    };
+
+    let (has_begun, ()) = tokio::join!(gateway.begin(life), replacing);
+    gateway.settle().await;
+
+    assert!(has_begun);
+    assert_eq!(is_planted(&gateway).await, !is_on_postgres());
+    gateway.at_rest().await;
+}
+
+/// The operator reads it again, once it is clear which one is to count.
+#[tokio::test]
+async fn a_reload_that_stands_still_while_another_configuration_becomes_the_latest_changes_nothing() {
+    let mut gateway = closed().await;
+    gateway.configuration = Some([1; 32]);
+    gateway.restart().await;
+    gateway.life.hold(Some("commit"));
+    let (engine, mut settings) = (gateway.engine().clone(), gateway.settings());
+    settings.people.push(person("Ada", PersonRole::Member));
+    let reading = tokio::spawn(async move { engine.reload(settings, HashMap::new(), Some([2; 32])).await });
+    gateway.settle().await;
+
+    gateway.store.configuration(&[3; 32], false).await.expect("the configuration is set");
+    gateway.life.hold(None);
+    let replanted = reading.await.expect("it does not panic").expect("the store can be written");
+
+    assert_eq!(replanted.is_none(), is_on_postgres());
+    let people = gateway.engine().people().all().await.expect("read");
+    assert_eq!(people.len(), if is_on_postgres() { 1 } else { 2 });
     gateway.at_rest().await;
 }
 

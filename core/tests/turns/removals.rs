@@ -62,12 +62,12 @@ async fn a_turn_that_is_removed_while_the_session_is_read_is_not_given_to_the_ag
     for text in ["one", "two"] {
         ada(&gateway, text).await;
     }
-    gateway.life.hold_read(Some("transcript"));
+    gateway.life.hold(Some("transcript"));
     comes_in(&gateway, says(&chat("ada"), "three")).await;
     assert_eq!(gateway.agent("main").runs().len(), 2, "the transcript is not read yet");
 
     remove(&gateway, "two").await;
-    gateway.life.hold_read(None);
+    gateway.life.hold(None);
     gateway.settle().await;
 
     assert_eq!(given(&gateway), (None, vec!["one".to_owned(), "one None".to_owned()]));

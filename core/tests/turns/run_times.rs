@@ -62,10 +62,10 @@ async fn the_wait_of_a_run_for_an_approval_is_taken_off_once() {
 
     let operations = gateway.engine().operations();
     operations.decide(approval.id, true, operator("yes")).await.expect("it is decided");
-    gateway.life.hold_read(Some("approvals"));
+    gateway.life.hold(Some("approvals"));
     gateway.settle().await;
     operations.cancel(turn, Farewell::Silence, operator("a mistake")).await.expect("it is cancelled");
-    gateway.life.hold_read(None);
+    gateway.life.hold(None);
     gateway.advance(secs(5)).await;
 
     let seconds = seconds.0.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -123,12 +123,12 @@ async fn a_run_does_not_go_on_without_a_deadline() {
     gateway.advance(secs(60)).await;
     let [approval] = &approvals(&gateway).await[..] else { panic!("one waits") };
     gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
-    gateway.life.hold_read(Some("turn"));
+    gateway.life.hold(Some("turn"));
     gateway.settle().await;
-    gateway.life.hold_read(Some("approvals"));
+    gateway.life.hold(Some("approvals"));
     gateway.settle().await;
     gateway.life.reject_writes(true);
-    gateway.life.hold_read(None);
+    gateway.life.hold(None);
 
     gateway.advance(secs(3600)).await;
     assert!(told(&gateway).is_empty());

@@ -191,6 +191,9 @@ impl Reloader {
         let (settings, digest) = (wiring::settings(&config, Masker::default()), wiring::digest(&config));
         let replanted = engine.reload(settings, agents, Some(digest)).await;
         let replanted = replanted.map_err(|error| format!("the store cannot be written: {error}"))?;
+        let replanted = replanted.ok_or(
+            "another configuration became the latest meanwhile, and nothing changes: read it again if this one is to count",
+        )?;
         logging::set_level(level);
         let mut reloaded = self.compared(&after, same_secrets);
         if same_secrets {
