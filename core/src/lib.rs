@@ -92,7 +92,7 @@ pub mod store {
                 Beside, CursorMove, EarlierMessage, InboxStore, NewEvent, NewTurn, Repeated, Stored, TransitionOf,
             },
             agent_sessions::AgentSessionStore,
-            agreements::{AgreementStore, AnswerUnderWay, Configuration, Revision},
+            agreements::{AgreementStore, AnswerUnderWay, Configuration},
             channels::ChannelStore,
             day_use::DayUse,
             error::StoreError,

@@ -183,7 +183,7 @@ mod tests {
     use async_trait::async_trait;
     use rejoinder_core::{
         SystemClock,
-        store::{AnswerUnderWay, Configuration, Revision},
+        store::{AnswerUnderWay, Configuration},
     };
 
     use super::*;
@@ -199,7 +199,7 @@ mod tests {
             let mut secrets = self.0.lock().unwrap();
             Ok(secrets.entry(name.to_owned()).or_insert_with(|| made.to_owned()).clone())
         }
-        async fn configuration(&self, _: &[u8; 32], _: bool) -> Result<Option<Revision>, StoreError> {
+        async fn configuration(&self, _: &[u8; 32]) -> Result<Option<Configuration>, StoreError> {
             unreachable!("no node begins")
         }
         async fn latest_configuration(&self) -> Result<Option<Configuration>, StoreError> {

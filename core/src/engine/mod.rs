@@ -25,8 +25,8 @@ use crate::{
     people::People,
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
-        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, Revision, SharedClock, Store,
-        StoreError, ViewStore,
+        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError,
+        ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -202,7 +202,12 @@ impl Engine {
     ) -> Result<Option<Replanted>, StoreError> {
         let Self { people, calendar, agreements, .. } = self;
         let before = self.settings.get();
-        let configuration = revision_of(&**agreements, configuration, true).await?;
+        let latest = match configuration {
+            Some(_) => agreements.latest_configuration().await?,
+            None => None,
+        };
+        // It is the latest only with what is planted of it: a reload that fails leaves no revision that no node has.
+        let configuration = configuration.zip(latest).map(|(digest, latest)| latest.followed_by(digest));
         let planted = plant(people, calendar, &**agreements, &settings, &before.people, configuration).await?;
         let Some(replanted) = planted else { return Ok(None) };
         self.settings.change(settings);
@@ -369,15 +374,4 @@ impl Engine {
             fence: None,
         }
     }
-}
-
-/// The revision of the configuration with this digest, which an operator has chosen or a node begins with. `None` if it is not compared.
-async fn revision_of(
-    store: &dyn AgreementStore,
-    configuration: Option<[u8; 32]>,
-    is_chosen: bool,
-) -> Result<Option<Configuration>, StoreError> {
-    let Some(digest) = configuration else { return Ok(None) };
-    let revision = store.configuration(&digest, is_chosen).await?;
-    Ok(revision.map(|Revision { number, .. }| Configuration { revision: number, digest }))
 }

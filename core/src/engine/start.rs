@@ -14,7 +14,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{error, warn};
 
-use super::{Engine, Parts, planting::plant, revision_of};
+use super::{Engine, Parts, planting::plant};
 use crate::{
     base::{
         channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns, timer::Timer,
@@ -406,7 +406,10 @@ impl Engine {
             version,
             configuration,
         } = parts;
-        let configuration = revision_of(&*store, configuration, false).await?;
+        let configuration = match configuration {
+            Some(digest) => store.configuration(&digest).await?,
+            None => None,
+        };
         let (names, revision) = (agents.names(), configuration.map(|it| it.revision));
         let this = ThisNode { id, name, version, revision, agents: names.clone() };
         let names = names.into_iter().collect();

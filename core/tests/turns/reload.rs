@@ -10,7 +10,7 @@ use rejoinder_core::{
 use crate::{
     approvals::person,
     gateway::{GatewaySetup, TestGateway, chat, comes_in, is_on_postgres, main_channel, secs},
-    life::Life,
+    life::{Crash, Life},
     linking::says,
 };
 
@@ -80,7 +80,7 @@ async fn a_start_with_a_configuration_that_was_replaced_plants_nothing_and_a_rel
     let mut gateway = closed().await;
     gateway.configuration = Some([1; 32]);
     gateway.restart().await;
-    gateway.store.configuration(&[2; 32], false).await.expect("the configuration is set");
+    gateway.store.configuration(&[2; 32]).await.expect("the configuration is set");
     let grace = Identity { channel: main_channel(), id: "grace".to_owned() };
     gateway.engine().operations().revoke(&grace, Actor::named("ada".to_owned())).await.expect("she is known");
     gateway.change_schedules(vec![tea()]);
@@ -109,7 +109,7 @@ async fn a_start_that_stands_still_while_its_configuration_is_replaced_plants_no
         while is_on_postgres() && store.latest_configuration().await.expect("it is read").is_none() {
             tokio::task::yield_now().await;
         }
-        store.configuration(&[2; 32], false).await.expect("the configuration is set");
+        store.configuration(&[2; 32]).await.expect("the configuration is set");
         held.hold(None);
     };
 
@@ -118,6 +118,24 @@ async fn a_start_that_stands_still_while_its_configuration_is_replaced_plants_no
 
     assert!(has_begun);
     assert_eq!(is_planted(&gateway).await, !is_on_postgres());
+    gateway.at_rest().await;
+}
+
+/// Other nodes would all be behind a configuration that no node has.
+#[tokio::test]
+async fn a_reload_that_cannot_be_stored_leaves_the_latest_configuration() {
+    let mut gateway = closed().await;
+    gateway.configuration = Some([1; 32]);
+    gateway.restart().await;
+    let mut settings = gateway.settings();
+    settings.people.push(person("Ada", PersonRole::Member));
+
+    gateway.life.lose_at(1, Crash::Before);
+    let failed = gateway.engine().reload(settings, HashMap::new(), Some([2; 32])).await;
+
+    assert!(failed.is_err(), "{failed:?}");
+    let latest = gateway.store.latest_configuration().await.expect("the configuration is read");
+    assert_eq!(latest.map(|latest| latest.digest), is_on_postgres().then_some([1; 32]));
     gateway.at_rest().await;
 }
 
@@ -133,7 +151,7 @@ async fn a_reload_that_stands_still_while_another_configuration_becomes_the_late
     let reading = tokio::spawn(async move { engine.reload(settings, HashMap::new(), Some([2; 32])).await });
     gateway.settle().await;
 
-    gateway.store.configuration(&[3; 32], false).await.expect("the configuration is set");
+    gateway.store.configuration(&[3; 32]).await.expect("the configuration is set");
     gateway.life.hold(None);
     let replanted = reading.await.expect("it does not panic").expect("the store can be written");
 

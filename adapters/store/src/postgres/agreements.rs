@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rejoinder_core::{
     StoreError,
-    store::{AgreementStore, AnswerUnderWay, Configuration, Revision},
+    store::{AgreementStore, AnswerUnderWay, Configuration},
 };
 use sqlx::postgres::PgRow;
 
@@ -19,10 +19,10 @@ impl AgreementStore for PostgresStore {
         put.ok_or_else(|| unanswered("a secret"))
     }
 
-    async fn configuration(&self, digest: &[u8; 32], is_chosen: bool) -> Result<Option<Revision>, StoreError> {
-        let set = statement!(SET_CONFIGURATION, digest, is_chosen);
-        let revision = self.readers.one(set, |row| Ok(record!(row => Revision { number, is_latest }))).await?;
-        revision.map(Some).ok_or_else(|| unanswered("a configuration"))
+    async fn configuration(&self, digest: &[u8; 32]) -> Result<Option<Configuration>, StoreError> {
+        let revision = self.readers.one(statement!(SET_CONFIGURATION, digest), |row| row.value("revision")).await?;
+        let revision = revision.ok_or_else(|| unanswered("a configuration"))?;
+        Ok(Some(Configuration { revision, digest: *digest }))
     }
 
     async fn latest_configuration(&self) -> Result<Option<Configuration>, StoreError> {
@@ -70,11 +70,10 @@ const PUT_SECRET: &str = "
 /// The digests are those of the row as others have left it, whatever was there when the statement began.
 const SET_CONFIGURATION: &str = "
     insert into configuration as c (id, digests) values (1, array[$1])
-    on conflict (id) do update set digests = case
-        when c.digests[c.revision] = $1 or ($1 = any(c.digests) and not $2) then c.digests
-        else array_append(c.digests, $1) end
-    returning c.digests[c.revision] = $1 as is_latest, (
-        select max(d.number) from unnest(c.digests) with ordinality as d (digest, number) where d.digest = $1) as number";
+    on conflict (id) do update set digests =
+        case when $1 = any(c.digests) then c.digests else array_append(c.digests, $1) end
+    returning (
+        select max(d.number) from unnest(c.digests) with ordinality as d (digest, number) where d.digest = $1) as revision";
 
 const LATEST_CONFIGURATION: &str = "select revision, digests[revision] as digest from configuration";
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rejoinder_core::{
     StoreError,
-    store::{AgreementStore, AnswerUnderWay, Configuration, Revision},
+    store::{AgreementStore, AnswerUnderWay, Configuration},
 };
 
 use super::store::SqliteStore;
@@ -16,7 +16,7 @@ impl AgreementStore for SqliteStore {
         Ok(made.to_owned())
     }
 
-    async fn configuration(&self, _digest: &[u8; 32], _is_chosen: bool) -> Result<Option<Revision>, StoreError> {
+    async fn configuration(&self, _digest: &[u8; 32]) -> Result<Option<Configuration>, StoreError> {
         Ok(None)
     }
 

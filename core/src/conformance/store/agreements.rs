@@ -12,13 +12,13 @@ use super::{
     nodes::{lives, report},
     sessions::known,
     subject::Subject,
-    turn::{commit, gone, me},
+    turn::{commit, done, gone, me},
 };
 use crate::{
     model::ids::{NodeId, PersonId},
     ports::store::{
         Store,
-        agreements::{AnswerUnderWay, Configuration, Revision},
+        agreements::{AnswerUnderWay, Configuration},
         transition::{Commit, Transition},
     },
 };
@@ -27,7 +27,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// Whether several processes share a store.
 async fn is_shared(store: &dyn Store) -> bool {
-    store.configuration(&[0; 32], false).await.expect("the configuration is set").is_some()
+    store.configuration(&[0; 32]).await.expect("the configuration is set").is_some()
 }
 
 /// Of two nodes that make a secret, both use that of the first. Also over a restart.
@@ -51,30 +51,26 @@ pub async fn nodes_use_the_secret_that_was_given_first(subject: &mut impl Subjec
 /// One that was replaced has the number that it had last, until an operator chooses it. Also over a restart of all nodes.
 pub async fn a_configuration_that_was_replaced_is_the_latest_again_if_it_is_chosen(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
-    let put = async |store: &dyn Store, digest: u8, is_chosen: bool| {
-        store.configuration(&[digest; 32], is_chosen).await.expect("the configuration is set")
+    let begin = async |store: &dyn Store, digest: u8| {
+        store.configuration(&[digest; 32]).await.expect("the configuration is set")
     };
-    let revision = |number, is_latest| Some(Revision { number, is_latest });
-    let is_shared = put(&*one, 1, false).await.is_some();
-    let set = async |store: &dyn Store, digest: u8, is_chosen: bool, expected: Option<Revision>| {
-        let expected = if is_shared { expected } else { None };
-        assert_eq!(put(store, digest, is_chosen).await, expected, "{digest}, chosen: {is_chosen}");
-    };
-    set(&*other, 1, false, revision(1, true)).await;
-    set(&*other, 1, true, revision(1, true)).await;
-    set(&*other, 2, false, revision(2, true)).await;
-    set(&*one, 1, false, revision(1, false)).await;
-    set(&*one, 3, true, revision(3, true)).await;
-    set(&*other, 2, false, revision(2, false)).await;
+    let is_shared = begin(&*one, 1).await.is_some();
+    let revision = |revision, digest: u8| is_shared.then_some(Configuration { revision, digest: [digest; 32] });
+    assert_eq!(begin(&*other, 1).await, revision(1, 1));
+    assert_eq!(begin(&*other, 2).await, revision(2, 2));
+    assert_eq!(begin(&*one, 1).await, revision(1, 1));
+    done(&*one, chosen(3, 3)).await;
+    assert_eq!(begin(&*other, 2).await, revision(2, 2));
     other.close().await;
     drop(one);
 
     subject.reopen().await;
     let store = subject.store();
-    set(&*store, 1, false, revision(1, false)).await;
-    set(&*store, 1, true, revision(4, true)).await;
-    set(&*store, 1, false, revision(4, true)).await;
-    set(&*store, 3, false, revision(3, false)).await;
+    assert_eq!(begin(&*store, 1).await, revision(1, 1));
+    done(&*store, chosen(4, 1)).await;
+    assert_eq!(begin(&*store, 1).await, revision(4, 1));
+    assert_eq!(begin(&*store, 3).await, revision(3, 3));
+    assert_eq!(store.latest_configuration().await.expect("the configuration is read"), revision(4, 1));
 }
 
 /// A node that stood still meanwhile stores nothing of it. Also over a restart of all nodes.
@@ -112,9 +108,9 @@ pub async fn of_16_configurations_that_are_chosen_at_once_one_is_the_latest(subj
         async move { commit(&**store, chosen(2, digest)).await }
     });
 
-    let done = join_all(all).await.into_iter().filter(|commit| *commit == Commit::Done).count();
+    let applied = join_all(all).await.into_iter().filter(|commit| *commit == Commit::Done).count();
 
-    assert_eq!(done, expected);
+    assert_eq!(applied, expected);
     other.close().await;
 }
 
@@ -129,7 +125,7 @@ pub async fn of_32_that_begin_with_a_configuration_all_have_its_number(subject: 
     let (one, other) = (subject.store(), subject.another().await);
     let all = (0..32_u32).map(|number| {
         let store = if number.is_multiple_of(2) { &one } else { &other };
-        async move { store.configuration(&[7; 32], false).await }
+        async move { store.configuration(&[7; 32]).await }
     });
     let all = join_all(all).await;
 

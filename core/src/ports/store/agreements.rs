@@ -15,10 +15,10 @@ store_trait! {
         /// The secret of this name that all nodes use: the first one that a node gave. A store that admits one process returns `made`.
         write fn put_secret(name: &str, made: &str) -> String;
 
-        /// The revision of the configuration with this digest. One that is new is the latest from now on, and has a higher number than
-        /// all before. One that was replaced by another one is the latest again only if an operator has chosen it. `None`: the store
-        /// admits one process.
-        write fn configuration(digest: &[u8; 32], is_chosen: bool) -> Option<Revision>;
+        /// The configuration with this digest, with which a node begins. One that is new is the latest from now on, and has a higher
+        /// number than all before. One that was replaced by another one is the latest again only by `Transition::configuration`. `None`:
+        /// the store admits one process.
+        write fn configuration(digest: &[u8; 32]) -> Option<Configuration>;
 
         /// The latest configuration. `None`: no node has begun with one, or the store admits one process.
         read fn latest_configuration() -> Option<Configuration>;
@@ -39,14 +39,6 @@ store_trait! {
     }
 }
 
-/// A revision of the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Revision {
-    pub number: i64,
-    /// It counts: no other configuration has replaced it.
-    pub is_latest: bool,
-}
-
 /// A configuration, as nodes compare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Configuration {
@@ -54,6 +46,14 @@ pub struct Configuration {
     pub revision: i64,
     /// A digest of what all nodes must have in common of it.
     pub digest: [u8; 32],
+}
+
+impl Configuration {
+    /// The one with this digest, if an operator makes it the latest after this one.
+    pub(crate) fn followed_by(self, digest: [u8; 32]) -> Self {
+        let revision = if digest == self.digest { self.revision } else { self.revision + 1 };
+        Self { revision, digest }
+    }
 }
 
 /// A request with an idempotency key that is being done.
