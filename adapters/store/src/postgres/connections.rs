@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    error::{is_of_connection, is_of_statement, late, store_error},
+    error::{Fault, is_of_statement, late, store_error},
     hosts::Connector,
     values::Statement,
 };
@@ -152,7 +152,7 @@ impl Taken<'_> {
         self.is_usable = false;
         let found = timeout_at(self.until, statement.fetch_all(connection)).await;
         let found = found.map_err(|_| self.of.late.clone())?;
-        self.is_usable = found.as_ref().err().is_none_or(|error| is_of_statement(error) && !is_of_connection(error));
+        self.is_usable = found.as_ref().err().is_none_or(|error| is_of_statement(error) && Fault::of(error).is_none());
         Ok(found)
     }
 

@@ -9,15 +9,9 @@ pub(super) fn late() -> StoreError {
     StoreError::Unavailable("the database did not answer in time".to_owned())
 }
 
-const STANDBY: &str = "the server of the database is a standby, still recovers, or can only be read";
-
 /// The error of a server on which nothing can be written. One in recovery may show less than what was committed.
 pub(super) fn standby() -> StoreError {
-    StoreError::Unavailable(STANDBY.to_owned())
-}
-
-pub(super) fn is_standby(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unavailable(reason) if reason == STANDBY)
+    StoreError::Unavailable("the server of the database is a standby, still recovers, or can only be read".to_owned())
 }
 
 fn code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
@@ -29,20 +23,28 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| ["28", "3D"].iter().any(|class| code.starts_with(class)))
 }
 
-const STALE: &str = "what the connection has prepared cannot be used any more";
+/// Why a connection is to be replaced by a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// What it has prepared cannot be used any more. A new one may execute the statement.
+    Stale,
+    /// On its server nothing can be written any more. Another one may be found.
+    ReadOnly,
+}
+
+impl Fault {
+    /// `None`: the error is no reason for it.
+    pub(super) fn of(error: &sqlx::Error) -> Option<Self> {
+        match &*code(error)? {
+            READ_ONLY => Some(Self::ReadOnly),
+            code if STALE_CODES.contains(&code) => Some(Self::Stale),
+            _ => None,
+        }
+    }
+}
 
 /// The codes of prepared statements that do not fit the tables any more, which another version has changed, or that are not there.
 const STALE_CODES: [&str; 3] = ["0A000", "26000", "42P05"];
-
-/// Whether a new connection may execute the statement.
-pub(super) fn is_stale(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unavailable(reason) if reason.starts_with(STALE))
-}
-
-/// Whether the connection is to be replaced: on its server nothing can be written any more, or what it has prepared cannot be used.
-pub(super) fn is_of_connection(error: &sqlx::Error) -> bool {
-    code(error).is_some_and(|code| code == READ_ONLY || STALE_CODES.contains(&&*code))
-}
 
 /// The code of a change on a standby, or where `default_transaction_read_only` is on.
 const READ_ONLY: &str = "25006";
@@ -63,7 +65,9 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
         READ_ONLY => standby(),
         // A statement that took too long.
         "57014" => StoreError::TooSlow,
-        code if STALE_CODES.contains(&code) => StoreError::Unavailable(format!("{STALE}: {error}")),
+        code if STALE_CODES.contains(&code) => {
+            StoreError::Unavailable(format!("what the connection has prepared cannot be used any more: {error}"))
+        }
         // Other transactions were in the way.
         "40001" | "40P01" | LOCKED | "25P03" => StoreError::Unavailable(error.to_string()),
         "XX001" | "XX002" => StoreError::Corrupt(error.to_string()),

@@ -7,7 +7,10 @@ use rejoinder_core::{
 use sqlx::{PgConnection, postgres::PgRow};
 
 use crate::{
-    postgres::{error::store_error, values::Statement},
+    postgres::{
+        error::{Fault, store_error},
+        values::Statement,
+    },
     shared::known::KnownSettings,
 };
 
@@ -20,20 +23,28 @@ pub(in crate::postgres) struct Transaction<'a> {
     pub(in crate::postgres) noticed: bool,
     /// Lines that it has stored, and that are logged once it is committed.
     pub(in crate::postgres) told: Vec<LogLine>,
+    /// Why its connection is to be replaced, if an error has told so.
+    pub(in crate::postgres) fault: Option<Fault>,
     /// The settings of runs that are stored.
     pub(super) settings: &'a mut KnownSettings,
 }
 
 impl<'a> Transaction<'a> {
     pub(in crate::postgres) const fn new(connection: &'a mut PgConnection, settings: &'a mut KnownSettings) -> Self {
-        Self { connection, logged: None, noticed: false, told: Vec::new(), settings }
+        Self { connection, logged: None, noticed: false, told: Vec::new(), fault: None, settings }
+    }
+
+    /// The store error for that of a statement.
+    fn failed(&mut self, error: sqlx::Error) -> StoreError {
+        self.fault = Fault::of(&error);
+        store_error(error)
     }
 }
 
 /// Executes a statement, and returns how many rows it changed.
 pub(super) async fn change(transaction: &mut Transaction<'_>, statement: Statement<'_>) -> Result<u64, StoreError> {
     let result = statement.execute(&mut *transaction.connection).await;
-    result.map(|result| result.rows_affected()).map_err(store_error)
+    result.map(|result| result.rows_affected()).map_err(|error| transaction.failed(error))
 }
 
 /// Executes a statement that must change one row of `what`.
@@ -54,7 +65,8 @@ pub(super) async fn all<T>(
     statement: Statement<'_>,
     read: impl Fn(&PgRow) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
-    let rows = statement.fetch_all(&mut *transaction.connection).await.map_err(store_error)?;
+    let rows = statement.fetch_all(&mut *transaction.connection).await;
+    let rows = rows.map_err(|error| transaction.failed(error))?;
     rows.iter().map(read).collect()
 }
 
@@ -64,6 +76,7 @@ pub(super) async fn one<T>(
     statement: Statement<'_>,
     read: impl FnOnce(&PgRow) -> Result<T, StoreError>,
 ) -> Result<Option<T>, StoreError> {
-    let row = statement.fetch_optional(&mut *transaction.connection).await.map_err(store_error)?;
+    let row = statement.fetch_optional(&mut *transaction.connection).await;
+    let row = row.map_err(|error| transaction.failed(error))?;
     row.as_ref().map(read).transpose()
 }

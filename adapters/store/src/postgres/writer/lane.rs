@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     postgres::{
-        error::{is_of_statement, is_stale, is_standby, late, standby, store_error},
+        error::{Fault, is_of_statement, late, standby, store_error},
         log_order::WRITER,
         values::statement,
         write::{
@@ -315,7 +315,7 @@ impl Lane {
             }
         };
         let outcomes = timeout_at(until, working).await;
-        let write::Transaction { logged, noticed, told, .. } = transaction;
+        let write::Transaction { logged, noticed, told, fault, .. } = transaction;
         match outcomes {
             Ok(Ok(outcomes)) if is_conflict(&outcomes) => {
                 // If that fails, the connection is closed, and nothing is written either.
@@ -323,7 +323,7 @@ impl Lane {
                 Ok(Written { outcomes, logged: None, noticed: false, told: Vec::new() })
             }
             Ok(Ok(outcomes)) => self.commit(open, until, Written { outcomes, logged, noticed, told }).await,
-            Ok(Err(error)) => Err(self.fail(open, error).await),
+            Ok(Err(error)) => Err(self.fail(open, fault, error).await),
             Err(_) => {
                 // If the database is gone, the next transaction finds out.
                 self.leave(open);
@@ -352,7 +352,9 @@ impl Lane {
                 let logged = applied.first().and_then(|applied| applied.logged);
                 return Ok(written(Applied::outcomes(&applied, requests.len()), logged));
             }
-            Ok(Err(error)) if is_of_statement(&error) => return Err(self.fail(open, store_error(error)).await),
+            Ok(Err(error)) if is_of_statement(&error) => {
+                return Err(self.fail(open, Fault::of(&error), store_error(error)).await);
+            }
             Ok(Err(error)) => (store_error(error), false),
             Err(_) => (late(), true),
         };
@@ -456,7 +458,9 @@ impl Lane {
                 self.keep(open);
                 return Ok(written);
             }
-            Ok(Err(error)) if is_of_statement(&error) => return Err(self.fail(open, store_error(error)).await),
+            Ok(Err(error)) if is_of_statement(&error) => {
+                return Err(self.fail(open, Fault::of(&error), store_error(error)).await);
+            }
             Ok(Err(error)) => store_error(error),
             Err(_) => late(),
         };
@@ -526,9 +530,8 @@ impl Lane {
     }
 
     /// Ends a transaction after an error in it.
-    async fn fail(&mut self, open: Open, error: StoreError) -> Failure {
-        let is_stale = is_stale(&error);
-        let is_open = if is_stale || is_standby(&error) {
+    async fn fail(&mut self, open: Open, fault: Option<Fault>, error: StoreError) -> Failure {
+        let is_open = if fault.is_some() {
             // Another server may be found on which can be written.
             self.leave(open);
             false
@@ -537,7 +540,7 @@ impl Lane {
         };
         // On a connection that is still open, other transactions were most likely in the way. If it is something else, a few tries do
         // no harm.
-        let may_repeat = is_stale || (is_open && matches!(error, StoreError::Unavailable(_)));
+        let may_repeat = fault == Some(Fault::Stale) || (is_open && matches!(error, StoreError::Unavailable(_)));
         Failure { may_repeat, ..Failure::of(error) }
     }
 
