@@ -7,6 +7,7 @@ mod copy;
 mod hints;
 mod hosts;
 mod nodes;
+mod plans;
 mod pooler;
 mod proxy;
 mod schema;

@@ -1,0 +1,79 @@
+//! How much statements read.
+
+use std::time::{Duration, Instant};
+
+use rejoinder_core::{
+    SessionId,
+    store::{SessionStore, StoreState},
+};
+use rejoinder_store::PostgresStore;
+use sqlx::{Executor, PgConnection};
+use uuid::Uuid;
+
+use crate::common::{Database, open};
+
+/// Four sessions with a thousand turns each, and a message and an answer of each turn.
+const FILL: &str = "
+    create function pg_temp.id(bigint) returns uuid immutable language sql as
+        $$ select ('00000000-0000-0000-0000-' || lpad($1::text, 12, '0'))::uuid $$;
+    insert into turns (
+        seq, id, conversation_id, session_id, agent, accepted_at, channel, event, person, next_agent, version, owed, state, rank, body)
+    select n, pg_temp.id(n), pg_temp.id(n % 4), pg_temp.id(n % 4), 'main', n, 'test.main', n, 'ann', 'main', 1, false, 'settled', 0, '{}'
+    from generate_series(1, 4000) as n;
+    insert into transcript (session_id, seq, claim, turn_id, speaker, text, at)
+    select pg_temp.id(n % 4), n, claim, pg_temp.id(n), case claim when 0 then 'person' else 'agent' end, 'hi', n
+    from generate_series(1, 4000) as n cross join generate_series(0, 1) as claim;
+    insert into deliveries (
+        seq, id, turn_id, claim, part, parts, conversation_id, channel, class, signal, via, is_copy, action, state, attempts,
+        next_attempt_at, parked, message_ids, created_at)
+    select n << 16, pg_temp.id(n), pg_temp.id(n), 1, 1, 1, pg_temp.id(n % 4), 'test.main', 'final', 'reply', '{}', false, '{}',
+        'delivered', 1, 0, false, '[]', 0
+    from generate_series(1, 4000) as n";
+
+/// The rows and entries of indexes that were read so far, as far as connections have told it: they do when they end, at the latest.
+const READ: &str = "
+    select ((select sum(seq_tup_read) from pg_stat_user_tables where relname in ('turns', 'transcript', 'deliveries'))
+        + (select sum(idx_tup_read) from pg_stat_user_indexes where relname in ('turns', 'transcript', 'deliveries')))::bigint";
+
+const CONNECTIONS: &str = "
+    select count(*) from pg_stat_activity
+    where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()";
+
+async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
+    sqlx::query_scalar(sql).fetch_one(connection).await.expect("it is read")
+}
+
+async fn last_lines(store: &PostgresStore, session: u128) -> usize {
+    store.transcript(SessionId::from(Uuid::from_u128(session)), 20).await.expect("it is read").len()
+}
+
+/// How many rows the last lines of a long session take. Closes the store.
+async fn rows_of_last_lines(store: &PostgresStore, elsewhere: &mut PgConnection) -> i64 {
+    let before = number(elsewhere, READ).await;
+    assert_eq!(last_lines(store, 3).await, 20);
+    store.close().await;
+    let closed = Instant::now();
+    while number(elsewhere, CONNECTIONS).await > 0 {
+        assert!(closed.elapsed() < Duration::from_mins(1), "its connections end");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    number(elsewhere, READ).await - before
+}
+
+/// Neither the rest of the session nor all turns, whatever the server knows of the tables when it plans the statement.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_long_session_only_the_last_lines_are_read() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    assert_eq!(last_lines(&database.store, 3_000_000).await, 0);
+    elsewhere.execute(FILL).await.expect("the tables are filled");
+
+    let planned_while_empty = rows_of_last_lines(&database.store, &mut elsewhere).await;
+    let without_statistics = rows_of_last_lines(&open(&database.url).await, &mut elsewhere).await;
+    elsewhere.execute("analyze").await.expect("there are statistics");
+    let with_statistics = rows_of_last_lines(&open(&database.url).await, &mut elsewhere).await;
+
+    // Some are read more than once.
+    let read = [planned_while_empty, without_statistics, with_statistics];
+    assert!(read.iter().all(|rows| (20..200).contains(rows)), "{read:?}");
+}
