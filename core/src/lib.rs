@@ -197,6 +197,7 @@ pub use ports::{
     agent::{AgentError, AgentRuntime, MemberHealth, MemberReport, RunEvent, RunEvents, SendResult},
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, StoreClock, SystemClock},
+    handed_out::HandedOut,
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     keyring::{Keyring, OpenKeyring},
     refusals::{Refusal, Refusals},
@@ -208,7 +209,7 @@ pub use shown::markdown::{read_markdown, row_cells, shows_anything, split_markdo
 
 pub use base::words::{age, excerpt};
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};
-pub use worker::{agents::AgentHealth, budgets::UsedBudget, runtimes::Runtimes};
+pub use worker::{agents::AgentHealth, budgets::UsedBudget, holder::StoredRuns, runtimes::Runtimes};
 
 pub use rejoinder_guard::{
     ApprovalOption, ApprovalRequest, Attachment, CancelledBy, Cause, Choices, End, Expectation, Ladder, LateAnswer,

@@ -4,6 +4,7 @@
 pub(crate) mod agent;
 pub(crate) mod channel;
 pub(crate) mod clock;
+pub(crate) mod handed_out;
 pub(crate) mod hub;
 pub(crate) mod intake;
 pub(crate) mod keyring;
@@ -15,4 +16,4 @@ pub(crate) use self::store::{
     housekeeping::*, keyring::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*,
     schedules::*, sessions::*, state::*, transition::*, turns::*,
 };
-pub(crate) use self::{agent::*, channel::*, clock::*, hub::*, intake::*, refusals::*};
+pub(crate) use self::{agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, refusals::*};

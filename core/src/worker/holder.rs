@@ -1,12 +1,18 @@
 //! Who does a run outside of this process.
 
+use std::{
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use async_trait::async_trait;
 use tracing::warn;
 
-use super::{handoff::STOPPED, input::Inputs};
+use super::{handoff::STOPPED, input::Inputs, runtimes::Runtimes};
 use crate::{
     events::Run,
-    model::TurnId,
-    ports::{AgentRuntime, RunHolder, RunRecord, StoreError, Transition},
+    model::{AgentName, Handler, TurnId},
+    ports::{AgentRuntime, HandedOut, RunHolder, RunRecord, StoreError, Transition, TurnStore},
 };
 
 /// How many bytes a note of it has at most.
@@ -49,10 +55,88 @@ impl Inputs {
     }
 }
 
+/// What is handed out, as it is stored.
+pub struct StoredRuns {
+    store: Arc<dyn TurnStore>,
+    runtimes: Weak<Runtimes>,
+}
+
+impl StoredRuns {
+    /// `runtimes`, which may hold what is returned, tell which agents are members of others.
+    pub fn new(store: Arc<dyn TurnStore>, runtimes: &Arc<Runtimes>) -> Self {
+        Self { store, runtimes: Arc::downgrade(runtimes) }
+    }
+
+    /// Whether `agent` may be asked in the runs of `handler`.
+    fn is_asked(&self, agent: &AgentName, handler: &Handler) -> bool {
+        let Some(name) = handler.agent() else { return false };
+        let members = || Some(self.runtimes.upgrade()?.get(name)?.member_names());
+        name == agent || members().is_some_and(|members| members.contains(agent))
+    }
+}
+
+impl fmt::Debug for StoredRuns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredRuns").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl HandedOut for StoredRuns {
+    async fn may_go_on(&self, agent: &AgentName, turn: TurnId) -> Result<bool, StoreError> {
+        let is_held = |run: &RunRecord| may_be_held(run) && self.is_asked(agent, &run.handler);
+        if !self.store.runs(turn).await?.last().is_some_and(is_held) {
+            return Ok(false);
+        }
+        // The row of a run that was stopped stays open if its node dies before it ends.
+        let turn = self.store.turn(turn).await?;
+        Ok(turn.is_some_and(|turn| turn.obligation.is_running() || turn.obligation.is_waiting()))
+    }
+}
+
+/// Whether somebody may have a run: it is in flight, or somebody had it when its process ended.
+fn may_be_held(run: &RunRecord) -> bool {
+    run.end.is_none() || (run.holder.is_some() && ended_with_the_process(run))
+}
+
 fn ended_with_the_process(run: &RunRecord) -> bool {
     match run.end.as_deref() {
         Some("crashed") => true,
         Some(STOPPED) => run.detail.as_deref() == Some(GATEWAY_STOPPED),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_guard::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_run_may_be_held_while_it_is_in_flight_and_after_its_process_has_ended_with_it() {
+        let run = |end: Option<&str>, detail: Option<&str>, holder: Option<&str>| RunRecord {
+            number: 1,
+            handler: Handler::Agent("fleet".into()),
+            started_at: Timestamp::from_millis(0),
+            ended_at: None,
+            end: end.map(str::to_owned),
+            detail: detail.map(str::to_owned),
+            usage: None,
+            cost: None,
+            member: None,
+            holder: holder.map(str::to_owned),
+        };
+        for (end, detail, holder, expected) in [
+            (None, None, None, true),
+            (None, None, Some("a worker"), true),
+            (Some("crashed"), None, Some("a worker"), true),
+            (Some("crashed"), None, None, false),
+            (Some(STOPPED), Some(GATEWAY_STOPPED), Some("a worker"), true),
+            (Some(STOPPED), None, Some("a worker"), false),
+            (Some("reply"), None, Some("a worker"), false),
+        ] {
+            assert_eq!(may_be_held(&run(end, detail, holder)), expected, "{end:?} {detail:?} {holder:?}");
+        }
     }
 }

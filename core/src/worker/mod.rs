@@ -10,7 +10,7 @@ mod estimate;
 pub(crate) mod files;
 mod grace;
 mod handoff;
-mod holder;
+pub(crate) mod holder;
 pub(crate) mod input;
 mod last_answer;
 pub(crate) mod memory;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     Accepted, AgentTurn, ChannelId, Clock as _, ConversationId, ConversationRef, Directed, EventId, Expectation,
-    Farewell, Handler, InboundEvent, Missed, NewSchedule, Obligation, OperationError, PersonLimits, Policy, Resend,
-    ScheduleId, ScheduledAction, SessionId, TurnId, When,
+    Farewell, HandedOut, Handler, InboundEvent, Missed, NewSchedule, Obligation, OperationError, PersonLimits, Policy,
+    Resend, ScheduleId, ScheduledAction, SessionId, StoredRuns, TurnId, When,
     conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     store::{
         AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, NodeStore, RunStart,
@@ -322,6 +322,34 @@ async fn a_run_that_another_node_left_is_recovered() {
     assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
     let runs = gateway.agent("main").runs();
     assert_eq!(runs.iter().map(|run| run.turn.attempt).collect::<Vec<_>>(), [2]);
+    gateway.at_rest().await;
+}
+
+/// What a node asks about a lease that it did not give.
+#[tokio::test]
+async fn a_run_of_another_node_may_go_on_until_it_has_ended() {
+    let mut setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let make = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).with_members(&["fleet"]);
+    setup.agents.push(("main", Box::new(make)));
+    let gateway = setup.start().await;
+    let runs = StoredRuns::new(gateway.store.clone(), gateway.engine().runtimes());
+    let left = runs_elsewhere(said(&chat("ada"), "hello"));
+    let turn = left.turn.as_ref().expect("it has a turn").id;
+    let may_go_on = async || {
+        let mut answers = Vec::new();
+        for agent in ["main", "fleet", "other"] {
+            answers.push(runs.may_go_on(&agent.into(), turn).await.expect("it is read"));
+        }
+        answers
+    };
+    assert_eq!(may_go_on().await, [false; 3], "there is no such turn");
+
+    gateway.store.accept(vec![left], None).await.expect("it is accepted");
+    assert_eq!(may_go_on().await, [true, true, false]);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(may_go_on().await, [false; 3]);
     gateway.at_rest().await;
 }
 
