@@ -15,7 +15,8 @@ use futures_util::FutureExt;
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
 use rejoinder_core::{
-    AgentName, AgentRuntime, Engine, NodeId, SharedClock, Store, StoreClock, StoreError, store::StoreState,
+    AgentName, AgentRuntime, Engine, HandedOut, NodeId, SharedClock, Store, StoreClock, StoreError, StoredRuns,
+    store::StoreState,
 };
 use rejoinder_kit::{Tokens, problem_pages};
 use rejoinder_store::OpenError;
@@ -298,6 +299,8 @@ impl Gateway {
         let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
             Ok(mut materials) => {
                 materials.own_tools = own_tools.clone();
+                let stored = || Arc::new(StoredRuns::new(store.clone(), &materials.runtimes)) as Arc<dyn HandedOut>;
+                materials.handed_out = database.file().is_none().then(stored);
                 start(&materials, &store, node).await.map(|started| (started, materials.started_at))
             }
             Err(error) => Err(error.into()),

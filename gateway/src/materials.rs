@@ -9,7 +9,8 @@ use std::{
 
 use rejoinder_config::{Config, Origin, Secret, Token, TokenValue};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelId, Masker, Runtimes, SharedClock, StoreError, Timestamp, store::AgreementStore,
+    AgentName, AgentRuntime, ChannelId, HandedOut, Masker, Runtimes, SharedClock, StoreError, Timestamp,
+    store::AgreementStore,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::{ExposeSecret, SecretString};
@@ -84,6 +85,8 @@ pub(crate) struct Materials<'a> {
     pub(crate) own_tools: OwnTools,
     /// The runtimes of all agents, as they are at the moment: empty while they are built at the start.
     pub(crate) runtimes: Arc<Runtimes>,
+    /// What is handed out at all nodes; `None` if there can be no others, or the parts are only checked.
+    pub(crate) handed_out: Option<Arc<dyn HandedOut>>,
     /// The generated tokens that were given out, by file.
     generated: Mutex<BTreeMap<String, SecretString>>,
 }
@@ -121,6 +124,7 @@ impl<'a> Materials<'a> {
             agents,
             own_tools: OwnTools::default(),
             runtimes: Arc::default(),
+            handed_out: None,
             generated: Mutex::default(),
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_agents::{PullSection, PullSettings};
-use rejoinder_config::{Agent, AgentKind, StoreUrl, TokenValue};
+use rejoinder_config::{Agent, AgentKind, TokenValue};
 use rejoinder_core::AgentName;
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
@@ -41,7 +41,7 @@ impl AgentFactory for Pull {
             body_timeout: materials.config.server.request_timeout,
             stop_waiting: materials.stop_waiting.clone(),
             refusals: Arc::clone(materials.runtimes.refusals()),
-            is_shared: matches!(materials.config.store.url, StoreUrl::Postgres(_)),
+            handed_out: materials.handed_out.clone(),
         }));
         let routes = Some(agent.routes());
         let runtime = materials.with_tools(name, agent, section.mcp, Caller::Anywhere)?;

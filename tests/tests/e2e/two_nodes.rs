@@ -244,6 +244,7 @@ async fn a_turn_runs_at_the_node_that_workers_ask() {
     assert_eq!(post(first, &turn, "/renew", json!({})).await, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(post(second, &turn, "", json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
     assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "here");
+    assert_eq!(post(first, &turn, "/renew", json!({})).await, StatusCode::CONFLICT, "it is over");
     // What ran at the first one before it heard of the worker waits for one there.
     while let Some(turn) = fetch_within(first, 0).await {
         assert_eq!(post(first, &turn, "", json!({ "reply": "there" })).await, StatusCode::NO_CONTENT);

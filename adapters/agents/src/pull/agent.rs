@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, Outcome, Refusals, RunEvents, SessionNotice,
+    AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, HandedOut, Outcome, Refusals, RunEvents, SessionNotice,
 };
 use rejoinder_kit::{Guesses, Peer, Tokens};
 use tokio::sync::{Semaphore, mpsc};
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     command::{Answered, Command, Done, Refused, Stored},
     desk::{Change, Desk, Entry},
+    elsewhere::ASKING,
     kept,
     lease::{Lease, logged},
     leases::Worker,
@@ -40,8 +41,8 @@ pub struct PullSettings {
     pub stop_waiting: CancellationToken,
     /// Where outcomes are noted that are not used.
     pub refusals: Arc<Refusals>,
-    /// Whether other nodes may run turns of the agent, of which workers then send leases here.
-    pub is_shared: bool,
+    /// Knows of the runs of other nodes, whose leases workers may send here; `None` if there can be no other nodes.
+    pub handed_out: Option<Arc<dyn HandedOut>>,
 }
 
 /// An agent whose workers fetch its turns.
@@ -54,6 +55,9 @@ pub struct Pull {
     pub(super) body_timeout: Duration,
     pub(super) stop_waiting: CancellationToken,
     pub(super) refusals: Arc<Refusals>,
+    pub(super) handed_out: Option<Arc<dyn HandedOut>>,
+    /// For what is asked of it.
+    pub(super) asking: Semaphore,
     pub(super) desk: Arc<Desk>,
     pub(super) notices: Notices,
     /// For large bodies, in KiB.
@@ -78,12 +82,23 @@ type End = Result<(), AgentError>;
 
 impl Pull {
     pub fn new(settings: PullSettings) -> Self {
-        let desk = Arc::new(Desk::new(&settings.section, settings.is_shared));
-        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals, is_shared: _ } =
+        let PullSettings { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals, handed_out } =
             settings;
-        let workers = workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect();
-        let (notices, room) = (Notices::default(), Semaphore::new(ROOM));
-        Self { name, section, token, workers, guesses, body_timeout, stop_waiting, refusals, desk, notices, room }
+        Self {
+            desk: Arc::new(Desk::new(&section, handed_out.is_some())),
+            name,
+            section,
+            token,
+            workers: workers.into_iter().map(|(worker, tokens)| (worker.into(), tokens)).collect(),
+            guesses,
+            body_timeout,
+            stop_waiting,
+            refusals,
+            handed_out,
+            asking: Semaphore::new(ASKING),
+            notices: Notices::default(),
+            room: Semaphore::new(ROOM),
+        }
     }
 
     /// The worker whose token was sent.

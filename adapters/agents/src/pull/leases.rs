@@ -19,12 +19,6 @@ use super::lease::{Lease, LeaseNumber, secret};
 /// How many answered leases are remembered, to tell a worker that repeats its answer that it counted.
 const ANSWERED: usize = 1024;
 
-/// Of how many leases that other nodes may have given is remembered since when they are sent here.
-const ELSEWHERE: usize = 1024;
-
-/// How long a lease can last if it is renewed: a run has at most a day for its answer, and another one for a late one.
-const LONGEST_RUN: Duration = Duration::from_hours(48);
-
 /// How many leases are remembered of runs that the gateway left because it stops.
 const LEFT: usize = 4096;
 
@@ -64,9 +58,12 @@ pub(super) enum NotHeld {
     /// The turn was or will be given to a worker with a higher number.
     #[error("a later lease or run of the turn has taken its place")]
     Old,
-    /// The gateway stops or has just begun: the run of this lease may begin again. Or another node may have it.
-    #[error("the run of this lease may begin again after a start, or be at another node")]
+    /// The gateway stops or has just begun: the run of this lease may begin again. Or another node has it.
+    #[error("the run of this lease may begin again after a start, or is at another node")]
     NotYet,
+    /// Another node may have it: the store knows.
+    #[error("the run of this lease may be at another node")]
+    Elsewhere,
     /// Its worker has answered.
     #[error("the turn was answered with this lease")]
     Answered,
@@ -124,8 +121,6 @@ pub(super) struct Leases<R, A = ()> {
     had: VecDeque<(TurnId, Worker)>,
     /// Whether other nodes may run turns of the agent.
     is_shared: bool,
-    /// Leases that other nodes may have given, and turns with such ones, and since when they are sent here; the latest last.
-    elsewhere: VecDeque<(Arc<str>, Instant)>,
 }
 
 struct Run<R> {
@@ -170,7 +165,6 @@ impl<R: Clone, A: Clone> Leases<R, A> {
             left: VecDeque::new(),
             had: VecDeque::new(),
             is_shared: false,
-            elsewhere: VecDeque::new(),
         }
     }
 
@@ -297,14 +291,8 @@ impl<R: Clone, A: Clone> Leases<R, A> {
     }
 
     /// Why a turn that no worker has here is not known.
-    pub(super) fn unknown(&mut self, turn: TurnId, now: Instant) -> NotHeld {
-        let was_here = || self.had.iter().any(|(had, _)| *had == turn);
-        let is_left = || self.left.iter().any(|(left, _)| *left == turn);
-        if self.is_beginning(now) || is_left() || (!was_here() && self.may_be_elsewhere(turn, &turn.to_string(), now)) {
-            NotHeld::NotYet
-        } else {
-            NotHeld::Ended
-        }
+    pub(super) fn unknown(&self, turn: TurnId, now: Instant) -> NotHeld {
+        if self.left.iter().any(|(left, _)| *left == turn) { NotHeld::NotYet } else { self.not_here(now) }
     }
 
     /// The answer that was given for a turn with a lease, if that is not long ago.
@@ -394,22 +382,6 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         mark.is_some_and(|mark| u32::from_str_radix(mark, 16) != Ok(self.mark))
     }
 
-    /// Whether another node may run the turn of `what`, which is a lease or the turn's id: for as long as a lease can last since that was
-    /// first sent here. It does not if the turn was answered here.
-    fn may_be_elsewhere(&mut self, turn: TurnId, what: &str, now: Instant) -> bool {
-        if !self.is_shared || self.answered.iter().any(|(answered, ..)| *answered == turn) {
-            return false;
-        }
-        if let Some((_, since)) = self.elsewhere.iter().find(|(sent, _)| **sent == *what) {
-            return now < *since + LONGEST_RUN;
-        }
-        if self.elsewhere.len() == ELSEWHERE {
-            self.elsewhere.pop_front();
-        }
-        self.elsewhere.push_back((what.into(), now));
-        true
-    }
-
     /// Whether a run of the turn has, or will have, a lease with a higher number.
     fn is_old(&self, turn: TurnId, lease: &str) -> bool {
         let latest = self.runs.values().filter(|run| run.turn == turn).map(Run::latest).max();
@@ -428,15 +400,26 @@ impl<R: Clone, A: Clone> Leases<R, A> {
     }
 
     /// Why no run has this lease.
-    fn not_held(&mut self, turn: TurnId, lease: &str, now: Instant) -> NotHeld {
+    fn not_held(&self, turn: TurnId, lease: &str, now: Instant) -> NotHeld {
         let is_left = || self.left.iter().any(|(_, left)| **left == *lease);
         if self.answered.iter().any(|(_, answered, _)| **answered == *lease) {
             NotHeld::Answered
         } else if self.is_old(turn, lease) {
             NotHeld::Old
-        } else if is_left()
-            || (self.is_foreign(lease) && (self.is_beginning(now) || self.may_be_elsewhere(turn, lease, now)))
-        {
+        } else if is_left() {
+            NotHeld::NotYet
+        } else if self.is_foreign(lease) {
+            self.not_here(now)
+        } else {
+            NotHeld::Ended
+        }
+    }
+
+    /// Why what may be another process's is not known here.
+    fn not_here(&self, now: Instant) -> NotHeld {
+        if self.is_shared {
+            NotHeld::Elsewhere
+        } else if self.is_beginning(now) {
             NotHeld::NotYet
         } else {
             NotHeld::Ended
@@ -709,28 +692,24 @@ mod tests {
 
     /// What is sent to a node that does not have the turn.
     #[tokio::test(start_paused = true)]
-    async fn a_lease_of_another_node_is_to_be_sent_again_for_as_long_as_it_can_last() {
-        let mut bench = Bench::with(&["a"]);
-        bench.leases.is_shared = true;
-        advance(LONGEST_START).await;
-        let (here, elsewhere) = (bench.turns["a"].0, TurnId::new(Timestamp::from_millis(1)));
-        let renewed =
-            |bench: &mut Bench, turn, lease| bench.leases.renew(turn, lease, &worker("w"), Instant::now()).map(drop);
-        let unknown = |bench: &mut Bench, turn| bench.leases.unknown(turn, Instant::now());
-        let (_, lease) = bench.next().unwrap();
-        assert_eq!(bench.answer("a", &lease), Ok(()));
-
-        assert_eq!(renewed(&mut bench, elsewhere, BEFORE), Err(NotHeld::NotYet));
-        assert_eq!(unknown(&mut bench, elsewhere), NotHeld::NotYet);
-        assert_eq!(renewed(&mut bench, here, BEFORE), Err(NotHeld::Ended), "the turn was answered here");
-        assert_eq!(unknown(&mut bench, here), NotHeld::Ended);
+    async fn a_lease_of_another_node_is_looked_for_elsewhere() {
+        let mut bench = Bench::with(&[]);
+        let turn = TurnId::new(Timestamp::from_millis(1));
         let own = "1.3.00000001000000000000000000000007";
-        assert_eq!(renewed(&mut bench, elsewhere, own), Err(NotHeld::Ended), "it was given here");
-        advance(LONGEST_RUN / 2).await;
-        assert_eq!(renewed(&mut bench, elsewhere, BEFORE), Err(NotHeld::NotYet));
-        advance(LONGEST_RUN / 2).await;
-        assert_eq!(renewed(&mut bench, elsewhere, BEFORE), Err(NotHeld::Ended));
-        assert_eq!(unknown(&mut bench, elsewhere), NotHeld::Ended);
+        let renewed =
+            |bench: &mut Bench, lease| bench.leases.renew(turn, lease, &worker("w"), Instant::now()).map(drop);
+        bench.leases.is_shared = true;
+
+        assert_eq!(renewed(&mut bench, BEFORE), Err(NotHeld::Elsewhere));
+        assert_eq!(bench.leases.unknown(turn, Instant::now()), NotHeld::Elsewhere);
+        assert_eq!(renewed(&mut bench, own), Err(NotHeld::Ended), "it was given here");
+
+        bench.leases.is_shared = false;
+        assert_eq!(renewed(&mut bench, BEFORE), Err(NotHeld::NotYet), "the process has just begun");
+        assert_eq!(bench.leases.unknown(turn, Instant::now()), NotHeld::NotYet);
+        advance(LONGEST_START).await;
+        assert_eq!(renewed(&mut bench, BEFORE), Err(NotHeld::Ended));
+        assert_eq!(bench.leases.unknown(turn, Instant::now()), NotHeld::Ended);
     }
 
     #[tokio::test(start_paused = true)]

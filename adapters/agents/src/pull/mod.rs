@@ -9,6 +9,7 @@
 //! | `leases` | which run waits and which one a worker has (no I/O) |
 //! | `notices` | what workers are still to be told of sessions |
 //! | `desk` | where runs wait for workers, and workers for runs |
+//! | `elsewhere` | whether a lease that this node did not give is over |
 //! | `caller` | which worker a request is from |
 //! | `routes` | what workers send |
 //! | `refusals` | what is recorded of an outcome that is not used |
@@ -31,6 +32,7 @@ mod body;
 mod caller;
 mod command;
 mod desk;
+mod elsewhere;
 mod kept;
 mod lease;
 mod leases;

@@ -27,7 +27,7 @@ impl Pull {
         let takes = |turn: &AgentTurn| caller.takes(&turn.place.conversation.channel);
         let asking = Asking { worker: &caller.worker, takes: &takes };
         // If not yet, the worker sends it again.
-        if why == NotHeld::NotYet || !self.desk.had(turn, lease, &asking) {
+        if matches!(why, NotHeld::NotYet | NotHeld::Elsewhere) || !self.desk.had(turn, lease, &asking) {
             return;
         }
         let (agent, name) = (&self.name, &caller.worker.name);

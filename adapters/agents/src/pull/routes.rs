@@ -170,8 +170,13 @@ pub(super) async fn renew(
         Ok(_) => agent.desk.renew(turn, lease, worker).map(|(_, until)| until),
         Err(why) => Err(why),
     };
-    let until = until.map_err(|why| agent.not_held(turn, Some(lease), &caller, why, "a renewal"))?;
-    Ok(Json(Renewed { lease_until: rfc3339(until) }))
+    match until {
+        Ok(until) => Ok(Json(Renewed { lease_until: rfc3339(until) })),
+        Err(why) => {
+            let why = agent.found_out(turn, why).await;
+            Err(agent.not_held(turn, Some(lease), &caller, why, "a renewal"))
+        }
+    }
 }
 
 /// Report what happens.
@@ -252,29 +257,37 @@ impl Pull {
         let (parts, body) = request.into_parts();
         let caller = self.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
         let turn = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown_turn)?;
-        let (mut room, mut size) = (Room::of(&self.room), 0);
+        let (mut room, mut size, mut unknown) = (Room::of(&self.room), 0, None);
         let limit = if purpose.is_some() { MAX_OBJECT } else { SMALL };
         let see = |piece: &[u8]| {
             let was_small = size <= SMALL;
             size += piece.len();
             if was_small && size > SMALL && !self.desk.is_known(turn) {
-                let why = self.desk.unknown(turn);
-                if purpose == Some(Purpose::Answer) {
-                    self.record_unread(turn, &caller, why);
-                }
-                return Err(self.not_held(turn, None, &caller, why, "a large body"));
+                unknown = Some(self.desk.unknown(turn));
+                // The answer is another one, below: the store may have to be asked.
+                return Err(unknown_turn());
             }
             room.grow_to(size)
         };
-        let body = read_body(&parts.headers, body, limit, self.body_timeout, see).await?;
+        let body = read_body(&parts.headers, body, limit, self.body_timeout, see).await;
+        if let Some(why) = unknown {
+            let why = self.found_out(turn, why).await;
+            if purpose == Some(Purpose::Answer) {
+                self.record_unread(turn, &caller, why);
+            }
+            return Err(self.not_held(turn, None, &caller, why, "a large body"));
+        }
+        let body = body?;
         Ok(Received { turn, posted: Posted::read(&body)?, digest: Sha256::digest(&body).into(), caller, room })
     }
 
     /// Tells a run what its worker posted.
     async fn tell(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Problem> {
         let sent = received.sent(purpose);
-        let told = self.pass_on(received, purpose).await;
-        told.map_err(|refused| self.problem(&sent, refused))
+        match self.pass_on(received, purpose).await {
+            Ok(done) => Ok(done),
+            Err(refused) => Err(self.problem(&sent, refused).await),
+        }
     }
 
     /// The same for an answer. Returns once it is stored, also if it was posted before.
@@ -294,7 +307,10 @@ impl Pull {
             Ok(None) => Ok(()),
             Err(refused) => Err(refused),
         };
-        settled.map_err(|refused| self.problem(&sent, refused))
+        match settled {
+            Ok(()) => Ok(()),
+            Err(refused) => Err(self.problem(&sent, refused).await),
+        }
     }
 
     async fn pass_on(&self, received: Received<'_>, purpose: Purpose) -> Result<Done, Refused> {
@@ -315,10 +331,11 @@ impl Pull {
         heard.unwrap_or_else(|| Err(Refused::NotHeld(why())))
     }
 
-    fn problem(&self, sent: &Sent<'_>, refused: Refused) -> Problem {
+    async fn problem(&self, sent: &Sent<'_>, refused: Refused) -> Problem {
         let Sent { turn, lease, caller, purpose, outcome } = sent;
         match refused {
             Refused::NotHeld(why) => {
+                let why = self.found_out(*turn, why).await;
                 if let Some(outcome) = outcome {
                     self.record(*turn, lease, caller, why, outcome);
                 }
@@ -339,13 +356,13 @@ impl Pull {
         what: &'static str,
     ) -> Problem {
         let (agent, worker, lease) = (&*self.name, &*caller.worker.name, lease.map(logged));
-        if why == NotHeld::NotYet {
+        if matches!(why, NotHeld::NotYet | NotHeld::Elsewhere) {
             tracing::debug!(agent, turn_id = %turn, worker, lease, what, "a worker is to send this again");
         } else {
             tracing::warn!(agent, turn_id = %turn, worker, lease, what, %why, "what a worker sent with this lease is not used");
         }
         let (name, title, detail) = match why {
-            NotHeld::NotYet => {
+            NotHeld::NotYet | NotHeld::Elsewhere => {
                 return later(
                     "the gateway stops or has just begun, or another node has the turn; send it again with the same lease",
                 );
@@ -425,8 +442,11 @@ fn sending(turn: Bytes, offer: Offer) -> Body {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use async_trait::async_trait;
     use futures_util::StreamExt;
-    use rejoinder_core::{AgentRuntime, RunEvent, RunEvents, conformance::runtime};
+    use rejoinder_core::{
+        AgentName, AgentRuntime, HandedOut, RunEvent, RunEvents, StoreError, Timestamp, conformance::runtime,
+    };
     use rejoinder_kit::Tokens;
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
@@ -462,6 +482,10 @@ mod tests {
     const TOKEN: &str = "token-of-these-tests";
 
     fn agent() -> Arc<Pull> {
+        beside(None)
+    }
+
+    fn beside(handed_out: Option<Arc<dyn HandedOut>>) -> Arc<Pull> {
         Arc::new(Pull::new(PullSettings {
             name: "fleet".into(),
             section: PullSection::default(),
@@ -471,7 +495,7 @@ mod tests {
             body_timeout: Duration::from_secs(10),
             stop_waiting: CancellationToken::new(),
             refusals: Arc::default(),
-            is_shared: false,
+            handed_out,
         }))
     }
 
@@ -487,6 +511,25 @@ mod tests {
         let request = Request::builder().header(header::AUTHORIZATION, format!("Bearer {TOKEN}")).body(body).unwrap();
         let problem = answer(State(Arc::clone(agent)), Ok(Path(turn.to_string())), request).await.unwrap_err();
         (problem.status(), read.load(Ordering::Relaxed))
+    }
+
+    /// Other nodes, of which none has a turn.
+    struct Idle;
+
+    #[async_trait]
+    impl HandedOut for Idle {
+        async fn may_go_on(&self, _: &AgentName, _: TurnId) -> Result<bool, StoreError> {
+            Ok(false)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_body_of_a_turn_that_no_node_has_is_not_to_be_sent_again() {
+        let agent = beside(Some(Arc::new(Idle)));
+
+        let (status, read) = post_all(&agent, TurnId::new(Timestamp::from_millis(1))).await;
+
+        assert!(status == StatusCode::CONFLICT && read < 2 * SMALL, "{status} after {read} bytes");
     }
 
     /// The next note that a run has stored.

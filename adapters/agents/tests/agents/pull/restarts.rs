@@ -1,10 +1,13 @@
 //! What becomes of a worker's turn when the process of the gateway ends and another one begins.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use rejoinder_agents::PullSection;
-use rejoinder_core::{AgentRuntime, AgentTurn, Outcome, Reply, RunEvent, RunEvents};
+use rejoinder_core::{AgentRuntime, AgentTurn, HandedOut, Outcome, Reply, RunEvent, RunEvents};
 use reqwest::StatusCode;
 use serde_json::json;
 use tokio::{task::JoinHandle, time::sleep};
@@ -12,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     turns::until,
-    worker::{Held, Served, lasting, section_of},
+    worker::{Held, OtherNodes, Served, lasting, section_of},
 };
 use crate::double::{self, turn};
 
@@ -93,7 +96,9 @@ async fn a_worker_goes_on_after_a_restart_with_the_lease_that_it_has() {
 #[tokio::test]
 async fn a_worker_goes_on_at_another_node_with_the_lease_that_it_has() {
     let (lease, late) = (SHORT * 2, SHORT * 2 + Duration::from_millis(100));
-    let other = Served::beside_nodes(lasting(lease), true).await;
+    let nodes = Arc::<OtherNodes>::default();
+    nodes.0.store(true, Ordering::Relaxed);
+    let other = Served::beside(lasting(lease), Some(nodes)).await;
     sleep(late).await;
     let (held, again, _) = restarted(lasting(lease), async |_| {}).await;
     let held = held.used_by(other.worker());
@@ -102,6 +107,29 @@ async fn a_worker_goes_on_at_another_node_with_the_lease_that_it_has() {
     let run = Run::of(&other, again);
     until_adopted(&other).await;
     answers(run, &held, "after all").await;
+}
+
+/// Its worker would send it again and again otherwise.
+#[tokio::test]
+async fn a_lease_that_another_node_has_no_more_is_over() {
+    let nodes = Arc::<OtherNodes>::default();
+    nodes.0.store(true, Ordering::Relaxed);
+    let other = Served::beside(lasting(LONG), Some(Arc::clone(&nodes) as Arc<dyn HandedOut>)).await;
+    let (first, given) = (Served::with(lasting(LONG)).await, turn("Hi"));
+    let _run = Run::of(&first, given);
+    let held = first.worker().next().await.used_by(other.worker());
+    let sent = async || {
+        [
+            held.renew().await,
+            held.report(json!([{ "text": "Half an" }])).await,
+            held.answer(json!({ "reply": "here" })).await,
+        ]
+    };
+
+    assert_eq!(sent().await, [StatusCode::SERVICE_UNAVAILABLE; 3]);
+    nodes.0.store(false, Ordering::Relaxed);
+    assert_eq!(sent().await, [StatusCode::CONFLICT; 3]);
+    assert!(other.refused().is_empty(), "it never had the turn");
 }
 
 #[tokio::test]

@@ -1,10 +1,17 @@
 //! A worker over HTTP, and an agent whose routes are served on loopback.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use rejoinder_agents::{Pull, PullSection, PullSettings, WorkerSection};
 use rejoinder_config::{Token, TokenValue};
-use rejoinder_core::{Refusal, Refusals};
+use rejoinder_core::{AgentName, HandedOut, Refusal, Refusals, StoreError, TurnId};
 use rejoinder_kit::Tokens;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -24,6 +31,18 @@ pub(crate) struct Served {
     _serving: DropGuard,
 }
 
+/// Whether other nodes have all turns. If not, none of them has one.
+#[derive(Default)]
+pub(crate) struct OtherNodes(pub(crate) AtomicBool);
+
+#[async_trait]
+impl HandedOut for OtherNodes {
+    async fn may_go_on(&self, agent: &AgentName, _: TurnId) -> Result<bool, StoreError> {
+        assert_eq!(&**agent, "fleet");
+        Ok(self.0.load(Ordering::Relaxed))
+    }
+}
+
 /// The usual settings, with this lease.
 pub(crate) fn lasting(lease: Duration) -> PullSection {
     PullSection { lease, ..PullSection::default() }
@@ -32,11 +51,11 @@ pub(crate) fn lasting(lease: Duration) -> PullSection {
 impl Served {
     /// Workers have the token of these tests, and those of the section their names as tokens.
     pub(crate) async fn with(section: PullSection) -> Self {
-        Self::beside_nodes(section, false).await
+        Self::beside(section, None).await
     }
 
-    /// The same at a node, beside others if `is_shared`.
-    pub(crate) async fn beside_nodes(section: PullSection, is_shared: bool) -> Self {
+    /// The same beside other nodes, if there are any.
+    pub(crate) async fn beside(section: PullSection, handed_out: Option<Arc<dyn HandedOut>>) -> Self {
         let (stop_waiting, refusals) = (CancellationToken::new(), Arc::<Refusals>::default());
         let workers = section.workers.keys().map(|name| (name.clone(), Tokens::from(name.as_str()))).collect();
         let agent = Arc::new(Pull::new(PullSettings {
@@ -48,7 +67,7 @@ impl Served {
             body_timeout: Duration::from_secs(10),
             stop_waiting: stop_waiting.clone(),
             refusals: Arc::clone(&refusals),
-            is_shared,
+            handed_out,
         }));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
