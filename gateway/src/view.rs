@@ -286,7 +286,7 @@ item! {
         #[serde(skip_serializing_if = "Option::is_none")] member: Option<String> = run.member.as_deref().map(ToOwned::to_owned),
         #[schema(format = DateTime)] started_at: String = rfc3339(run.started_at),
         #[schema(format = DateTime)] ended_at: Option<String> = run.ended_at.map(rfc3339),
-        /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `budget`, `stopped` or `crashed`.
+        /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `budget`, `stopped`, `interrupted` or `crashed`.
         end: Option<String> = run.end.clone(),
         #[serde(skip_serializing_if = "Option::is_none")] detail: Option<String> = run.detail.clone(),
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -264,6 +264,13 @@ impl Slots {
         self.pass_on(&mut state);
     }
 
+    /// Tells the runs of an agent that another node has a worker of it, and this one has none. Not late ones: the turn has its answer.
+    pub(crate) fn withdraw_runs(&self, agent: &AgentName) {
+        let state = self.state();
+        let is_its = |held: &&Held| held.permit.as_ref().is_some_and(|permit| permit.agent == *agent);
+        state.held.values().filter(is_its).for_each(|held| held.run.tokens.withdraw.notify_one());
+    }
+
     /// Sets until when this node has what was granted, on the clock's boottime. After that no turn begins of an agent whose limit was set.
     pub(crate) fn granted_until(&self, until: Duration) {
         self.state().permits.set_granted_until(until);

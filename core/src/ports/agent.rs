@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::store::list::FoundLine;
 use crate::model::{
     Activity, ActivityState, AgentApproval, AgentMessage, AgentName, AgentTurn, Cost, ModelInput, PersonAnswer,
-    Schedule, ScheduleCall, SearchQuery, SessionNotice, Texts, ToolUse, Usage,
+    Schedule, ScheduleCall, SearchQuery, SessionNotice, Texts, ToolUse, TurnId, Usage,
 };
 
 /// An event that a runtime reports during a run.
@@ -505,6 +505,13 @@ pub trait AgentRuntime: Send + Sync + 'static {
 
     /// Whether turns wait for a worker of the agent, and none has asked for one lately.
     fn needs_worker(&self) -> bool {
+        false
+    }
+
+    /// Takes a run back that waits for a worker. Called while another node has one and this node has none: if it returns `true`, no worker
+    /// has had the run or gets it any more, and it is dropped. `false`, the default: it goes on.
+    fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
+        let _ = (turn, attempt);
         false
     }
 

@@ -54,7 +54,7 @@ impl Estimate {
     /// The tokens of a run that ended so. None of one that did not reach the agent.
     pub(super) fn at(self, result: &RunResult) -> Usage {
         match result {
-            RunResult::Returned(Err(AgentError::Unreachable(_))) => Usage::default(),
+            RunResult::Returned(Err(AgentError::Unreachable(_))) | RunResult::Withdrawn => Usage::default(),
             RunResult::Returned(Ok(outcome)) => self.with(of_outcome(outcome)),
             _ => self.so_far(),
         }

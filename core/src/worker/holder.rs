@@ -21,6 +21,9 @@ const MOST_HOLDER: usize = 4096;
 /// The detail of a run that ended because the gateway was stopped.
 pub(super) const GATEWAY_STOPPED: &str = "the gateway was stopped while it ran";
 
+/// The detail of a run that was withdrawn.
+pub(super) const WITHDRAWN: &str = "no worker asked for it at this node, and another node has one";
+
 impl Inputs {
     /// Stores who does a run. The error is told to the runtime.
     pub(super) async fn hand_out(&self, turn: TurnId, run: &Run, holder: String) -> Result<(), String> {

@@ -176,6 +176,7 @@ impl Worker {
                 | RunResult::Spent(_)
                 | RunResult::SpentMeanwhile(_)
                 | RunResult::Stopped
+                | RunResult::Withdrawn
                 | RunResult::GatewayStopped => {}
             }
         }
@@ -231,6 +232,10 @@ impl Worker {
                 ("budget", Some(format!("it did not go on: {why}")), Some(Event::OverBudget(why)))
             }
             RunResult::Stopped => (handoff::STOPPED, None, None),
+            RunResult::Withdrawn => {
+                info!(turn = %turn.id, agent = %run.handler, "a run is left to another node, which has a worker");
+                ("interrupted", Some(holder::WITHDRAWN.to_owned()), Some(Event::Interrupted))
+            }
             RunResult::GatewayStopped => {
                 (handoff::STOPPED, Some(holder::GATEWAY_STOPPED.to_owned()), Some(Event::Interrupted))
             }
@@ -316,7 +321,7 @@ impl Worker {
     }
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
-        let RunTokens { stop, go_on, show } = tokens;
+        let RunTokens { stop, go_on, withdraw, show } = tokens;
         let PreparedRun { runtime, input, memory } = match self.prepare(turn, run, stop).await {
             Ok(_) if stop.is_cancelled() => return RunResult::Stopped.into(),
             Ok(prepared) => prepared,
@@ -334,7 +339,7 @@ impl Worker {
         let cancel = stop.child_token();
         let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
-            let (cancel, is_sealed) = (cancel.clone(), input.person.seal_to.is_some());
+            let (runtime, cancel, is_sealed) = (runtime.clone(), cancel.clone(), input.person.seal_to.is_some());
             tokio::spawn(async move { sealing::checked(runtime.run(input, events, cancel).await, is_sealed) })
         };
         let settings = self.settings.get();
@@ -358,6 +363,7 @@ impl Worker {
                 },
                 // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
                 () = self.lifecycle.stopping.cancelled(), if wait.is_on() || is_out => break ended(&mut running),
+                () = withdraw.notified() => if runtime.withdraw(turn.id, run.attempt) { break RunResult::Withdrawn },
                 () = go_on.notified(), if wait.is_on() => {
                     if let Err(spent) = self.go_on(turn, run, &mut wait, stop).await {
                         break RunResult::SpentMeanwhile(spent);

@@ -435,6 +435,9 @@ impl AgentRuntime for LifeAgent {
     fn has_worker(&self) -> bool {
         self.agent.has_worker()
     }
+    fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
+        self.agent.withdraw(turn, attempt)
+    }
     fn seals(&self) -> bool {
         self.agent.seals()
     }

@@ -527,6 +527,59 @@ async fn a_turn_is_left_to_the_node_at_which_the_agent_has_a_worker() {
     gateway.at_rest().await;
 }
 
+/// A gateway without a worker that has begun a turn, and hears then that another node has a worker.
+async fn begun_before_another_node_has_a_worker(withdraws: bool) -> (TestGateway, TurnId) {
+    let mut setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 2)].into(),
+        ..GatewaySetup::new()
+    };
+    let make = move |clock| {
+        let agent = ScriptedAgent::new(clock, |_| Script::replies("done").taking(MINUTE)).without_worker();
+        if withdraws { agent.withdrawing() } else { agent }
+    };
+    setup.agents.push(("main", Box::new(make)));
+    let gateway = setup.policy(Policy { soft_deadline: None, ..policy() }).start().await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+
+    let (agent, held, wanted, limit, has_worker) = ("main".into(), 0, 0, 2, true);
+    let wanted = [WantedPermits { agent, held, wanted, limit, has_worker }];
+    gateway.leases().live(other_node(), MINUTE);
+    gateway.leases().permits(other_node(), &wanted).await.expect("permits are granted");
+    gateway.advance(secs(10)).await;
+    (gateway, turn)
+}
+
+/// Its turn waits, and is the other one's. Here that is lost.
+#[tokio::test]
+async fn a_run_that_no_worker_has_had_is_left_to_the_node_with_one() {
+    let (gateway, turn) = begun_before_another_node_has_a_worker(true).await;
+
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(dossier.runs.iter().map(|run| run.end.as_deref()).collect::<Vec<_>>(), [Some("interrupted")]);
+    assert_eq!(gateway.store.slot_of(dossier.turn.conversation).await.expect("it is read"), None);
+    gateway.leases().live(other_node(), Duration::ZERO);
+    gateway.advance(secs(10)).await;
+    let attempts: Vec<_> = gateway.agent("main").runs().iter().map(|run| run.turn.attempt).collect();
+    assert_eq!(attempts, [1, 2]);
+    gateway.advance(MINUTE).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_run_that_a_worker_has_is_not_left_to_another_node() {
+    let (gateway, turn) = begun_before_another_node_has_a_worker(false).await;
+
+    gateway.advance(MINUTE).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.dossier(turn).await.runs.len(), 1);
+    gateway.at_rest().await;
+}
+
 /// The gateway has turns of no agent, and looks for some each second.
 #[tokio::test]
 async fn an_idle_node_leaves_another_one_its_permit() {

@@ -411,6 +411,7 @@ pub struct ScriptedAgent {
     forgets_turns: bool,
     hands_out: bool,
     has_worker: bool,
+    withdraws: bool,
     seals: bool,
     members: Vec<MemberHealth>,
     notices: Mutex<Vec<SessionNotice>>,
@@ -439,6 +440,7 @@ impl ScriptedAgent {
             forgets_turns: true,
             hands_out: false,
             has_worker: true,
+            withdraws: false,
             seals: false,
             members: Vec::new(),
             notices: Mutex::default(),
@@ -489,6 +491,13 @@ impl ScriptedAgent {
     #[must_use]
     pub const fn without_worker(mut self) -> Self {
         self.has_worker = false;
+        self
+    }
+
+    /// Makes it one whose runs no worker has had.
+    #[must_use]
+    pub const fn withdrawing(mut self) -> Self {
+        self.withdraws = true;
         self
     }
 
@@ -584,6 +593,10 @@ impl AgentRuntime for ScriptedAgent {
 
     fn has_worker(&self) -> bool {
         self.has_worker
+    }
+
+    fn withdraw(&self, _: TurnId, _: u32) -> bool {
+        self.withdraws
     }
 
     fn members(&self) -> Vec<MemberHealth> {

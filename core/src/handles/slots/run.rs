@@ -36,12 +36,14 @@ pub(crate) struct RunInFlight {
     pub(crate) suspension: Option<u32>,
 }
 
-/// What tells a run to stop, and that it may go on.
+/// What tells a run to stop, that it may go on, and that it may be another node's.
 #[derive(Clone)]
 pub(crate) struct RunTokens {
     pub(crate) stop: CancellationToken,
     /// Told when the approval that it waits for is decided or closed.
     pub(crate) go_on: Arc<Notify>,
+    /// Told again and again while another node has a worker of its agent, and this one has none.
+    pub(crate) withdraw: Arc<Notify>,
     /// Ends its drafts and its typing notice: also when the ladder has answered for it and it goes on.
     pub(crate) show: CancellationToken,
 }
@@ -50,7 +52,7 @@ impl HeldRun {
     /// A run that begins at this uptime.
     pub(super) fn new((turn, number): RunKey, began: Duration) -> Self {
         let stop = CancellationToken::new();
-        let tokens = RunTokens { show: stop.child_token(), stop, go_on: Arc::default() };
+        let tokens = RunTokens { show: stop.child_token(), stop, go_on: Arc::default(), withdraw: Arc::default() };
         let (late, suspension) = (CancellationToken::new(), Suspension::default());
         Self { turn, number, began, tokens, late, suspension, is_stored: false }
     }
