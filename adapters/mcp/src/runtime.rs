@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc};
 use async_trait::async_trait;
 use rejoinder_agents::CallerTools;
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, SessionNotice, ToolAccess,
+    AgentError, AgentName, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, SessionNotice, ToolAccess, TurnId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -57,6 +57,10 @@ impl AgentRuntime for WithTools {
 
     fn needs_worker(&self) -> bool {
         self.agent.needs_worker()
+    }
+
+    fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
+        self.agent.withdraw(turn, attempt)
     }
 
     fn forgets_turns(&self) -> bool {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use rejoinder_agents::{CallerTools, SessionTokens};
 use rejoinder_core::{
     AgentApproval, AgentError, AgentRuntime, AgentTurn, ApprovalRequest, ApprovalState, Choices, Outcome, Reply,
-    RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse,
+    RunEvent, RunEvents, ToolAccess, ToolTokens as _, ToolUse, TurnId,
     conformance::runtime::{decision, turn},
 };
 use rejoinder_kit::{CountedRequest, Place};
@@ -45,6 +45,10 @@ impl AgentRuntime for Agent {
 
     fn needs_worker(&self) -> bool {
         true
+    }
+
+    fn withdraw(&self, _: TurnId, attempt: u32) -> bool {
+        attempt == 1
     }
 
     async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
@@ -153,7 +157,10 @@ fn said(text: &str) -> Outcome {
 fn an_agent_with_tools_says_of_its_workers_what_it_says_without() {
     let agent = WithTools::new(Arc::new(Agent(Mutex::default())), Arc::default(), "http://127.0.0.1:7420/mcp");
 
+    let turn = turn("Hi").turn;
+
     assert!(agent.needs_worker() && !agent.has_worker());
+    assert!(agent.withdraw(turn, 1) && !agent.withdraw(turn, 2));
 }
 
 #[tokio::test]

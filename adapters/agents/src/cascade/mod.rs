@@ -30,7 +30,9 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{FutureExt, future::join_all};
-use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, Runtimes};
+use rejoinder_core::{
+    AgentError, AgentName, AgentRuntime, AgentTurn, MemberHealth, Outcome, RunEvents, Runtimes, TurnId,
+};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -184,6 +186,10 @@ impl AgentRuntime for Cascade {
 
     fn has_worker(&self) -> bool {
         self.runtimes().all(|runtime| runtime.has_worker())
+    }
+
+    fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
+        self.runtimes().any(|runtime| runtime.withdraw(turn, attempt))
     }
 
     fn seals(&self) -> bool {

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, ChannelId, HandedOut, Outcome, Refusals, RunEvents, SessionNotice,
+    TurnId,
 };
 use rejoinder_kit::{Guesses, Peer, Tokens};
 use tokio::sync::{Semaphore, mpsc};
@@ -290,6 +291,10 @@ impl AgentRuntime for Pull {
 
     fn needs_worker(&self) -> bool {
         self.desk.needs_worker()
+    }
+
+    fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
+        self.desk.withdraw(turn, attempt)
     }
 
     fn seals(&self) -> bool {

@@ -239,6 +239,12 @@ impl Desk {
         state.leases.waiting() > 0 && self.is_deserted(&state)
     }
 
+    /// Takes a run out that no worker has had, if none is there to fetch it. Returns whether it did.
+    pub(super) fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
+        let mut state = self.state.lock();
+        self.is_deserted(&state) && state.leases.withdraw(turn, attempt)
+    }
+
     /// Whether no worker waits or is at work, and none has asked lately.
     fn is_deserted(&self, State { leases, asked }: &State) -> bool {
         let is_idle = leases.leased() == 0 && self.waiting.load(Ordering::Relaxed) == 0;
@@ -411,5 +417,57 @@ impl Drop for Offer {
             let (turn, lease) = (self.work.turn.turn, logged(&self.lease));
             tracing::info!(turn_id = %turn, lease, "a worker was gone before it got its turn, which is offered again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::conformance::runtime;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// A desk with a run, and what takes it out.
+    fn with_run() -> (Arc<Desk>, Entry, impl Fn(&Desk) -> bool) {
+        let desk = Arc::new(Desk::new(&PullSection::default(), true));
+        let given = runtime::turn("Hi");
+        let (turn, attempt) = (given.turn, given.attempt);
+        let entry = desk.enter(given, mpsc::channel(1).0, None);
+        (desk, entry, move |desk: &Desk| desk.withdraw(turn, attempt))
+    }
+
+    async fn asks(desk: &Arc<Desk>, takes: bool) -> Option<Offer> {
+        let worker = Worker { name: "w".into(), has_own_token: false };
+        let takes = |_: &AgentTurn| takes;
+        desk.next(Asking { worker: &worker, takes: &takes }, Instant::now(), &CancellationToken::new()).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_is_withdrawn_once_no_worker_is_there() {
+        let (desk, entry, withdraw) = with_run();
+        assert!(asks(&desk, false).await.is_none());
+
+        advance(LATELY).await;
+        assert!(!withdraw(&desk), "a worker may ask again");
+        advance(Duration::from_secs(1)).await;
+        assert!(withdraw(&desk));
+
+        assert!(!withdraw(&desk), "once");
+        assert!(asks(&desk, true).await.is_none(), "no worker gets it any more");
+        drop(entry);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_a_worker_has_or_had_is_not_withdrawn() {
+        let (desk, entry, withdraw) = with_run();
+        asks(&desk, true).await.expect("the run").sent();
+        assert!(!withdraw(&desk));
+
+        assert!(matches!(entry.change().await, Change::Leased));
+        assert!(matches!(entry.change().await, Change::Ended { .. }));
+        advance(LATELY).await;
+
+        assert!(!withdraw(&desk), "it would have as many leases again at each node");
+        assert!(asks(&desk, true).await.is_some());
     }
 }

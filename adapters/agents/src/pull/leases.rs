@@ -315,6 +315,15 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         true
     }
 
+    /// Takes a run of this attempt out of the queue, if no worker has lost it. Returns whether it did.
+    pub(super) fn withdraw(&mut self, turn: TurnId, attempt: u32) -> bool {
+        let is_it = |run: &Run<R>| run.turn == turn && run.attempt == attempt && run.lost == 0;
+        let runs = &self.runs;
+        let place = self.queue.iter().position(|number| runs.get(number).is_some_and(is_it));
+        let Some(number) = place.and_then(|place| self.queue.remove(place)) else { return false };
+        self.runs.remove(&number).is_some()
+    }
+
     /// The lease of a run, and whose it is; `None` if it has none.
     pub(super) fn lease(&self, number: RunNumber) -> Option<KeptLease> {
         let Held { lease, worker, .. } = self.runs.get(&number)?.held.as_ref()?;

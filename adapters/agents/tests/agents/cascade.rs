@@ -11,7 +11,7 @@ use rejoinder_agents::{Cascade, CascadeMember, Order};
 use rejoinder_core::{
     ActivityState, AgentError, AgentFile, AgentMessage, AgentName, AgentRuntime, AgentTurn, ApprovalRequest,
     Attachment, Cost, Currency, HistoryLine, LineState, MemberReport, ModelInput, Outcome, Reply, RunEvent, RunEvents,
-    Runtimes, ScheduleCall, SendResult, Speaker, SystemClock, ToolUse, Usage,
+    Runtimes, ScheduleCall, SendResult, Speaker, SystemClock, Timestamp, ToolUse, TurnId, Usage,
     conformance::scripted::{Script, ScriptedAgent},
 };
 use rstest::rstest;
@@ -360,10 +360,12 @@ async fn only_members_that_can_seal_are_asked_for_a_sealed_answer() {
 #[test]
 fn a_cascade_lacks_a_worker_if_one_of_its_members_does() {
     let member = || Arc::new(ScriptedAgent::new(Arc::new(SystemClock), |_| Script::replies("One.")));
-    let without = ScriptedAgent::new(Arc::new(SystemClock), |_| Script::replies("Two.")).without_worker();
+    let without = ScriptedAgent::new(Arc::new(SystemClock), |_| Script::replies("Two.")).without_worker().withdrawing();
+    let (with, lacking) = (of_both([member(), member()]), of_both([member(), Arc::new(without)]));
+    let turn = TurnId::new(Timestamp::from_millis(0));
 
-    assert!(of_both([member(), member()]).cascade.has_worker());
-    assert!(!of_both([member(), Arc::new(without)]).cascade.has_worker());
+    assert!(with.cascade.has_worker() && !with.cascade.withdraw(turn, 1));
+    assert!(!lacking.cascade.has_worker() && lacking.cascade.withdraw(turn, 1));
 }
 
 #[tokio::test]
