@@ -222,33 +222,79 @@ async fn a_node_without_a_collector_leaves_the_traces_to_another_one() {
     has(2).await;
 }
 
-/// Workers ask the second one alone: it runs what the first one accepts. What they send to the first one they are to send again.
+/// An agent whose turns workers fetch.
+fn fleet() -> String {
+    format!("[agents.fleet]\nkind = \"pull\"\ntoken = \"{TOKEN}\"\n[routing]\ndefault_agent = \"fleet\"\n")
+}
+
+/// Answers a turn at a node where a worker has fetched it.
+async fn answers(node: &Gateway, turn: &Value) {
+    assert_eq!(post(node, turn, "", json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
+}
+
+/// A worker that asks a node again and again.
+async fn works(node: &Gateway) {
+    loop {
+        if let Some(turn) = fetch_within(node, 1).await {
+            answers(node, &turn).await;
+        }
+    }
+}
+
+/// Workers ask the second one alone: it runs what the first one accepts. What they send to the first one they are to send again, until the
+/// turn is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_runs_at_the_node_that_workers_ask() {
-    let agent = format!("[agents.fleet]\nkind = \"pull\"\ntoken = \"{TOKEN}\"\n[routing]\ndefault_agent = \"fleet\"\n");
-    let Some(nodes) = Nodes::start(&[&agent]).await else { return };
+    let Some(nodes) = Nodes::start(&[&fleet()]).await else { return };
     let (first, second) = (&nodes.first, &nodes.second);
     let hook = first.hook("test", TOKEN);
     assert_eq!(fetch_within(second, 0).await, None);
 
-    // Within some two seconds the first one hears that the agent has a worker at the second one.
+    // Within some two seconds the first one hears that the agent has a worker at the second one, and leaves to it what it has begun.
     let mut number = 0;
-    let (accepted, turn) = eventually("a turn runs at the second node", async || {
+    let turn = eventually("a turn runs at the second node alone", async || {
         number += 1;
-        let accepted = Reply::of(hook.message_in(&number.to_string(), "hello").header("Prefer", "wait=0")).await;
+        Reply::of(hook.message_in(&number.to_string(), "hello").header("Prefer", "wait=0")).await;
         let turn = fetch_within(second, 1).await?;
-        (turn["turn_id"] == accepted.turn()).then_some((accepted, turn))
+        if turn["attempt"] == 1 {
+            return Some(turn);
+        }
+        answers(second, &turn).await;
+        None
     })
     .await;
 
     assert_eq!(post(first, &turn, "/renew", json!({})).await, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(post(second, &turn, "", json!({ "reply": "here" })).await, StatusCode::NO_CONTENT);
-    assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "here");
+    answers(second, &turn).await;
+    let id = turn["turn_id"].as_str().expect("it has an id");
+    assert_eq!(hook.until_settled(id).await.text(), "here");
     assert_eq!(post(first, &turn, "/renew", json!({})).await, StatusCode::CONFLICT, "it is over");
-    // What ran at the first one before it heard of the worker waits for one there.
-    while let Some(turn) = fetch_within(first, 0).await {
-        assert_eq!(post(first, &turn, "", json!({ "reply": "there" })).await, StatusCode::NO_CONTENT);
+    tokio::select! {
+        () = first.until_settled() => {}
+        () = works(second) => {}
     }
+}
+
+/// It has begun when no node had a worker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_turn_that_waits_for_a_worker_goes_to_the_node_that_one_asks() {
+    let Some(nodes) = Nodes::start(&[&fleet()]).await else { return };
+    let (first, second) = (&nodes.first, &nodes.second);
+    let hook = first.hook("test", TOKEN);
+    let accepted = Reply::of(hook.message_in("desk", "hello").header("Prefer", "wait=0")).await;
+    eventually("it waits at the first node", async || {
+        first.admin("agents").await.to_string().contains("1 turn waits").then_some(())
+    })
+    .await;
+
+    let fetched = async || fetch_within(second, 5).await;
+    let turn = eventually("a worker fetches it at the second node", fetched).await;
+
+    assert_eq!((&turn["turn_id"], &turn["attempt"]), (&json!(accepted.turn()), &json!(2)));
+    answers(second, &turn).await;
+    assert_eq!(hook.until_settled(&accepted.turn()).await.text(), "here");
+    let explained = first.explain(&accepted.turn());
+    assert!(explained.contains("no worker asked for it at this node, and another node has one"), "{explained}");
 }
 
 /// A caller waits at a node that runs as many turns as it may. The limit of an agent holds over both nodes.
