@@ -168,8 +168,9 @@ create table sessions (
     agent text collate "C",
     model text collate "C",
     used_at bigint,                             -- to the minute
-    title text
-) with (fillfactor = 80);
+    title text,
+    changes bigint not null default 0           -- how many transactions have changed its lines
+) with (fillfactor = 50);
 
 create index sessions_of_conversation on sessions (conversation_id);
 create index sessions_of_owner on sessions (owner) where owner is not null;

@@ -2,11 +2,15 @@
 //!
 //! An agent without a memory of its own is given the same lines again with every turn. The cache agrees with
 //! the database: a line is added when its transaction is committed, and is seen when the transaction with its receipt is. A
-//! session is read again if the result of a transaction is unknown, or if its lines change in any other way. While other nodes write
-//! lines, too, none is answered from it.
+//! session is read again if the result of a transaction is unknown, or if its lines change in any other way.
+//!
+//! While other nodes write lines, too, the database counts the changes of each session, and a session is read again if others have
+//! changed it: if the count is not the one that was read with the lines, and our changes since. A transaction counts once for each of
+//! [its sessions](sessions_of).
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
+    convert::Infallible,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -52,6 +56,8 @@ struct CachedSession {
     is_all: bool,
     /// Counts how often the session was read, written or forgotten. A reading that began before says nothing any more.
     epoch: u64,
+    /// How many changes the database has counted with these lines.
+    count: Option<i64>,
     /// The agent that has no news as long as all lines are plain and nobody reacts to anything.
     without_news: Option<WithoutNews>,
 }
@@ -147,6 +153,15 @@ impl CachedSession {
         is_known.then(|| of_it.map(|cached| HistoryLine::clone(&cached.line)).collect())
     }
 
+    fn fill(&mut self, found: &FoundLines, limit: usize) {
+        self.epoch += 1;
+        self.is_all = found.lines.len() < limit;
+        self.count = found.count;
+        let cached = |it: &StoredLine| CachedLine { key: (it.seq, it.claim, it.turn), line: Arc::clone(&it.line) };
+        self.lines = Some(found.lines.iter().map(cached).collect());
+        self.trim();
+    }
+
     fn last(&self, limit: usize) -> Option<Vec<Arc<HistoryLine>>> {
         let lines = self.lines.as_ref()?.iter().filter(|cached| cached.counts());
         let count = lines.clone().count();
@@ -185,6 +200,15 @@ pub(crate) struct FoundTurn {
     pub(crate) reactions: Vec<Reaction>,
 }
 
+/// Lines as a statement finds them.
+#[derive(Debug)]
+pub(crate) struct FoundLines {
+    /// Oldest first.
+    pub(crate) lines: Vec<StoredLine>,
+    /// How many changes of the session the database has counted. `None`: it does not count, or has no such session.
+    pub(crate) count: Option<i64>,
+}
+
 /// The sessions that were used last.
 #[derive(Debug)]
 pub(crate) struct Transcripts {
@@ -193,90 +217,120 @@ pub(crate) struct Transcripts {
     reactions: AtomicU64,
     /// Whether other nodes use the database, too.
     is_shared: AtomicBool,
+    /// How many transactions are changing a session while others do so, too: what is read meanwhile may have their lines or not.
+    changing: Mutex<HashMap<SessionId, usize>>,
 }
 
 impl Default for Transcripts {
     fn default() -> Self {
-        Self { sessions: Cache::new(SESSIONS), reactions: AtomicU64::new(0), is_shared: AtomicBool::new(false) }
+        Self {
+            sessions: Cache::new(SESSIONS),
+            reactions: AtomicU64::new(0),
+            is_shared: AtomicBool::new(false),
+            changing: Mutex::default(),
+        }
     }
 }
 
 impl Transcripts {
-    /// The last `limit` lines of a session, oldest first. `read` reads them if they are not cached.
+    /// The last `limit` lines of a session, oldest first. `read` reads them if they are not cached, and `count` how many changes the
+    /// database has counted.
     pub(crate) async fn lines(
         &self,
         session: SessionId,
         limit: u32,
-        read: impl Future<Output = Result<Vec<StoredLine>, StoreError>>,
+        count: impl Future<Output = Result<Option<i64>, StoreError>>,
+        read: impl Future<Output = Result<FoundLines, StoreError>>,
     ) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
-        if self.is_shared.load(Ordering::Acquire) {
-            return Ok(read.await?.into_iter().map(|stored| stored.line).collect());
-        }
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
-        let reading = match self.last(session, wanted) {
-            Ok(lines) => return Ok(lines),
-            Err(reading) => reading,
-        };
-        let lines = read.await?;
-        reading.fill(&lines, wanted);
-        Ok(lines.into_iter().map(|stored| stored.line).collect())
+        if let Some(lines) = self.cached(session, count, |known| known.last(wanted)).await? {
+            return Ok(lines);
+        }
+        let reading = self.reading(session);
+        let found = read.await?;
+        self.fill(reading, &found, wanted);
+        Ok(found.lines.into_iter().map(|stored| stored.line).collect())
     }
 
     /// The turn that `agent` ran before another one in its session, if there may be something to tell of it. `find` finds it, and
-    /// `read` reads the lines of a turn if they are not cached.
+    /// `read` reads the lines of a turn if they are not cached. `count` is as with [`lines`](Self::lines).
     pub(crate) async fn answered_before<F>(
         &self,
         session: SessionId,
         agent: &str,
+        count: impl Future<Output = Result<Option<i64>, StoreError>>,
         find: impl Future<Output = Result<Option<FoundTurn>, StoreError>>,
         read: impl FnOnce(SessionId, (TurnSeq, TurnId)) -> F,
     ) -> Result<Option<AnsweredTurn>, StoreError>
     where
         F: Future<Output = Result<Vec<HistoryLine>, StoreError>>,
     {
-        if self.is_shared.load(Ordering::Acquire) {
-            let Some(found) = find.await?.filter(|found| found.is_own) else { return Ok(None) };
-            let lines = read(found.session, (found.seq, found.turn)).await?;
-            return Ok(Some(AnsweredTurn { lines, reactions: found.reactions }));
+        let reactions = self.reactions.load(Ordering::Acquire);
+        let has_none = |known: &CachedSession| known.has_no_news(agent, reactions).then_some(());
+        if self.cached(session, count, has_none).await?.is_some() {
+            return Ok(None);
         }
-        let Some(reading) = self.read_news(session, agent) else { return Ok(None) };
+        let reading = self.reading(session);
         let Some(found) = find.await?.filter(|found| found.is_own) else { return Ok(None) };
         let turn = (found.seq, found.turn);
-        let lines = match self.of_turn(found.session, turn) {
+        let cached = if self.is_shared() { None } else { self.of_turn(found.session, turn) };
+        let lines = match cached {
             Some(lines) => lines,
             None => read(found.session, turn).await?,
         };
         if found.session == session && found.reactions.is_empty() && lines.iter().all(is_plain) {
-            reading.found_none(agent);
+            reading.found_none(WithoutNews { agent: agent.to_owned(), reactions });
         }
         Ok(Some(AnsweredTurn { lines, reactions: found.reactions }))
     }
 
-    /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
-    /// [fill](Reading::fill).
-    fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Arc<HistoryLine>>, Reading> {
-        let session = self.session(session);
-        let known = lock(&session);
-        let (lines, epoch) = (known.last(limit), known.epoch);
-        drop(known);
-        lines.ok_or(Reading { session, epoch })
+    /// What `find` finds in the cache of a session, if that is as in the database.
+    async fn cached<T>(
+        &self,
+        session: SessionId,
+        count: impl Future<Output = Result<Option<i64>, StoreError>>,
+        find: impl FnOnce(&CachedSession) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(session) = self.sessions.get(&session) else { return Ok(None) };
+        let (found, epoch, expected) = {
+            let known = lock(&session);
+            (find(&known), known.epoch, known.count)
+        };
+        if found.is_none() || !self.is_shared() {
+            return Ok(found);
+        }
+        let counted = count.await?;
+        let is_current = counted.is_some() && counted == expected && lock(&session).epoch == epoch;
+        Ok(found.filter(|_| is_current))
     }
 
-    fn session(&self, session: SessionId) -> Session {
-        let session =
-            self.sessions.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
-        let Ok(session) = session;
-        session
+    fn reading(&self, id: SessionId) -> Reading {
+        let entry = self.sessions.get_or_insert_with(&id, || Ok::<_, Infallible>(Session::default()));
+        let Ok(session) = entry;
+        let epoch = lock(&session).epoch;
+        Reading { id, session, epoch, is_changed: self.is_changing(id) }
     }
 
-    /// `None` if it is known that an agent need not be told what became of its last answer in a session. Otherwise it must be read.
-    fn read_news(&self, session: SessionId, agent: &str) -> Option<ReadingNews> {
-        let reactions = self.reactions.load(Ordering::Acquire);
-        let session = self.session(session);
-        let known = lock(&session);
-        let (has_none, epoch) = (known.has_no_news(agent, reactions), known.epoch);
-        drop(known);
-        (!has_none).then_some(ReadingNews { session, epoch, reactions })
+    /// Caches the last lines, as read with `limit`. Fewer than `limit` are all there are.
+    fn fill(&self, reading: Reading, found: &FoundLines, limit: usize) {
+        let mut session = lock(&reading.session);
+        let may_miss =
+            self.is_shared() && (found.count.is_none() || reading.is_changed || self.is_changing(reading.id));
+        if session.epoch == reading.epoch && !may_miss {
+            session.fill(found, limit);
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Acquire)
+    }
+
+    fn changing(&self) -> MutexGuard<'_, HashMap<SessionId, usize>> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_changing(&self, session: SessionId) -> bool {
+        self.changing().contains_key(&session)
     }
 
     /// Announces that somebody's reaction may be stored, until what is returned is dropped.
@@ -314,58 +368,63 @@ impl Transcripts {
 
     /// Announces the lines that `transition` is about to write or to change.
     pub(crate) fn writing(&self, transition: &Transition) -> Writing<'_> {
-        let removes = |change: &SessionChange| match change {
-            SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some(*session),
-            _ => None,
-        };
-        let mut changed: Vec<_> = transition.sessions.iter().filter_map(removes).collect();
-        let mut seen = Vec::new();
-        for change in &transition.lines {
-            match *change {
-                LineChange::Seen { session, turn, claim } => seen.push((session, turn, claim)),
-                LineChange::Other { session } => changed.push(session),
+        let sessions = sessions_of(transition);
+        let is_counted = self.is_shared();
+        if is_counted {
+            let mut changing = self.changing();
+            for session in &sessions {
+                *changing.entry(*session).or_default() += 1;
             }
         }
-        Writing { transcripts: self, lines: transition.transcript.clone(), seen, changed }
+        let seen = transition.lines.iter().filter_map(|change| match *change {
+            LineChange::Seen { session, turn, claim } => Some((session, turn, claim)),
+            LineChange::Other { .. } => None,
+        });
+        let seen = seen.collect();
+        let left = sessions_changed_otherwise(transition).collect();
+        Writing { transcripts: self, lines: transition.transcript.clone(), seen, left, sessions, is_counted }
     }
 }
 
-/// A session whose lines are being read.
+/// The sessions whose lines a transition writes or changes.
+pub(crate) fn sessions_of(transition: &Transition) -> BTreeSet<SessionId> {
+    let written = transition.transcript.iter().map(|line| line.session);
+    let seen = transition.lines.iter().filter_map(|change| match *change {
+        LineChange::Seen { session, .. } => Some(session),
+        LineChange::Other { .. } => None,
+    });
+    written.chain(seen).chain(sessions_changed_otherwise(transition)).collect()
+}
+
+/// Those of which it is not told what becomes of their lines.
+fn sessions_changed_otherwise(transition: &Transition) -> impl Iterator<Item = SessionId> {
+    let removed = transition.sessions.iter().filter_map(|change| match change {
+        SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some(*session),
+        _ => None,
+    });
+    let others = transition.lines.iter().filter_map(|change| match *change {
+        LineChange::Other { session } => Some(session),
+        LineChange::Seen { .. } => None,
+    });
+    removed.chain(others)
+}
+
+/// A session of which something is being read.
 #[derive(Debug)]
 struct Reading {
+    id: SessionId,
     session: Session,
     epoch: u64,
+    /// Whether it was being changed when the reading began.
+    is_changed: bool,
 }
 
 impl Reading {
-    /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
-    fn fill(self, read: &[StoredLine], limit: usize) {
-        let mut session = lock(&self.session);
-        if session.epoch != self.epoch {
-            return;
-        }
-        session.epoch += 1;
-        session.is_all = read.len() < limit;
-        let cached = |it: &StoredLine| CachedLine { key: (it.seq, it.claim, it.turn), line: Arc::clone(&it.line) };
-        session.lines = Some(read.iter().map(cached).collect());
-        session.trim();
-    }
-}
-
-/// A session of which is read what became of an agent's last answer.
-#[derive(Debug)]
-struct ReadingNews {
-    session: Session,
-    epoch: u64,
-    reactions: u64,
-}
-
-impl ReadingNews {
     /// There is nothing to tell.
-    fn found_none(self, agent: &str) {
+    fn found_none(self, known: WithoutNews) {
         let mut session = lock(&self.session);
         if session.epoch == self.epoch {
-            session.without_news = Some(WithoutNews { agent: agent.to_owned(), reactions: self.reactions });
+            session.without_news = Some(known);
         }
     }
 }
@@ -385,8 +444,12 @@ pub(crate) struct Writing<'a> {
     transcripts: &'a Transcripts,
     lines: Vec<TranscriptLine>,
     seen: Vec<(SessionId, TurnId, u32)>,
-    /// Sessions whose lines change otherwise.
-    changed: Vec<SessionId>,
+    /// Sessions that are read again.
+    left: Vec<SessionId>,
+    /// All sessions.
+    sessions: BTreeSet<SessionId>,
+    /// Whether the sessions are noted as being changed, and what the database counts is counted.
+    is_counted: bool,
 }
 
 impl Writing<'_> {
@@ -404,7 +467,13 @@ impl Writing<'_> {
             }
         }
         if !are_written {
-            self.changed.clear();
+            self.left.clear();
+        } else if self.is_counted {
+            // The lines come first: what is counted must be cached.
+            for session in self.sessions.iter().filter_map(|session| self.transcripts.sessions.get(session)) {
+                let mut session = lock(&session);
+                session.count = session.count.map(|count| count + 1);
+            }
         }
     }
 }
@@ -413,8 +482,19 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let lines = self.lines.iter().map(|line| line.session);
         let seen = self.seen.iter().map(|(session, ..)| *session);
-        for session in lines.chain(seen).chain(self.changed.iter().copied()) {
+        for session in lines.chain(seen).chain(self.left.iter().copied()) {
             self.transcripts.forget(session);
+        }
+        if self.is_counted {
+            let mut changing = self.transcripts.changing();
+            for session in &self.sessions {
+                if let Entry::Occupied(mut number) = changing.entry(*session) {
+                    *number.get_mut() -= 1;
+                    if *number.get() == 0 {
+                        number.remove();
+                    }
+                }
+            }
         }
     }
 }
@@ -451,6 +531,14 @@ mod tests {
         StoredLine::of(seq, claim(line.speaker), turn(seq), line)
     }
 
+    fn fill(transcripts: &Transcripts, reading: Reading, lines: &[StoredLine], limit: usize) {
+        transcripts.fill(reading, &FoundLines { lines: lines.to_vec(), count: None }, limit);
+    }
+
+    fn known(transcripts: &Transcripts, session: SessionId, limit: usize) -> Option<Vec<Arc<HistoryLine>>> {
+        transcripts.sessions.get(&session).and_then(|session| lock(&session).last(limit))
+    }
+
     fn written(transcripts: &Transcripts, session: SessionId, seq: TurnSeq, line: HistoryLine) {
         transcripts.writing(&one(session, seq, line)).done(true);
     }
@@ -459,53 +547,58 @@ mod tests {
     fn what_was_read_and_what_is_written_later_is_in_order() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let (first, second) = (1, 2);
-        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+        let reading = transcripts.reading(session);
         let read =
             [line("a", Speaker::Person, 1_000), line("b", Speaker::Agent, 1_500)].map(|line| stored(first, line));
-        reading.fill(&read, 3);
+        fill(&transcripts, reading, &read, 3);
         written(&transcripts, session, second, line("c", Speaker::Person, 2_000));
         written(&transcripts, session, second, line("d", Speaker::Agent, 2_500));
 
-        assert_eq!(texts(&transcripts.last(session, 10).expect("all is known")), ["a", "b", "c", "d"]);
-        assert_eq!(texts(&transcripts.last(session, 2).expect("all is known")), ["c", "d"]);
+        assert_eq!(texts(&known(&transcripts, session, 10).expect("all is known")), ["a", "b", "c", "d"]);
+        assert_eq!(texts(&known(&transcripts, session, 2).expect("all is known")), ["c", "d"]);
     }
 
     #[test]
     fn a_line_that_is_written_again_takes_the_place_of_the_first() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let first = 1;
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        fill(&transcripts, transcripts.reading(session), &[], 3);
 
         written(&transcripts, session, first, line("no", Speaker::Agent, 1_500));
         written(&transcripts, session, first, line("yes", Speaker::Agent, 1_700));
 
-        assert_eq!(texts(&transcripts.last(session, 3).expect("all is known")), ["yes"]);
+        assert_eq!(texts(&known(&transcripts, session, 3).expect("all is known")), ["yes"]);
     }
 
     #[test]
     fn more_than_what_is_known_is_read() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let read = [stored(1, line("a", Speaker::Person, 1_000))];
-        transcripts.last(session, 1).expect_err("nothing is known yet").fill(&read, 1);
+        fill(&transcripts, transcripts.reading(session), &read, 1);
 
-        assert!(transcripts.last(session, 1).is_ok());
-        assert!(transcripts.last(session, 2).is_err());
+        assert!(known(&transcripts, session, 1).is_some());
+        assert!(known(&transcripts, session, 2).is_none());
     }
 
     #[test]
     fn an_agent_without_news_need_not_be_told_until_something_happens() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
-        let has_none = |agent| transcripts.read_news(session, agent).is_none();
-        let read = || transcripts.read_news(session, "main").expect("it must be read").found_none("main");
+        fill(&transcripts, transcripts.reading(session), &[], 3);
+        let reactions = || transcripts.reactions.load(Ordering::Acquire);
+        let has_none = |agent| {
+            let known = transcripts.sessions.get(&session).expect("it was read");
+            lock(&known).has_no_news(agent, reactions())
+        };
+        let none_for = |agent: &str| WithoutNews { agent: agent.to_owned(), reactions: reactions() };
+        let read = || transcripts.reading(session).found_none(none_for("main"));
         read();
         assert!(has_none("main") && !has_none("other"));
 
         written(&transcripts, session, 1, line("plain", Speaker::Agent, 1_000));
         assert!(has_none("main"), "its answer was seen");
-        let reading = transcripts.read_news(session, "other").expect("it must be read");
+        let reading = transcripts.reading(session);
         written(&transcripts, session, 2, line("since", Speaker::Agent, 1_500));
-        reading.found_none("other");
+        reading.found_none(none_for("other"));
         assert!(!has_none("other"), "a line was written while it was read");
 
         drop(transcripts.reacting());
@@ -530,88 +623,201 @@ mod tests {
     #[test]
     fn a_session_whose_writing_ended_in_an_unknown_way_is_read_anew() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        fill(&transcripts, transcripts.reading(session), &[], 3);
 
         drop(transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000))));
 
-        assert!(transcripts.last(session, 3).is_err());
+        assert!(known(&transcripts, session, 3).is_none());
+    }
+
+    /// A database that counts changes, and has lines as text.
+    #[derive(Default)]
+    struct Database {
+        transcripts: Transcripts,
+        lines: Mutex<(Vec<&'static str>, i64)>,
+    }
+
+    impl Database {
+        fn stored(&self) -> MutexGuard<'_, (Vec<&'static str>, i64)> {
+            self.lines.lock().expect("no panic")
+        }
+
+        /// Somebody writes a line.
+        fn write(&self, text: &'static str) {
+            let mut stored = self.stored();
+            stored.0.push(text);
+            stored.1 += 1;
+        }
+
+        fn found(&self) -> FoundLines {
+            let (texts, count) = &*self.stored();
+            let lines = (1..).zip(texts).map(|(seq, text)| stored(seq, line(text, Speaker::Person, 1_000)));
+            FoundLines { lines: lines.collect(), count: Some(*count) }
+        }
+
+        /// The lines, and whether they were read.
+        async fn lines(&self, session: SessionId) -> (String, bool) {
+            let mut is_read = false;
+            let (count, read) = (async { Ok(Some(self.stored().1)) }, async {
+                is_read = true;
+                Ok(self.found())
+            });
+            let lines = self.transcripts.lines(session, 9, count, read).await.expect("they are read");
+            (texts(&lines).join(" "), is_read)
+        }
+
+        /// This node writes the line of a turn.
+        fn writing(&self, session: SessionId, seq: TurnSeq, text: &str) -> Writing<'_> {
+            self.transcripts.writing(&one(session, seq, line(text, Speaker::Person, 1_000)))
+        }
+    }
+
+    fn read(lines: &str) -> (String, bool) {
+        (lines.to_owned(), true)
+    }
+
+    fn cached(lines: &str) -> (String, bool) {
+        (lines.to_owned(), false)
     }
 
     #[tokio::test]
-    async fn nothing_is_answered_from_memory_while_other_nodes_write() {
-        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let read = async |text: &str| {
-            let found = Ok(vec![stored(1, line(text, Speaker::Person, 1_000))]);
-            let lines = transcripts.lines(session, 3, std::future::ready(found)).await.expect("they are read");
-            texts(&lines).join(",")
+    async fn while_other_nodes_write_lines_are_read_again_if_these_have_changed_them() {
+        let (database, session) = (Database::default(), SessionId::new(Timestamp::from_millis(0)));
+        assert_eq!(database.lines(session).await, read(""));
+        database.write("a");
+        assert_eq!(database.lines(session).await, cached(""), "nobody else should write");
+
+        database.transcripts.set_shared(true);
+        assert_eq!(database.lines(session).await, read("a"));
+        assert_eq!(database.lines(session).await, cached("a"));
+        database.write("b");
+        assert_eq!(database.lines(session).await, read("a b"));
+
+        let writing = database.writing(session, 3, "c");
+        database.write("c");
+        writing.done(true);
+        assert_eq!(database.lines(session).await, cached("a b c"), "this node wrote the last one");
+
+        database.writing(session, 4, "no").done(false);
+        assert_eq!(database.lines(session).await, cached("a b c"));
+        drop(database.writing(session, 4, "unknown"));
+        assert_eq!(database.lines(session).await, read("a b c"));
+        database.transcripts.set_shared(false);
+        assert_eq!(database.lines(session).await, read("a b c"));
+    }
+
+    #[tokio::test]
+    async fn lines_that_are_read_while_this_node_writes_one_are_not_cached() {
+        let (database, session) = (Database::default(), SessionId::new(Timestamp::from_millis(0)));
+        database.transcripts.set_shared(true);
+
+        let writing = database.writing(session, 1, "a");
+        database.write("a");
+        assert_eq!(database.lines(session).await, read("a"), "it is stored, and not reported");
+        writing.done(true);
+        database.write("b");
+        assert_eq!(database.lines(session).await, read("a b"), "it was not counted twice");
+
+        let reading = database.transcripts.reading(session);
+        let (found, writing) = (database.found(), database.writing(session, 3, "c"));
+        database.write("c");
+        database.transcripts.fill(reading, &found, 9);
+        writing.done(true);
+        database.write("d");
+        assert_eq!(database.lines(session).await, read("a b c d"));
+    }
+
+    #[tokio::test]
+    async fn a_writing_that_began_before_others_wrote_is_not_counted() {
+        let (database, session) = (Database::default(), SessionId::new(Timestamp::from_millis(0)));
+        let writing = database.writing(session, 1, "a");
+        database.transcripts.set_shared(true);
+        database.write("a");
+        assert_eq!(database.lines(session).await, read("a"));
+
+        writing.done(true);
+        database.write("b");
+
+        assert_eq!(database.lines(session).await, read("a b"));
+    }
+
+    #[tokio::test]
+    async fn while_other_nodes_write_it_is_asked_whether_there_is_news() {
+        let (database, session) = (Database::default(), SessionId::new(Timestamp::from_millis(0)));
+        database.transcripts.set_shared(true);
+        database.lines(session).await;
+        let is_looked_for = async || {
+            let mut is_found = false;
+            let (count, find) = (async { Ok(Some(database.stored().1)) }, async {
+                is_found = true;
+                let reactions = Vec::new();
+                Ok(Some(FoundTurn { session, seq: 1, turn: turn(1), is_own: true, reactions }))
+            });
+            let read = |_, _| std::future::ready(Ok(Vec::new()));
+            let answered = database.transcripts.answered_before(session, "main", count, find, read);
+            answered.await.expect("it is read");
+            is_found
         };
-        assert_eq!(
-            (read("a").await, read("b").await),
-            ("a".to_owned(), "a".to_owned()),
-            "the second time, it is cached"
-        );
+        assert_eq!((is_looked_for().await, is_looked_for().await), (true, false));
 
-        transcripts.set_shared(true);
-        assert_eq!((read("b").await, read("c").await), ("b".to_owned(), "c".to_owned()));
-        transcripts.set_shared(false);
-
-        assert_eq!((read("d").await, read("e").await), ("d".to_owned(), "d".to_owned()));
+        database.write("by another node");
+        assert!(is_looked_for().await);
     }
 
     #[test]
     fn long_lines_are_not_kept() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        fill(&transcripts, transcripts.reading(session), &[], 3);
 
         written(&transcripts, session, 1, line(&"a".repeat(BYTES + 1), Speaker::Agent, 1_000));
 
-        assert!(transcripts.last(session, 3).is_err());
+        assert!(known(&transcripts, session, 3).is_none());
     }
 
     #[test]
     fn what_is_written_while_a_session_is_read_is_not_missed() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+        let reading = transcripts.reading(session);
         written(&transcripts, session, 1, line("a", Speaker::Person, 1_000));
 
-        reading.fill(&[], 3);
+        fill(&transcripts, reading, &[], 3);
 
-        assert!(transcripts.last(session, 3).is_err());
+        assert!(known(&transcripts, session, 3).is_none());
     }
 
     #[test]
     fn of_two_who_read_a_session_at_once_the_later_one_takes_nothing_away() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let first = transcripts.last(session, 3).expect_err("nothing is known yet");
-        let second = transcripts.last(session, 3).expect_err("nothing is known yet");
-        first.fill(&[], 3);
+        let first = transcripts.reading(session);
+        let second = transcripts.reading(session);
+        fill(&transcripts, first, &[], 3);
         written(&transcripts, session, 1, line("a", Speaker::Person, 1_000));
 
-        second.fill(&[], 3);
+        fill(&transcripts, second, &[], 3);
 
-        assert_eq!(texts(&transcripts.last(session, 3).expect("all is known")), ["a"]);
+        assert_eq!(texts(&known(&transcripts, session, 3).expect("all is known")), ["a"]);
     }
 
     #[test]
     fn what_was_read_before_a_writing_with_an_unknown_end_is_not_kept() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+        let reading = transcripts.reading(session);
 
         drop(transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000))));
-        reading.fill(&[], 3);
+        fill(&transcripts, reading, &[], 3);
 
-        assert!(transcripts.last(session, 3).is_err());
+        assert!(known(&transcripts, session, 3).is_none());
     }
 
     #[test]
     fn a_line_whose_writing_began_before_its_session_was_read_is_not_missed() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let writing = transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000)));
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        fill(&transcripts, transcripts.reading(session), &[], 3);
 
         writing.done(true);
 
-        assert_eq!(texts(&transcripts.last(session, 3).expect("all is known")), ["a"]);
+        assert_eq!(texts(&known(&transcripts, session, 3).expect("all is known")), ["a"]);
     }
 
     /// The answer of an older turn may be written after many younger lines.
@@ -620,12 +826,12 @@ mod tests {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let late = 2;
         let read: Vec<_> = (8..=10).map(|it| stored(it, line("young", Speaker::Person, 1_000 * it))).collect();
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&read, 3);
+        fill(&transcripts, transcripts.reading(session), &read, 3);
 
         written(&transcripts, session, late, line("old", Speaker::Agent, 20_000));
 
-        assert_eq!(texts(&transcripts.last(session, 3).expect("three are known")), ["young"; 3]);
-        assert!(transcripts.last(session, 4).is_err(), "what is between is not known");
+        assert_eq!(texts(&known(&transcripts, session, 3).expect("three are known")), ["young"; 3]);
+        assert!(known(&transcripts, session, 4).is_none(), "what is between is not known");
     }
 
     /// A line of the agent's that is on its way.
@@ -641,9 +847,9 @@ mod tests {
     #[test]
     fn a_line_is_seen_with_its_receipt_and_is_not_read_again() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        fill(&transcripts, transcripts.reading(session), &[], 3);
         written(&transcripts, session, 1, sent("a"));
-        let state = || transcripts.last(session, 3).expect("all is known")[0].state.clone();
+        let state = || known(&transcripts, session, 3).expect("all is known")[0].state.clone();
         assert_eq!(state(), LineState::OnItsWay);
 
         transcripts.writing(&receipt(session)).done(true);
@@ -657,33 +863,33 @@ mod tests {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let (line, seen) = (transcripts.writing(&one(session, 1, sent("a"))), transcripts.writing(&receipt(session)));
         let read = [stored(1, HistoryLine { state: LineState::Seen, ..sent("a") })];
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&read, 3);
+        fill(&transcripts, transcripts.reading(session), &read, 3);
 
         seen.done(true);
         line.done(true);
 
-        assert_eq!(transcripts.last(session, 3).expect("all is known")[0].state, LineState::Seen);
+        assert_eq!(known(&transcripts, session, 3).expect("all is known")[0].state, LineState::Seen);
     }
 
     #[test]
     fn what_was_read_before_a_receipt_is_not_kept() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+        let reading = transcripts.reading(session);
         transcripts.writing(&receipt(session)).done(true);
 
-        reading.fill(&[stored(1, sent("a"))], 3);
+        fill(&transcripts, reading, &[stored(1, sent("a"))], 3);
 
-        assert!(transcripts.last(session, 3).is_err());
+        assert!(known(&transcripts, session, 3).is_none());
     }
 
     #[test]
     fn a_session_whose_lines_change_otherwise_is_read_again() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        fill(&transcripts, transcripts.reading(session), &[], 3);
         let lines = vec![LineChange::Other { session }];
 
         transcripts.writing(&Transition { lines, ..Transition::default() }).done(true);
 
-        assert!(transcripts.last(session, 3).is_err());
+        assert!(known(&transcripts, session, 3).is_none());
     }
 }

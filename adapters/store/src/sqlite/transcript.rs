@@ -6,7 +6,7 @@ use rejoinder_core::{HistoryLine, SessionId, StoreError, TurnId, store::TurnSeq}
 use sqlx::SqlitePool;
 
 use super::error::store_error;
-use crate::shared::transcript_lines::{StoredLine, parse_lines};
+use crate::shared::{transcript_lines::parse_lines, transcripts::FoundLines};
 
 /// How many lines of a turn are read: one for each message that its agent sent.
 const LINES_OF_TURN: u32 = 64;
@@ -48,16 +48,12 @@ macro_rules! lines {
     };
 }
 
-pub(super) async fn transcript(
-    pool: &SqlitePool,
-    session: SessionId,
-    limit: u32,
-) -> Result<Vec<StoredLine>, StoreError> {
+pub(super) async fn transcript(pool: &SqlitePool, session: SessionId, limit: u32) -> Result<FoundLines, StoreError> {
     let query = sqlx::query_scalar(lines!("")).bind(session.as_uuid()).bind(limit);
     let lines: String = query.fetch_one(pool).await.map_err(store_error)?;
     let mut lines = parse_lines(session, &lines)?;
     lines.reverse();
-    Ok(lines)
+    Ok(FoundLines { lines, count: None })
 }
 
 /// The lines of a turn, oldest first.

@@ -163,20 +163,24 @@ pub async fn a_shared_store_answers_as_another_one_has_written(subject: &mut imp
     one.set_shared(false);
     assert_eq!((lines().await, lines().await), (0, 0), "the second time, it may be cached");
     one.set_shared(true);
+    assert_eq!((lines().await, lines().await), (0, 0));
 
-    let line = HistoryLine {
-        speaker: Speaker::Person,
-        author: None,
-        forwarded: None,
-        text: "text of 1".to_owned(),
-        at: at(1),
-        state: LineState::Seen,
+    let said = |claim: u32, speaker: Speaker| {
+        let (text, state) = (format!("text of {claim}"), LineState::Seen);
+        let line = HistoryLine { speaker, author: None, forwarded: None, text, at: at(1), state };
+        TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, claim, line }
     };
-    let line = TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, claim: 0, line };
-    done(&*other, Transition { transcript: vec![line], ..Transition::default() }).await;
-
+    let write = async |store: &dyn Store, line: TranscriptLine| {
+        done(store, Transition { transcript: vec![line], ..Transition::default() }).await;
+    };
     // A store that admits one process answers from memory: nobody else writes.
     let is_alone = timeout(LONGEST, one.hints().recv()).await.expect("a store listens, or has no hints").is_err();
+    write(&*other, said(0, Speaker::Person)).await;
     assert!(is_alone || lines().await == 1);
+
+    write(&*one, said(1, Speaker::Person)).await;
+    assert!(is_alone || lines().await == 2);
+    write(&*other, said(2, Speaker::Person)).await;
+    assert!(is_alone || lines().await == 3);
     other.close().await;
 }

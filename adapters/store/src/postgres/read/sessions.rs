@@ -11,8 +11,8 @@ use crate::{
     },
     shared::{
         bounds::ANSWERED_WITHIN,
-        transcript_lines::{StoredLine, parse_lines},
-        transcripts::FoundTurn,
+        transcript_lines::parse_lines,
+        transcripts::{FoundLines, FoundTurn},
     },
 };
 use async_trait::async_trait;
@@ -20,6 +20,7 @@ use rejoinder_core::{
     ConversationId, HistoryLine, Identity, PersonId, SessionId, StoreError, Timestamp, TurnId,
     store::{AnsweredTurn, SessionChoice, SessionRecord, SessionStore, TurnRecord, TurnSeq},
 };
+use sqlx::postgres::PgRow;
 
 #[async_trait]
 impl SessionStore for PostgresStore {
@@ -106,7 +107,8 @@ impl SessionStore for PostgresStore {
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
-        self.transcripts.lines(session, limit, lines(&self.readers, session, limit)).await
+        let (count, lines) = (changes(&self.readers, session), lines(&self.readers, session, limit));
+        self.transcripts.lines(session, limit, count, lines).await
     }
 
     async fn answered_before(
@@ -115,10 +117,15 @@ impl SessionStore for PostgresStore {
         turn: TurnId,
         agent: &str,
     ) -> Result<Option<AnsweredTurn>, StoreError> {
-        let found = run_before(&self.readers, turn, agent);
+        let (count, found) = (changes(&self.readers, session), run_before(&self.readers, turn, agent));
         let lines = |session, turn| lines_of_turn(&self.readers, session, turn);
-        self.transcripts.answered_before(session, agent, found, lines).await
+        self.transcripts.answered_before(session, agent, count, found, lines).await
     }
+}
+
+/// How many changes of the lines of a session were counted. `None`: there is no such session.
+async fn changes(pool: &Connections, session: SessionId) -> Result<Option<i64>, StoreError> {
+    pool.one(statement!("select changes from sessions where id = $1", session), |row| row.value("changes")).await
 }
 
 /// How many lines of a turn are read: one for each message that its agent sent.
@@ -143,7 +150,9 @@ macro_rules! lines {
             'line', json_build_object('speaker', l.speaker, 'author', l.author,
                 'forwarded', l.forwarded, 'at', l.at, 'text', coalesce(l.text, (
                 select e.text from turns as t join events as e on e.seq = t.event where t.seq = l.seq)))
-        ) order by l.seq, l.claim, l.turn_id), '[]') as lines from (
+        ) order by l.seq, l.claim, l.turn_id), '[]') as lines, (
+            select s.changes from sessions as s where s.id = $1) as changes
+        from (
             select w.* from (
                 select session_id, seq, claim, turn_id from transcript where session_id = $1 ",
             $of,
@@ -169,9 +178,10 @@ macro_rules! lines {
     };
 }
 
-async fn lines(pool: &Connections, session: SessionId, limit: u32) -> Result<Vec<StoredLine>, StoreError> {
-    let lines = pool.one(statement!(lines!(""), session, limit), |row| row.json("lines")).await?;
-    parse_lines(session, &lines.unwrap_or_default())
+async fn lines(pool: &Connections, session: SessionId, limit: u32) -> Result<FoundLines, StoreError> {
+    let read = |row: &PgRow| Ok((row.json("lines")?, row.value("changes")?));
+    let (lines, count) = pool.one(statement!(lines!(""), session, limit), read).await?.unwrap_or_default();
+    Ok(FoundLines { lines: parse_lines(session, &lines)?, count })
 }
 
 /// The lines of a turn, oldest first.

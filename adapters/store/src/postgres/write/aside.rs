@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{
     approvals, lines, log,
     rows::{self, Transaction},
-    slots,
+    sessions, slots,
 };
 use crate::{
     postgres::values::{insert_into, statement},
@@ -54,6 +54,7 @@ pub(super) async fn set(
     approvals::change(transaction, &ApprovalChange::Closed { turn, state: ApprovalState::Dropped, at }).await?;
     rows::change(transaction, statement!(END_RUNS, turn, at, reason)).await?;
     rows::change(transaction, statement!(END_DELIVERIES, turn, reason)).await?;
+    sessions::count_changes(transaction, [], &[turn]).await?;
     let detail = format!("{reason}: {body}");
     rows::change(transaction, insert_into!(remarks { turn_id: turn, at, kind: "set_aside", detail })).await?;
     if channel.is_some() {

@@ -23,6 +23,7 @@ use crate::{
     shared::{
         bounds::ATTEMPTS_KEPT,
         stored::{ObligationColumns, json, thread},
+        transcripts::sessions_of,
     },
 };
 
@@ -238,6 +239,8 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
     for line in &transition.transcript {
         write_line(transaction, line).await?;
     }
+    let with_lines: Vec<_> = transition.transcript.iter().map(|line| line.turn).collect();
+    sessions::count_changes(transaction, sessions_of(transition), &with_lines).await?;
     for Remark { turn, at, kind, detail } in &transition.remarks {
         rows::change(transaction, insert_into!(remarks { turn_id: turn, at, kind, detail })).await?;
     }

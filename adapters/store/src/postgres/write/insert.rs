@@ -254,6 +254,7 @@ async fn open(
     }
     if let Some(repeated) = &turn.repeats {
         sessions::leave_out(transaction, &repeated.turns).await?;
+        sessions::count_changes(transaction, [repeated.session], &repeated.turns).await?;
     }
     if let Some(run) = &turn.run {
         runs::start_of(transaction, seq, run).await?;

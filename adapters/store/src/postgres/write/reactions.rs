@@ -1,14 +1,14 @@
 //! People's reactions to the answers of agents.
 
 use rejoinder_core::{
-    Author, ChatKind, InboundEvent, StoreError,
+    Author, ChatKind, InboundEvent, StoreError, TurnId,
     store::{NewEvent, Stored},
 };
-use uuid::Uuid;
 
 use super::{
     insert,
     rows::{self, Transaction},
+    sessions,
 };
 use crate::{
     postgres::values::statement,
@@ -34,6 +34,7 @@ pub(super) async fn accept(
         _ => return Ok(stored),
     };
     let Some(turn) = answered(transaction, &new.event, message).await? else { return Ok(stored) };
+    sessions::count_changes(transaction, [], &[turn]).await?;
     let (event, address) = (&new.event, &new.event.conversation);
     if emoji.is_empty() || is_told {
         let removed = removed.filter(|_| emoji.is_empty());
@@ -60,6 +61,7 @@ pub(super) async fn accept_removal(
         && let Some(turn) = answered(transaction, &new.event, message).await?
     {
         rows::change(transaction, statement!(REMOVE, turn, emoji)).await?;
+        sessions::count_changes(transaction, [], &[turn]).await?;
     }
     Ok(stored)
 }
@@ -69,7 +71,7 @@ async fn answered(
     transaction: &mut Transaction<'_>,
     event: &InboundEvent,
     message: &str,
-) -> Result<Option<Uuid>, StoreError> {
+) -> Result<Option<TurnId>, StoreError> {
     let address = &event.conversation;
     let found = statement!(SELECT_ANSWERED, address.channel, address.chat, thread(address), message, REACTED_WITHIN);
     rows::one(transaction, found, |row| row.value("id")).await
@@ -78,7 +80,8 @@ async fn answered(
 /// Removes the reaction that came with an event of this key, if it is one.
 pub(super) async fn take_back(transaction: &mut Transaction<'_>, event: &InboundEvent) -> Result<(), StoreError> {
     let deleted = statement!(DELETE_BY_EVENT, event.external_id, event.conversation.channel);
-    rows::change(transaction, deleted).await.map(drop)
+    let turns = rows::all(transaction, deleted, |row| row.value("turn_id")).await?;
+    sessions::count_changes(transaction, [], &turns).await
 }
 
 const SELECT_ANSWERED: &str = "
@@ -107,4 +110,4 @@ const DELETE_OLDEST: &str = "
     delete from reactions where turn_id = $1 and person not in (
         select person from reactions where turn_id = $1 order by at desc, person limit $2)";
 
-const DELETE_BY_EVENT: &str = "delete from reactions where external_id = $1 and channel = $2";
+const DELETE_BY_EVENT: &str = "delete from reactions where external_id = $1 and channel = $2 returning turn_id";

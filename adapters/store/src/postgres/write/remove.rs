@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     agent_sessions, daily_use, index,
     rows::{self, Transaction},
-    settings,
+    sessions, settings,
 };
 use crate::{
     postgres::values::{List, statement},
@@ -42,7 +42,9 @@ pub(super) async fn rows(
             for sql in DELETE_LINES_ABOUT {
                 rows::change(transaction, statement!(sql, channel, json(id), json(&person.to_string()))).await?;
             }
-            rows::change(transaction, statement!(DELETE_REACTIONS, channel, id)).await?;
+            let turns =
+                rows::all(transaction, statement!(DELETE_REACTIONS, channel, id), |row| row.value("turn_id")).await?;
+            sessions::count_changes(transaction, [], &turns).await?;
             rows::change(transaction, statement!(DELETE_ANSWERS, json(id))).await?;
             rows::change(transaction, statement!(CLEAR_LOG)).await?;
             settings::remove_unreferenced(transaction).await?;
@@ -91,18 +93,19 @@ async fn turns(
         agent_sessions::owe_removed(transaction, *turn).await?;
     }
     let ids = List(ended.iter().map(|ended| ended.turn.as_uuid()).collect::<Vec<_>>());
-    let sessions: BTreeSet<Uuid> = ended.iter().map(|ended| ended.session).collect();
+    let changed: BTreeSet<Uuid> = ended.iter().map(|ended| ended.session).collect();
     if !ended.is_empty() {
         for sql in DELETE_TURNS {
             rows::change(transaction, statement!(sql, ids)).await?;
         }
         remove_conversations(transaction, ended.iter().map(|ended| ended.conversation).collect()).await?;
-        remove_sessions(transaction, &sessions).await?;
+        sessions::count_changes(transaction, changed.iter().copied().map(SessionId::from), &[]).await?;
+        remove_sessions(transaction, &changed).await?;
     }
     settings::remove_unused(transaction).await?;
     daily_use::remove_old(transaction, now).await?;
     rows::change(transaction, statement!(DELETE_LEFT_ANSWERS)).await?;
-    Ok(sessions.into_iter().map(SessionId::from).collect())
+    Ok(changed.into_iter().map(SessionId::from).collect())
 }
 
 /// Removes those of these conversations that are empty, and then their successors that are.
@@ -173,7 +176,7 @@ const DELETE_LINES_ABOUT: [&str; 3] = [
     concat!("delete from log_lines where id in ", lines_about!()),
 ];
 
-const DELETE_REACTIONS: &str = "delete from reactions where channel = $1 and person = $2";
+const DELETE_REACTIONS: &str = "delete from reactions where channel = $1 and person = $2 returning turn_id";
 
 /// $1: an id, as JSON. It may stand alone, or at the end of an address.
 /// Those of nodes that have ended without it.

@@ -16,7 +16,7 @@ use super::{
     versions,
 };
 use crate::{
-    postgres::values::statement,
+    postgres::values::{List, statement},
     records::columns::{Columns, record},
 };
 
@@ -150,6 +150,21 @@ pub(super) async fn leave_out(transaction: &mut Transaction<'_>, turns: &[TurnId
     Ok(())
 }
 
+/// Counts that lines of these sessions are changed, and of those of these turns. Of a session that is removed in the same transaction
+/// nothing is counted.
+pub(super) async fn count_changes(
+    transaction: &mut Transaction<'_>,
+    sessions: impl IntoIterator<Item = SessionId>,
+    turns: &[TurnId],
+) -> Result<(), StoreError> {
+    let sessions = List(sessions.into_iter().map(SessionId::as_uuid).collect::<Vec<_>>());
+    let turns = List(turns.iter().copied().map(TurnId::as_uuid).collect::<Vec<_>>());
+    if sessions.0.is_empty() && turns.0.is_empty() {
+        return Ok(());
+    }
+    rows::change(transaction, statement!(COUNT_CHANGES, sessions, turns)).await.map(drop)
+}
+
 /// Changes the sessions of a person who is known by nothing any more. `next` is the person who has got the identity.
 pub(super) async fn leave(
     transaction: &mut Transaction<'_>,
@@ -187,6 +202,16 @@ const SELECT_POINT: &str = "select session_id from conversations where id = $1 f
 const POINT: &str = "update conversations set session_id = $2 where id = $1";
 
 const REPLACE: &str = "update conversations set session_id = $2 where session_id = $1";
+
+/// In the order of the batches.
+const COUNT_CHANGES: &str = "
+    with changed as materialized (
+        select s.id
+        from (
+            select unnest($1::uuid[]) as id
+            union select t.session_id from turns as t where t.id = any($2)) as w join sessions as s on s.id = w.id
+        order by s.id for no key update of s)
+    update sessions as s set changes = s.changes + 1 from changed as c where s.id = c.id";
 
 const ADOPT: &str = "update sessions set owner = $2 where id = $1";
 

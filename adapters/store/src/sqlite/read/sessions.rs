@@ -1,6 +1,9 @@
 //! Sessions, as people use them.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use rejoinder_core::{
@@ -21,6 +24,9 @@ use crate::{
     shared::{bounds::ANSWERED_WITHIN, transcripts::FoundTurn},
     sqlite::{error::store_error, store::SqliteStore, transcript},
 };
+
+/// Nothing is counted: no other process writes.
+const NO_COUNT: Ready<Result<Option<i64>, StoreError>> = ready(Ok(None));
 
 #[async_trait]
 impl SessionStore for SqliteStore {
@@ -104,7 +110,8 @@ impl SessionStore for SqliteStore {
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
-        self.transcripts.lines(session, limit, transcript::transcript(&self.readers, session, limit)).await
+        let lines = transcript::transcript(&self.readers, session, limit);
+        self.transcripts.lines(session, limit, NO_COUNT, lines).await
     }
 
     async fn answered_before(
@@ -115,7 +122,7 @@ impl SessionStore for SqliteStore {
     ) -> Result<Option<AnsweredTurn>, StoreError> {
         let found = run_before(&self.readers, turn, agent);
         let lines = |session, turn| transcript::of_turn(&self.readers, session, turn);
-        self.transcripts.answered_before(session, agent, found, lines).await
+        self.transcripts.answered_before(session, agent, NO_COUNT, found, lines).await
     }
 }
 

@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::{
     outcome::Outcome,
     sections::{
-        ATTEMPT_ENDS, ATTEMPTS, CHANGED, CHANGES, CONTENTS, DELIVERIES, DELIVERY_CHANGES, EMPTY_LANES, ENDED, GUARDS,
-        KEPT, LINES, LOCKS, LOG, NO_SLOTS_TAKEN, REMARKS, REQUESTS, RUN_ENDS, SLOTS_TAKEN, STARTED, STARTS, UNSETTLED,
-        USED, WRITER,
+        ATTEMPT_ENDS, ATTEMPTS, CHANGED, CHANGED_SESSIONS, CHANGES, CONTENTS, DELIVERIES, DELIVERY_CHANGES,
+        EMPTY_LANES, ENDED, GUARDS, KEPT, LINES, LOCKS, LOG, NO_SLOTS_TAKEN, REMARKS, REQUESTS, RUN_ENDS, SLOTS_TAKEN,
+        STARTED, STARTS, UNSETTLED, USED, WRITER,
     },
     table::{Composed, Table, row},
 };
@@ -36,6 +36,7 @@ use crate::{
         known::{KnownRow, KnownSettings},
         request::{WriteRequest, WriteResult},
         stored::{ObligationColumns, compress, handler, json, thread},
+        transcripts::sessions_of,
     },
 };
 
@@ -153,6 +154,7 @@ pub(in crate::postgres) struct Form {
     used: Table,
     contents: Table,
     lines: Table,
+    changed_sessions: Table,
     remarks: Table,
     log: Table,
     has_empty_lanes: bool,
@@ -178,6 +180,7 @@ impl Form {
             used: Table::new(USED),
             contents: Table::new(CONTENTS),
             lines: Table::new(LINES),
+            changed_sessions: Table::new(CHANGED_SESSIONS),
             remarks: Table::new(REMARKS),
             log: Table::new(LOG),
             has_empty_lanes: false,
@@ -241,6 +244,10 @@ impl Form {
         }
         for line in &transition.transcript {
             self.add_line(number, line);
+            self.changed_sessions.push(row![number, line.session, line.turn]);
+        }
+        for session in sessions_of(transition) {
+            self.changed_sessions.push(row![number, session, None::<Uuid>]);
         }
         for Remark { turn, at, kind, detail } in &transition.remarks {
             self.remarks.push(row![number, turn, at, kind, detail]);
@@ -396,6 +403,7 @@ impl Form {
             composed.add_section(KEPT);
         }
         composed.add_some(self.lines);
+        composed.add_some(self.changed_sessions);
         composed.add_some(self.remarks);
         composed.add_some(self.log);
         let logged = if has_log { "(select max(seq) from logged)" } else { "null::bigint" };

@@ -504,6 +504,25 @@ lines as (
     ..Section::EMPTY
 };
 
+/// Sessions whose lines change, also by turns. Each transition counts once for each of them.
+pub(super) const CHANGED_SESSIONS: Section = Section {
+    columns: &[("req", Number), ("session", Id), ("turn", Id)],
+    sql: "
+changed_sessions as materialized (
+    select w.session, count(*) as number
+    from (
+        select x.req, x.session from {rows} join good on good.req = x.req
+        union select x.req, k.session_id from {rows} join good on good.req = x.req join locked as k on k.id = x.turn) as w
+    group by w.session
+), locked_sessions as materialized (
+    select s.id from changed_sessions as w join sessions as s on s.id = w.session order by s.id for no key update of s
+), counted_changes as (
+    update sessions as s set changes = s.changes + w.number
+    from changed_sessions as w where s.id = w.session and (select count(*) from locked_sessions) is not null
+)",
+    ..Section::EMPTY
+};
+
 pub(super) const REMARKS: Section = Section {
     columns: &[("req", Number), ("turn", Id), ("at", Number), ("kind", Text), ("detail", Text)],
     sql: "
