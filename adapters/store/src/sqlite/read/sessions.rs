@@ -1,9 +1,6 @@
 //! Sessions, as people use them.
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_core::{
@@ -25,8 +22,10 @@ use crate::{
     sqlite::{error::store_error, store::SqliteStore, transcript},
 };
 
-/// Nothing is counted: no other process writes.
-const NO_COUNT: Ready<Result<Option<i64>, StoreError>> = ready(Ok(None));
+/// Changes are not counted: no other process writes.
+async fn no_count() -> Result<Option<i64>, StoreError> {
+    Ok(None)
+}
 
 #[async_trait]
 impl SessionStore for SqliteStore {
@@ -111,7 +110,7 @@ impl SessionStore for SqliteStore {
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
         let lines = transcript::transcript(&self.readers, session, limit);
-        self.transcripts.lines(session, limit, NO_COUNT, lines).await
+        self.transcripts.lines(session, limit, no_count(), lines).await
     }
 
     async fn answered_before(
@@ -122,7 +121,7 @@ impl SessionStore for SqliteStore {
     ) -> Result<Option<AnsweredTurn>, StoreError> {
         let found = run_before(&self.readers, turn, agent);
         let lines = |session, turn| transcript::of_turn(&self.readers, session, turn);
-        self.transcripts.answered_before(session, agent, NO_COUNT, found, lines).await
+        self.transcripts.answered_before(session, agent, no_count(), found, lines).await
     }
 }
 
