@@ -358,8 +358,9 @@ impl Transcripts {
     /// Other nodes write lines as well from now on, or no more: nothing is known of what was written before.
     pub(crate) fn set_shared(&self, is_shared: bool) {
         if is_shared {
-            self.is_shared.store(true, Ordering::Release);
-            self.forget_all();
+            if !self.is_shared.swap(true, Ordering::AcqRel) {
+                self.forget_all();
+            }
         } else if self.is_shared.load(Ordering::Acquire) {
             self.forget_all();
             self.is_shared.store(false, Ordering::Release);
@@ -696,6 +697,7 @@ mod tests {
         let writing = database.writing(session, 3, "c");
         database.write("c");
         writing.done(true);
+        database.transcripts.set_shared(true);
         assert_eq!(database.lines(session).await, cached("a b c"), "this node wrote the last one");
 
         database.writing(session, 4, "no").done(false);
