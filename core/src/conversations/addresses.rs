@@ -37,7 +37,8 @@ pub(crate) struct Addresses {
     known: Cache<ConversationRef, KnownConversation>,
     /// The ids for conversations that no event has opened yet.
     new: Cache<ConversationRef, ConversationId>,
-    /// The number of removals from the cache: a read that overlaps one is not cached. Locked during a removal or an insertion.
+    /// The number of removals from the cache: a read that overlaps one is not cached, and what was read before one is read again.
+    /// Locked during a removal or an insertion.
     forgotten: Mutex<u64>,
     /// The number of turns at an address that are about to be stored as postponed.
     postponing: Mutex<HashMap<ConversationRef, usize>>,
@@ -131,6 +132,11 @@ impl Addresses {
         Ok(read.unwrap_or_else(|| KnownConversation::new(self.new_id(address))))
     }
 
+    /// Changes with what this node learns of conversations: what was looked up before may be out of date.
+    pub(crate) fn changes(&self) -> u64 {
+        *self.forgotten()
+    }
+
     /// Removes everything from the cache that may be read again.
     pub(crate) fn forget_all(&self) {
         self.forget_those(|_, _| true);
@@ -183,6 +189,8 @@ impl Addresses {
     /// Notes that a turn at an address is about to be stored as postponed.
     pub(crate) fn postpone(self: &Arc<Self>, address: &ConversationRef) -> Postponing {
         *self.postponing().entry(address.clone()).or_default() += 1;
+        // An event that has looked its conversation up looks again.
+        self.forget(address);
         Postponing { addresses: Arc::clone(self), address: address.clone() }
     }
 
@@ -334,7 +342,9 @@ mod tests {
         let addresses = addresses(&store);
         let has_postponed = async || addresses.resolve(&chat()).await.expect("it is read").has_postponed;
 
+        let before = addresses.changes();
         let postponing = [addresses.postpone(&chat()), addresses.postpone(&chat())];
+        assert_ne!(addresses.changes(), before, "who has looked it up looks again");
         addresses.forget(&chat());
         assert!(has_postponed().await);
         let [first, second] = postponing;

@@ -95,7 +95,8 @@ pub(super) struct Arrival {
     pub(super) slot: Option<Slot>,
     /// The notice that its sender gets beside the turn.
     pub(super) notice: Option<Notice>,
-    conversation: Option<KnownConversation>,
+    /// As it was looked up last, with the [changes](Addresses::changes) that this node knew of by then.
+    conversation: Option<(KnownConversation, u64)>,
 }
 
 /// Who handles a turn, and how.
@@ -148,15 +149,25 @@ impl Arrival {
     /// The conversation of its event, which is looked up once.
     pub(super) async fn conversation(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
         match self.conversation {
-            Some(conversation) => Ok(conversation),
+            Some((conversation, _)) => Ok(conversation),
             None => self.look_up(addresses).await,
         }
     }
 
-    /// The same as it is now.
-    pub(super) async fn look_up(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
+    /// The same, looked up again if this node has changed a conversation since. What another node changes meanwhile counts as coming
+    /// after the event: which conversation it is in is decided where it is stored.
+    pub(super) async fn conversation_now(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
+        match self.conversation {
+            Some((conversation, changes)) if changes == addresses.changes() => Ok(conversation),
+            _ => self.look_up(addresses).await,
+        }
+    }
+
+    async fn look_up(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
+        // Before it is read: a change that comes during the read is looked at.
+        let changes = addresses.changes();
         let conversation = addresses.resolve(&self.event.conversation).await?;
-        self.conversation = Some(conversation);
+        self.conversation = Some((conversation, changes));
         Ok(conversation)
     }
 

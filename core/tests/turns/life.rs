@@ -2,6 +2,7 @@
 //! answering.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -88,6 +89,8 @@ pub(crate) struct Life {
     /// How many were done when [`had_calls`](Self::had_calls) was called last.
     known: AtomicU64,
     writes: AtomicU64,
+    /// The number of reads of each method.
+    reads: Mutex<HashMap<&'static str, u64>>,
     indexings: AtomicU64,
     crash_at: Mutex<Option<(u64, Crash)>>,
     /// The number of events and decisions that were written so far.
@@ -220,6 +223,11 @@ impl Life {
         self.writes.load(Ordering::SeqCst) - self.indexings()
     }
 
+    /// How often this method of the store has read so far.
+    pub(crate) fn reads(&self, method: &str) -> u64 {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).get(method).copied().unwrap_or_default()
+    }
+
     /// The number of writes for the search so far.
     pub(crate) fn indexings(&self) -> u64 {
         self.indexings.load(Ordering::SeqCst)
@@ -273,6 +281,7 @@ impl Layer for LifeStore {
             tokio::task::yield_now().await;
         }
         self.0.wait_if_over().await;
+        *self.0.reads.lock().unwrap_or_else(PoisonError::into_inner).entry(method).or_default() += 1;
         Pass { _in_flight: self.0.begin(), is_last: false, is_lost: false }
     }
 

@@ -369,6 +369,20 @@ async fn a_turn_that_another_node_has_accepted_runs_here_within_a_second() {
     gateway.at_rest().await;
 }
 
+/// Each look is a round trip to the database.
+#[tokio::test]
+async fn an_event_looks_its_conversation_up_once() {
+    let gateway = beside(&[]).await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    let before = gateway.life.reads("arrival");
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.life.reads("arrival") - before, 1);
+    gateway.at_rest().await;
+}
+
 /// The other node recovers the run and ends overdue turns. Once it is gone, they wait until a node has the channel again.
 #[tokio::test]
 async fn turns_of_a_channel_that_only_another_node_has_are_left_to_it() {

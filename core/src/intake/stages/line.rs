@@ -20,8 +20,8 @@ pub(in crate::intake) async fn line(
     slots: &Arc<Slots>,
     limits: &Limits,
 ) -> Verdict {
-    // Not as the first stage found it: those between may have waited.
-    let here = arrival.look_up(addresses).await?;
+    // The stages between may have waited: a late message may be about to be stored as postponed.
+    let here = arrival.conversation_now(addresses).await?;
     let conversation = here.id;
     let Arrival { id, event, handling, .. } = &*arrival;
     // A command does not wait.
