@@ -372,7 +372,7 @@ impl Slots {
         loop {
             let next = state.next(candidates)?;
             let WaitingConversation { waiting, agent } = candidates.swap_remove(next);
-            state.permits.forget_row(waiting.conversation, &agent);
+            let has_come = state.permits.forget_row(waiting.conversation, &agent);
             if let Some(held) = state.held.get_mut(&waiting.conversation) {
                 // It may not know of the row.
                 held.more.insert(agent);
@@ -380,6 +380,9 @@ impl Slots {
             }
             let permit = Permit { agent, channel: waiting.channel.clone() };
             let slot = self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit))?;
+            if has_come {
+                state.note_more(waiting.conversation, permit.agent);
+            }
             return Some((slot, waiting));
         }
     }
@@ -412,9 +415,13 @@ impl Slots {
         let mut rows: Vec<_> = candidates.extract_if(.., |candidate| agents.contains_key(&candidate.agent)).collect();
         rows.sort_unstable_by_key(|row| (row.waiting.position, row.waiting.rank));
         let promised = rows.into_iter().filter_map(|WaitingConversation { waiting, agent }| {
-            state.permits.forget_row(waiting.conversation, &agent);
+            let has_come = state.permits.forget_row(waiting.conversation, &agent);
             let permit = Permit { agent: agent.clone(), channel: waiting.channel };
-            Some((self.promise(&mut state, waiting.conversation, waiting.turn, permit)?, agent))
+            let slot = self.promise(&mut state, waiting.conversation, waiting.turn, permit)?;
+            if has_come {
+                state.note_more(waiting.conversation, agent.clone());
+            }
+            Some((slot, agent))
         });
         let promised = promised.collect();
         // A permit may have become free since the round gave out the last one.

@@ -257,16 +257,15 @@ impl Permits {
         self.agents.values_mut().for_each(|agent| agent.rows.note_others());
     }
 
-    /// `conversation` was given a slot for a turn of `agent`.
-    pub(super) fn forget_row(&mut self, conversation: ConversationId, agent: &AgentName) {
-        if let Some(permits) = self.agents.get_mut(agent) {
-            permits.rows.forget(conversation);
-        }
+    /// `conversation` was given a slot for a turn of `agent`. Returns whether a row of it was noted since the round began to read.
+    pub(super) fn forget_row(&mut self, conversation: ConversationId, agent: &AgentName) -> bool {
+        self.agents.get_mut(agent).is_some_and(|permits| permits.rows.forget(conversation))
     }
 
     /// How many rows of each channel and agent a round should read to know of all: some more than are known. Where there are too many,
     /// or nobody knows, it looks for as many as can be known, once in so many permits.
     pub(super) fn begin_reading(&mut self) -> usize {
+        self.agents.values_mut().for_each(|agent| agent.rows.begin_reading());
         if let Some(rows) = self.promisable() {
             return rows * 2 + 1;
         }

@@ -10,6 +10,8 @@ pub(super) const KNOWN: usize = 1_000;
 pub(super) struct Rows {
     /// How many notes there were so far: so the scheduler notices rows that came during its round.
     noted: u64,
+    /// How many there were when a round of the scheduler began to read last.
+    read_at: u64,
     /// Each with the count of notes when it was noted last.
     conversations: HashMap<ConversationId, u64>,
     /// There may be rows of other conversations; the count of notes by then.
@@ -19,7 +21,7 @@ pub(super) struct Rows {
 impl Default for Rows {
     /// The scheduler first looks for rows of an earlier process.
     fn default() -> Self {
-        Self { noted: 1, conversations: HashMap::new(), others: Some(1) }
+        Self { noted: 1, read_at: 0, conversations: HashMap::new(), others: Some(1) }
     }
 }
 
@@ -63,9 +65,14 @@ impl Rows {
         self.others = Some(self.noted);
     }
 
-    /// A conversation was given a slot.
-    pub(super) fn forget(&mut self, conversation: ConversationId) {
-        self.conversations.remove(&conversation);
+    /// A round of the scheduler begins to read: a row that is noted from now on may not be among those that it finds.
+    pub(super) const fn begin_reading(&mut self) {
+        self.read_at = self.noted;
+    }
+
+    /// A conversation was given a slot. Returns whether a row of it was noted since the round began to read.
+    pub(super) fn forget(&mut self, conversation: ConversationId) -> bool {
+        self.conversations.remove(&conversation).is_some_and(|noted| noted > self.read_at)
     }
 
     /// All rows were read that had been noted at `mark`, and of those only the conversations in `left` have no slot.

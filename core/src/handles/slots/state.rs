@@ -80,6 +80,13 @@ impl State {
         });
     }
 
+    /// Notes that a row of `conversation` waits, for a run of `agent`, of which the holder of its slot may not know.
+    pub(super) fn note_more(&mut self, conversation: ConversationId, agent: AgentName) {
+        if let Some(held) = self.held.get_mut(&conversation) {
+            held.more.insert(agent);
+        }
+    }
+
     /// Of these agents all rows were read that had been noted at their marks, but for those that are `unread`, and of them `candidates`
     /// have no slot.
     pub(super) fn settle(

@@ -53,6 +53,19 @@ fn a_row_whose_slot_was_taken_meanwhile_is_noted_to_its_holder() {
     assert!(slot.take_more(), "the holder does not know of the older row");
 }
 
+/// It was stored after the scheduler had read, and found nothing behind the first one.
+#[test]
+fn a_row_that_came_before_the_slot_was_given_is_noted_to_its_holder() {
+    let slots = slots(1);
+    let mut rows = enqueue(&slots, 1);
+    slots.enqueue(rows[0].waiting.conversation, &main());
+
+    let (slot, _) = slots.take_next(&mut rows).expect("a permit is free");
+
+    assert!(slot.take_more() && !slot.take_more());
+    slot.release();
+}
+
 /// A channel's turn must not depend on whether the first conversations of its line are busy.
 #[test]
 fn conversations_that_hold_slots_hide_those_of_their_channel_only() {
@@ -190,6 +203,7 @@ fn enqueue(slots: &Slots, count: usize) -> Vec<WaitingConversation> {
     for row in &rows {
         slots.enqueue(row.waiting.conversation, &main());
     }
+    drop(slots.begin_round());
     rows
 }
 
