@@ -36,9 +36,12 @@ use self::{
     waiting::{WaitingConversation, by_agent, unread},
 };
 use crate::{
-    model::{AgentName, ConversationId, TurnId},
+    model::{AgentName, ConversationId, TurnId, Version},
     ports::{SharedClock, WaitingTurn},
 };
+
+/// The version of a turn that is about to be stored.
+const NEW: Version = 1;
 
 /// How long rows are gathered before they are promised permits. Otherwise each would cost a round, which also reads the rows that
 /// were promised permits before.
@@ -128,14 +131,14 @@ impl Slots {
     ) -> Option<Slot> {
         let mut state = self.state();
         if state.permits.may_take(&permit.agent) {
-            return self.take(&mut state, conversation, turn, Some(permit));
+            return self.take(&mut state, conversation, (turn, NEW), Some(permit));
         }
         let is_free = state.permits.has_one_for(&permit.agent);
         let takes_late = || state.late.before(&permit.agent, &state.permits).is_some();
         if is_free || takes_late() || !state.permits.may_promise(conversation, &permit.agent) {
             return None;
         }
-        self.promise(&mut state, conversation, turn, permit.clone())
+        self.promise(&mut state, conversation, (turn, NEW), permit.clone())
     }
 
     /// Takes a slot for which a permit is promised.
@@ -143,7 +146,7 @@ impl Slots {
         self: &Arc<Self>,
         state: &mut State,
         conversation: ConversationId,
-        turn: TurnId,
+        turn: (TurnId, Version),
         permit: Permit,
     ) -> Option<Slot> {
         let mut slot = self.take(state, conversation, turn, None)?;
@@ -166,14 +169,14 @@ impl Slots {
         if !state.permits.may_take(agent) {
             return None;
         }
-        self.take(&mut state, conversation, turn, None)
+        self.take(&mut state, conversation, (turn, NEW), None)
     }
 
     fn take(
         self: &Arc<Self>,
         state: &mut State,
         conversation: ConversationId,
-        turn: TurnId,
+        (turn, waited): (TurnId, Version),
         permit: Option<&Permit>,
     ) -> Option<Slot> {
         if self.stopping.is_cancelled() || state.held.contains_key(&conversation) {
@@ -186,7 +189,7 @@ impl Slots {
         let (tokens, late) = (run.tokens.clone(), run.late.clone());
         let (permit, permitted_at) = (permit.cloned(), self.clock.uptime());
         let (more, promised, stored) = (HashSet::new(), None, None);
-        state.held.insert(conversation, Held { run, more, permit, permitted_at, promised, stored });
+        state.held.insert(conversation, Held { run, waited, more, permit, permitted_at, promised, stored });
         Some(Slot {
             slots: Arc::clone(self),
             conversation,
@@ -375,11 +378,12 @@ impl Slots {
             let has_come = state.permits.forget_row(waiting.conversation, &agent);
             if let Some(held) = state.held.get_mut(&waiting.conversation) {
                 // It may not know of the row.
-                held.more.insert(agent);
+                held.note(&waiting, agent);
                 continue;
             }
             let permit = Permit { agent, channel: waiting.channel.clone() };
-            let slot = self.take(&mut state, waiting.conversation, waiting.turn, Some(&permit))?;
+            let first = (waiting.turn, waiting.version);
+            let slot = self.take(&mut state, waiting.conversation, first, Some(&permit))?;
             if has_come {
                 state.note_more(waiting.conversation, permit.agent);
             }
@@ -417,7 +421,8 @@ impl Slots {
         let promised = rows.into_iter().filter_map(|WaitingConversation { waiting, agent }| {
             let has_come = state.permits.forget_row(waiting.conversation, &agent);
             let permit = Permit { agent: agent.clone(), channel: waiting.channel };
-            let slot = self.promise(&mut state, waiting.conversation, waiting.turn, permit)?;
+            let first = (waiting.turn, waiting.version);
+            let slot = self.promise(&mut state, waiting.conversation, first, permit)?;
             if has_come {
                 state.note_more(waiting.conversation, agent.clone());
             }
@@ -628,12 +633,12 @@ impl Slot {
         self.round = None;
     }
 
-    /// Makes `run` of `turn` the run that holds the slot, with a new token.
-    pub(crate) fn begin(&mut self, turn: TurnId, run: u32) {
+    /// Makes `run` of `turn` the run that holds the slot, with a new token. `waited`: the version of the turn before.
+    pub(crate) fn begin(&mut self, turn: TurnId, waited: Version, run: u32) {
         let run = self.slots.run(turn, run);
         (self.tokens, self.late, self.is_fresh) = (run.tokens.clone(), run.late.clone(), false);
         if let Some(held) = self.slots.state().held.get_mut(&self.conversation) {
-            held.run = run;
+            (held.run, held.waited) = (run, waited);
         }
     }
 

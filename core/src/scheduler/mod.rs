@@ -315,8 +315,8 @@ impl Scheduler {
             slot.has_begun();
             return Beginning::of(self.cancel_deleted(&mut turn).await);
         }
-        slot.begin(turn.id, turn.runs + 1);
         let waited = turn.version;
+        slot.begin(turn.id, waited, turn.runs + 1);
         let decided = if others.is_empty() {
             self.ledger.decide_until_stored(&mut turn, Event::Begin, Trigger::Event).await
         } else {

@@ -16,7 +16,10 @@ use super::{
     run::{HeldRun, RunKey},
     waiting::{WaitingConversation, by_agent},
 };
-use crate::model::{AgentName, ConversationId, TurnId};
+use crate::{
+    model::{AgentName, ConversationId, TurnId, Version},
+    ports::WaitingTurn,
+};
 
 /// The slots, the late runs, and the permits.
 pub(super) struct State {
@@ -28,6 +31,8 @@ pub(super) struct State {
 /// A slot that is held.
 pub(super) struct Held {
     pub(super) run: HeldRun,
+    /// The version that the turn of the run had while it waited.
+    pub(super) waited: Version,
     /// The agents of further rows of this conversation that came since the holder looked.
     pub(super) more: HashSet<AgentName>,
     /// `None` while the slot is only reserved, or the end of its run is stored: a slot without a permit does not count
@@ -44,6 +49,14 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn permit(&mut self, permit: Permit, now: Duration) {
         (self.permit, self.permitted_at) = (Some(permit), now);
+    }
+
+    /// Notes the first row of the conversation that was read, unless it is the one that begins here, with nothing behind it.
+    pub(super) fn note(&mut self, waiting: &WaitingTurn, agent: AgentName) {
+        let begins = self.run.turn == waiting.turn && waiting.version <= self.waited;
+        if !(begins && waiting.is_alone) {
+            self.more.insert(agent);
+        }
     }
 }
 
@@ -72,7 +85,7 @@ impl State {
     pub(super) fn leave_to_holders(&mut self, candidates: &mut Vec<WaitingConversation>) {
         candidates.retain(|WaitingConversation { waiting, agent }| match self.held.get_mut(&waiting.conversation) {
             Some(held) => {
-                held.more.insert(agent.clone());
+                held.note(waiting, agent.clone());
                 self.permits.forget_row(waiting.conversation, agent);
                 false
             }

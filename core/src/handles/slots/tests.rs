@@ -66,6 +66,25 @@ fn a_row_that_came_before_the_slot_was_given_is_noted_to_its_holder() {
     slot.release();
 }
 
+/// A turn that was promised a permit is a row until it begins: each round and each look reads it.
+#[test]
+fn a_row_that_is_about_to_begin_is_not_noted_to_its_holder() {
+    let slots = slots(1);
+    let (conversation, turn) = ids();
+    let (slot, _) = slots.take_next(&mut vec![candidate(conversation, turn)]).expect("a permit is free");
+    let is_noted = |version, is_alone| {
+        let mut row = candidate(conversation, turn);
+        (row.waiting.version, row.waiting.is_alone) = (version, is_alone);
+        slots.note_rows(&slots.marks(), vec![row], 10);
+        slot.take_more()
+    };
+
+    assert!(!is_noted(1, true));
+    assert!(is_noted(1, false), "another one is behind it");
+    assert!(is_noted(2, true), "it waits again");
+    slot.release();
+}
+
 /// A channel's turn must not depend on whether the first conversations of its line are busy.
 #[test]
 fn conversations_that_hold_slots_hide_those_of_their_channel_only() {
