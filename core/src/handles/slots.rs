@@ -411,22 +411,23 @@ impl Slots {
         self: &Arc<Self>,
         candidates: &mut Vec<WaitingConversation>,
         unread: &HashSet<AgentName>,
-    ) -> Vec<(Slot, AgentName)> {
+    ) -> Vec<(Slot, WaitingConversation)> {
         let mut state = self.state();
         state.leave_to_holders(candidates);
         let mut agents = by_agent(candidates);
         agents.retain(|agent, rows| !unread.contains(agent) && state.permits.is_soon(agent, rows.len()));
         let mut rows: Vec<_> = candidates.extract_if(.., |candidate| agents.contains_key(&candidate.agent)).collect();
         rows.sort_unstable_by_key(|row| (row.waiting.position, row.waiting.rank));
-        let promised = rows.into_iter().filter_map(|WaitingConversation { waiting, agent }| {
-            let has_come = state.permits.forget_row(waiting.conversation, &agent);
-            let permit = Permit { agent: agent.clone(), channel: waiting.channel };
+        let promised = rows.into_iter().filter_map(|row| {
+            let WaitingConversation { waiting, agent } = &row;
+            let has_come = state.permits.forget_row(waiting.conversation, agent);
+            let permit = Permit { agent: agent.clone(), channel: waiting.channel.clone() };
             let first = (waiting.turn, waiting.version);
             let slot = self.promise(&mut state, waiting.conversation, first, permit)?;
             if has_come {
                 state.note_more(waiting.conversation, agent.clone());
             }
-            Some((slot, agent))
+            Some((slot, row))
         });
         let promised = promised.collect();
         // A permit may have become free since the round gave out the last one.

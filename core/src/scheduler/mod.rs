@@ -156,16 +156,20 @@ impl Scheduler {
         });
     }
 
-    /// Runs the turns that wait in the conversation of `slot` when it has the permit that it was promised, one of `agent`.
-    async fn run_promised(self: Arc<Self>, mut slot: Slot, agent: AgentName) {
+    /// Runs the turns that wait in the conversation of `slot` when it has the permit that it was promised.
+    async fn run_promised(
+        self: Arc<Self>,
+        mut slot: Slot,
+        WaitingConversation { waiting, agent }: WaitingConversation,
+    ) {
         if slot.gets_permit().await {
-            self.run_waiting_turns(slot, None).await;
+            self.run_waiting_turns(slot, Some(waiting)).await;
         } else {
             slot.leave_to(agent);
         }
     }
 
-    /// Runs the turns that wait in the conversation of `slot`, and gives it back. `first` is the first of them, if that is known.
+    /// Runs the turns that wait in the conversation of `slot`, and gives it back. `first` is the first of them as it was read, if it was.
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
         let left = self.run_until_others_are_next(&mut slot, first).await;
         self.give_back(slot, left).await;
@@ -186,10 +190,13 @@ impl Scheduler {
     /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
     async fn run_until_others_are_next(&self, slot: &mut Slot, first: Option<WaitingTurn>) -> Left {
         let (mut waited_for, mut pauses) = (None, 0);
+        // What came since it was read may be next.
+        let first = first.filter(|_| !slot.take_more());
         let mut known =
             first.as_ref().and_then(|first| self.recent.take(first.turn).filter(|turn| turn.version == first.version));
-        // Whether nothing waits behind the turn that is known.
-        let mut is_alone = known.is_some() && first.is_some_and(|first| first.is_alone);
+        // The turn behind which nothing waited. What comes later is noted, or is another node's, which gives a hint; without one it is
+        // found within a second.
+        let mut alone = first.filter(|first| first.is_alone).map(|first| first.turn);
         let mut may_wait = true;
         while !self.lifecycle.stopping.is_cancelled() {
             if known.is_none() && !may_wait && !slot.take_more() {
@@ -227,6 +234,7 @@ impl Scheduler {
                 }
                 return Left::Nothing;
             };
+            let is_alone = alone.take() == Some(turn.id);
             let gathered = match self.merges.at_begin(&turn).await {
                 Ok(gathered) => gathered,
                 Err(error) => {
@@ -254,7 +262,7 @@ impl Scheduler {
             }
             let id = turn.id;
             match self.begin(turn, gathered.turns, slot).await {
-                Beginning::Begun => may_wait = !std::mem::take(&mut is_alone),
+                Beginning::Begun => may_wait = !is_alone,
                 Beginning::Unchanged => {
                     warn!(turn = %id, "a waiting turn did not begin, retrying");
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
@@ -464,8 +472,8 @@ impl Scheduler {
             let Some(late) = self.slots.late_run_before(&mut candidates) else { break };
             self.end_late_run(late).await?;
         }
-        for (slot, agent) in self.slots.take_promised(&mut candidates, &unread) {
-            self.spawn(move |scheduler| scheduler.run_promised(slot, agent));
+        for (slot, row) in self.slots.take_promised(&mut candidates, &unread) {
+            self.spawn(move |scheduler| scheduler.run_promised(slot, row));
         }
         self.slots.end_round(&round, &candidates, &unread);
         drop(starting);

@@ -79,6 +79,21 @@ async fn turns_of_a_crowd_are_rows_only_until_the_agent_is_known_to_be_fast() {
     gateway.at_rest().await;
 }
 
+/// Those that waited for a permit that they were promised, too.
+#[tokio::test]
+async fn turns_of_a_crowd_are_not_read_again_before_they_run() {
+    let script = Script::replies("done").taking(Duration::from_millis(10));
+    let gateway = GatewaySetup::new().slots(4).always(script).start().await;
+    for number in 0..100 {
+        gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
+    }
+    gateway.advance(secs(2)).await;
+
+    let answered = (0..100).filter(|number| gateway.visible(&chat(&format!("c{number}"))) == ["done"]);
+    assert_eq!((answered.count(), gateway.life.reads("next_waiting")), (100, 0));
+    gateway.at_rest().await;
+}
+
 /// An agent that hangs, and answers that would come late: nobody waits longer than the deadlines of those who came before.
 #[tokio::test]
 async fn a_thousand_people_have_their_word_from_an_agent_that_hangs() {

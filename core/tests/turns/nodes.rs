@@ -8,8 +8,8 @@ use rejoinder_core::{
     Resend, ScheduleId, ScheduledAction, SessionId, StoredRuns, TurnId, When,
     conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     store::{
-        AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, LeaseName, NewEvent, NewTurn, NodeStore, RunStart,
-        Schedule, ScheduleChange, SessionUse, Transition, WantedPermits,
+        AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, Hint, LeaseName, NewEvent, NewTurn, NodeStore,
+        RunStart, Schedule, ScheduleChange, SessionUse, Transition, WantedPermits,
     },
 };
 use rejoinder_guard::Event;
@@ -366,6 +366,45 @@ async fn a_turn_that_another_node_has_accepted_runs_here_within_a_second() {
     gateway.advance(secs(1)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// Each read is a round trip to the database. Had another one come behind it, there would have been a hint.
+#[tokio::test]
+async fn a_turn_that_another_node_has_accepted_is_read_once() {
+    let gateway = beside(&[]).await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    let before = gateway.life.reads("next_waiting");
+
+    let waits = waits_elsewhere(said(&chat("ada"), "one"));
+    gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+    gateway.hears(Hint::Waiting("main".into())).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    assert_eq!(gateway.life.reads("next_waiting") - before, 1);
+
+    gateway.at_rest().await;
+}
+
+/// No hint tells of the second one. It waits in the store alone while the first one runs here.
+#[tokio::test]
+async fn what_another_node_accepts_behind_a_turn_that_runs_here_is_found_within_a_second() {
+    let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let script = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(Duration::from_millis(500));
+    let gateway = setup.agent("main", script).start().await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    for text in ["one", "two"] {
+        let waits = waits_elsewhere(said(&chat("ada"), text));
+        gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+        if text == "one" {
+            gateway.hears(Hint::Waiting("main".into())).await;
+        }
+    }
+
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
     gateway.at_rest().await;
 }
 

@@ -242,8 +242,9 @@ fn rows_that_may_all_run_soon_are_promised_permits() {
     assert_eq!(promised_rows[49].0.conversation(), last_row);
     let new = promised(&slots);
     running.release();
-    for (slot, agent) in promised_rows {
-        assert!(slot.has_permit() && !new.has_permit() && agent == main());
+    for (slot, row) in promised_rows {
+        assert!(slot.has_permit() && !new.has_permit());
+        assert_eq!((row.waiting.conversation, row.agent), (slot.conversation(), main()));
         slot.release();
     }
     assert!(new.has_permit());
@@ -271,13 +272,13 @@ async fn rows_are_promised_nothing_after_a_promise_was_broken() {
     let mut rows = enqueue(&slots, 2);
     let mut promised_rows = slots.take_promised(&mut rows, &HashSet::new());
     settle(&slots, &[]);
-    let (mut first, agent) = promised_rows.remove(0);
+    let (mut first, row) = promised_rows.remove(0);
 
     let (gets, ()) = tokio::join!(first.gets_permit(), async {
         tokio::task::yield_now().await;
         clock.advance(PATIENCE);
     });
-    first.leave_to(agent);
+    first.leave_to(row.agent);
 
     assert!(!gets && slots.state().permits.is_contended(&main()) && !wants_a_round(&slots));
     assert!(slots.try_take(ids().0, ids().1, &permit()).is_none());
