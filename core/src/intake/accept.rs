@@ -436,7 +436,7 @@ impl Acceptor {
             (None, None) => {
                 let stops = mode == QueueMode::Interrupt && may_stop_runs(&turn);
                 let waits = stops.then(|| turn.clone());
-                self.scheduler.enqueue(turn);
+                self.scheduler.enqueue(turn, mode);
                 if let Some(turn) = waits {
                     let scheduler = Arc::clone(&self.scheduler);
                     self.lifecycle.work.spawn(async move { scheduler.interrupt(&turn).await });

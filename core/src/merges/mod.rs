@@ -71,12 +71,14 @@ impl Merges {
 
     /// The turns that begin together with `first`, which is next in its conversation.
     pub(crate) async fn at_begin(&self, first: &TurnRecord) -> Result<MergeGroup, StoreError> {
+        if !self.merges_in(first) {
+            return Ok(MergeGroup::default());
+        }
         let settings = self.settings.get();
         let queues = &settings.queues;
         let mode = self.mode(first).await?;
-        let gathers = matches!(mode, QueueMode::Collect | QueueMode::Interrupt);
-        let may_overflow = queues.overflow == Overflow::Summarize;
-        if !self.merges_in(first) || !(gathers || may_overflow || first.event.part_of.is_some()) {
+        let (gathers, may_overflow) = (gathers(mode), queues.overflow == Overflow::Summarize);
+        if !(gathers || may_overflow || first.event.part_of.is_some()) {
             return Ok(MergeGroup::default());
         }
         let most = if may_overflow { MOST.max(queues.cap) } else { queues.cap };
@@ -151,6 +153,17 @@ impl Merges {
 /// Whether a turn of an event waits for more before it begins, though nothing else runs.
 pub(crate) fn waits_for_more(event: &InboundEvent, mode: QueueMode) -> bool {
     mode == QueueMode::Collect && event.kind == EventKind::Message || event.more_within.is_some()
+}
+
+/// Whether a turn that was accepted in this mode begins by itself if it waits alone: then its conversation need not be read for that.
+/// A mode that was chosen since is for what comes after it.
+pub(crate) const fn begins_by_itself(event: &InboundEvent, mode: QueueMode) -> bool {
+    !gathers(mode) && event.more_within.is_none()
+}
+
+/// Whether a turn is answered together with all that wait behind it.
+const fn gathers(mode: QueueMode) -> bool {
+    matches!(mode, QueueMode::Collect | QueueMode::Interrupt)
 }
 
 /// What happens to `first` and to the turns that are merged into it.

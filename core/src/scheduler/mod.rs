@@ -57,7 +57,7 @@ use crate::{
         trigger::{Decided, Trigger},
     },
     merges::{self, MergeGroup, Merges},
-    model::{AgentName, ConversationId, EventKind, NodeId, TurnId, TurnRecord},
+    model::{AgentName, ConversationId, EventKind, NodeId, QueueMode, TurnId, TurnRecord},
     nodes::neighbours::Neighbours,
     outbox::ephemerals::marker::Marker,
     ports::{Hint, QueueStore, RunEnd, StoreError, WaitingTurn},
@@ -76,7 +76,7 @@ pub(crate) struct Scheduler {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) merges: Arc<Merges>,
     pub(crate) marker: Arc<Marker>,
-    /// Turns that were accepted last, and wait.
+    /// Turns that were accepted last, wait, and [begin by themselves](merges::begins_by_itself) if they are alone.
     pub(crate) recent: RecentTurns,
     /// This process.
     pub(crate) node: NodeId,
@@ -132,13 +132,15 @@ impl Scheduler {
         self.spawn(move |scheduler| scheduler.run_waiting_turns(slot, None));
     }
 
-    /// Notes that a turn that was just accepted waits for its run.
-    pub(crate) fn enqueue(&self, turn: TurnRecord) {
+    /// Notes that a turn that was just accepted in this mode waits for its run.
+    pub(crate) fn enqueue(&self, turn: TurnRecord, mode: QueueMode) {
         let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn));
         self.ledger.executor.hints.tell(|| Hint::Waiting(agent.clone()));
         self.marker.wait(&turn);
-        // Turns that run before it may begin the transcript.
-        self.recent.keep(TurnRecord { has_history: true, ..turn });
+        if merges::begins_by_itself(&turn.event, mode) {
+            // Turns that run before it may begin the transcript.
+            self.recent.keep(TurnRecord { has_history: true, ..turn });
+        }
         self.slots.enqueue(conversation, &agent);
     }
 
@@ -202,6 +204,7 @@ impl Scheduler {
             if known.is_none() && !may_wait && !slot.take_more() {
                 return Left::Nothing;
             }
+            let is_known = known.is_some();
             let read = match known.take() {
                 Some(turn) => Ok(Some(turn)),
                 None => self.store.next_waiting(slot.conversation()).await,
@@ -235,13 +238,7 @@ impl Scheduler {
                 return Left::Nothing;
             };
             let is_alone = alone.take() == Some(turn.id);
-            let gathered = match self.merges.at_begin(&turn).await {
-                Ok(gathered) => gathered,
-                Err(error) => {
-                    warn!(turn = %turn.id, %error, "cannot read the turns behind a turn, it begins alone");
-                    MergeGroup::default()
-                }
-            };
+            let gathered = if is_known && is_alone { MergeGroup::default() } else { self.gather(&turn).await };
             if waited_for != Some(turn.id) {
                 (waited_for, pauses) = (Some(turn.id), 0);
             }
@@ -271,6 +268,14 @@ impl Scheduler {
             }
         }
         Left::Unknown
+    }
+
+    /// The turns that begin together with `turn`.
+    async fn gather(&self, turn: &TurnRecord) -> MergeGroup {
+        self.merges.at_begin(turn).await.unwrap_or_else(|error| {
+            warn!(turn = %turn.id, %error, "cannot read the turns behind a turn, it begins alone");
+            MergeGroup::default()
+        })
     }
 
     /// Another node runs a turn of the conversation, or is to: its rows are looked for later.

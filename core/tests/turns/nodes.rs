@@ -408,6 +408,27 @@ async fn what_another_node_accepts_behind_a_turn_that_runs_here_is_found_within_
     gateway.at_rest().await;
 }
 
+/// It has been in memory since it was accepted here, and nothing waits behind it.
+#[tokio::test]
+async fn a_turn_that_waits_where_it_was_accepted_is_not_read_again() {
+    let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let policy = Policy { soft_deadline: None, ..policy() };
+    let script = Script::replies("done").taking(Duration::from_millis(1_500));
+    let gateway = setup.slots(1).policy(policy).always(script).start().await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.receives(said(&chat("bob"), "two")).await;
+    let reads = || ["arrival", "next_waiting"].map(|method| gateway.life.reads(method));
+    let before = reads();
+
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(gateway.visible(&chat("bob")), ["done"]);
+    assert_eq!(reads(), before);
+    gateway.at_rest().await;
+}
+
 /// Each look is a round trip to the database.
 #[tokio::test]
 async fn an_event_looks_its_conversation_up_once() {
