@@ -27,6 +27,11 @@ impl RecentTurns {
         }
     }
 
+    /// Whether a turn is kept.
+    pub(crate) fn has(&self, turn: TurnId) -> bool {
+        self.0.contains_key(&turn)
+    }
+
     /// Takes a turn out.
     pub(crate) fn take(&self, turn: TurnId) -> Option<TurnRecord> {
         self.0.remove(&turn).map(|(_, turn)| turn)

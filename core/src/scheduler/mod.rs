@@ -26,7 +26,8 @@
 //! A new conversation overtakes nobody's first turn, and every turn is overtaken by a bounded number of others.
 //!
 //! Several nodes run turns of one store. Any of them that has a permit takes the next turn, and a row decides which turn of a conversation
-//! runs: a turn that cannot begin because of that is left to the node that has the row, and [looked for](sharing) again.
+//! runs: a turn that cannot begin because of that is left to the node that has the row, and [looked for](sharing) again. Of conversations
+//! within [`PERSON_STEP`] positions a node prefers those whose turn it has accepted itself, and has in memory.
 //!
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
 //! which of them begin together.
@@ -465,7 +466,8 @@ impl Scheduler {
         };
         if self.neighbours.any() {
             for WaitingConversation { waiting, .. } in &mut candidates {
-                waiting.position = waiting_order::scattered(waiting.position, self.node, waiting.conversation);
+                let is_kept = self.recent.has(waiting.turn);
+                waiting.position = waiting_order::scattered(waiting.position, self.node, waiting.conversation, is_kept);
             }
         }
         let (starting, mut all_have_begun) = mpsc::channel(1);

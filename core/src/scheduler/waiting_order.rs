@@ -25,12 +25,15 @@ pub fn position(rank: i64, had: Option<i64>, last_of_person: Option<i64>) -> i64
 }
 
 /// The position of a conversation as one of several nodes orders it: within a [step](PERSON_STEP) of its own, each in an order of its own.
-/// So nodes with free permits do not all try to begin the same turns.
-pub(super) fn scattered(position: i64, node: NodeId, conversation: ConversationId) -> i64 {
+/// So nodes with free permits do not all try to begin the same turns. A conversation whose turn `is_kept` in the node's memory comes first:
+/// the turn need not be read.
+pub(super) fn scattered(position: i64, node: NodeId, conversation: ConversationId, is_kept: bool) -> i64 {
     let mut hasher = DefaultHasher::new();
     (node, conversation).hash(&mut hasher);
-    let offset = i64::try_from(hasher.finish() % PERSON_STEP.unsigned_abs()).unwrap_or_default();
-    position - position.rem_euclid(PERSON_STEP) + offset
+    let half = PERSON_STEP / 2;
+    let offset = i64::try_from(hasher.finish() % half.unsigned_abs()).unwrap_or_default();
+    let begin = position - position.rem_euclid(PERSON_STEP);
+    if is_kept { begin + offset } else { begin + half + offset }
 }
 
 /// Whether another turn of the conversation may be the first one after a turn changed. `position`: that of the turn before.
@@ -66,14 +69,17 @@ mod tests {
     fn each_node_has_an_order_of_its_own_within_a_step() {
         let now = Timestamp::from_millis(0);
         let conversations: Vec<_> = (0..64).map(|_| ConversationId::new(now)).collect();
-        let order =
-            |node| conversations.iter().map(|conversation| scattered(70, node, *conversation)).collect::<Vec<_>>();
+        let order = |node, is_kept| {
+            let positions = conversations.iter().map(|conversation| scattered(70, node, *conversation, is_kept));
+            positions.collect::<Vec<_>>()
+        };
         let (one, other) = (NodeId::new(now), NodeId::new(now));
 
-        assert!(order(one).iter().all(|position| (64..96).contains(position)));
-        assert_eq!(order(one), order(one));
-        assert_ne!(order(one), order(other));
-        assert!(order(one).into_iter().collect::<HashSet<_>>().len() > 16);
+        assert!(order(one, true).iter().all(|position| (64..80).contains(position)));
+        assert!(order(one, false).iter().all(|position| (80..96).contains(position)));
+        assert_eq!(order(one, false), order(one, false));
+        assert_ne!(order(one, false), order(other, false));
+        assert!(order(one, false).into_iter().collect::<HashSet<_>>().len() > 8);
     }
 
     #[test]

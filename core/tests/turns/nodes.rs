@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use rejoinder_core::{
     Accepted, AgentTurn, ChannelId, Clock as _, ConversationId, ConversationRef, Directed, EventId, Expectation,
     Farewell, HandedOut, Handler, InboundEvent, Missed, NewSchedule, Obligation, OperationError, PersonLimits, Policy,
-    Resend, ScheduleId, ScheduledAction, SessionId, StoredRuns, TurnId, When,
+    Resend, ScheduleId, ScheduledAction, Sender, SessionId, StoredRuns, TurnId, When,
     conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     store::{
         AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, Hint, LeaseName, NewEvent, NewTurn, NodeStore,
@@ -426,6 +426,29 @@ async fn a_turn_that_waits_where_it_was_accepted_is_not_read_again() {
 
     assert_eq!(gateway.visible(&chat("bob")), ["done"]);
     assert_eq!(reads(), before);
+    gateway.at_rest().await;
+}
+
+/// The other one came first, but not by much.
+#[tokio::test]
+async fn of_the_turns_that_wait_a_node_begins_first_what_it_has_accepted() {
+    let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let script = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(Duration::from_millis(1_500));
+    let gateway = setup.slots(1).agent("main", script).start().await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    let by = |name: &str| {
+        let event = said(&chat(name), name);
+        InboundEvent { sender: Sender { id: name.to_owned(), ..event.sender.clone() }, ..event }
+    };
+    gateway.receives(by("ada")).await;
+    gateway.store.accept(vec![waits_elsewhere(by("bob"))], None).await.expect("it is accepted");
+    gateway.receives(by("cid")).await;
+
+    gateway.advance(secs(10)).await;
+
+    let runs = gateway.agent("main").runs();
+    assert_eq!(runs.iter().map(|run| &*run.turn.message.text).collect::<Vec<_>>(), ["ada", "cid", "bob"]);
     gateway.at_rest().await;
 }
 
