@@ -1,10 +1,10 @@
-//! How much statements read.
+//! How much statements read, and how many there are.
 
 use std::time::{Duration, Instant};
 
 use rejoinder_core::{
-    SessionId,
-    store::{SessionStore, StoreState},
+    SessionId, Timestamp, TurnId,
+    store::{InboxStore, SessionStore, StoreState},
 };
 use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
@@ -38,6 +38,16 @@ const READ: &str = "
 const CONNECTIONS: &str = "
     select count(*) from pg_stat_activity
     where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()";
+
+/// Counts the statements that mark answers as fetched.
+const COUNT_MARKS: &str = "
+    create sequence marks;
+    create function count_mark() returns trigger language plpgsql as $$
+        begin
+            perform nextval('marks');
+            return null;
+        end $$;
+    create trigger count_mark after update of fetched_at on deliveries for each statement execute function count_mark()";
 
 async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(connection).await.expect("it is read")
@@ -76,4 +86,25 @@ async fn of_a_long_session_only_the_last_lines_are_read() {
     // Some are read more than once.
     let read = [planned_while_empty, without_statistics, with_statistics];
     assert!(read.iter().all(|rows| (20..200).contains(rows)), "{read:?}");
+}
+
+/// I3. Each turn of a hook has such a mark.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_are_fetched_are_marked_together() {
+    let Some(database) = Database::new().await else { return };
+    let mut elsewhere = database.elsewhere().await;
+    elsewhere.execute(FILL).await.expect("the tables are filled");
+    elsewhere.execute(COUNT_MARKS).await.expect("statements are counted");
+    for at in [1, 2] {
+        for turn in 1..=9 {
+            database.store.mark_fetched(TurnId::from(Uuid::from_u128(turn)), Timestamp::from_millis(at));
+        }
+    }
+
+    database.store.close().await;
+
+    let fetched = "select count(*) filter (where fetched_at = 1) * 100 + count(fetched_at) from deliveries";
+    assert_eq!(number(&mut elsewhere, fetched).await, 909, "each once, at the first time");
+    let statements = number(&mut elsewhere, "select last_value from marks").await;
+    assert!(statements < 5, "{statements} statements");
 }

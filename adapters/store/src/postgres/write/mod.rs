@@ -37,14 +37,24 @@ use rejoinder_core::StoreError;
 pub(super) use rows::Transaction;
 
 use crate::{
-    postgres::values::statement,
+    postgres::values::{List, statement},
     shared::request::{WriteRequest, WriteResult},
 };
 
-pub(super) async fn request(
+/// Writes all of `requests`. The results are in their order.
+pub(super) async fn requests(
     transaction: &mut Transaction<'_>,
-    request: &WriteRequest,
-) -> Result<WriteResult, StoreError> {
+    requests: &[WriteRequest],
+) -> Result<Vec<WriteResult>, StoreError> {
+    mark_fetched(transaction, requests).await?;
+    let mut results = Vec::with_capacity(requests.len());
+    for request in requests {
+        results.push(self::request(transaction, request).await?);
+    }
+    Ok(results)
+}
+
+async fn request(transaction: &mut Transaction<'_>, request: &WriteRequest) -> Result<WriteResult, StoreError> {
     match request {
         WriteRequest::Accept { events, beside } => {
             let accepting = Box::pin(accept::all(transaction, events, beside.as_ref()));
@@ -63,9 +73,8 @@ pub(super) async fn request(
             rows::change(transaction, block).await.map(|_| WriteResult::Done)
         }
         WriteRequest::Lines(lines) => log_lines::add(transaction, lines).await.map(|()| WriteResult::Done),
-        WriteRequest::Fetched { turn, at } => {
-            rows::change(transaction, statement!(FETCHED, turn, at)).await.map(|_| WriteResult::Done)
-        }
+        // `mark_fetched` has written all of the transaction.
+        WriteRequest::Fetched { .. } => Ok(WriteResult::Done),
         WriteRequest::Remove(removal, now) => {
             Box::pin(remove::rows(transaction, removal, *now)).await.map(WriteResult::Removed)
         }
@@ -80,15 +89,34 @@ pub(super) async fn request(
     }
 }
 
+/// Writes which answers were fetched, by one statement: there is one for each turn of a hook.
+async fn mark_fetched(transaction: &mut Transaction<'_>, requests: &[WriteRequest]) -> Result<(), StoreError> {
+    let fetched = requests.iter().filter_map(|request| match request {
+        WriteRequest::Fetched { turn, at } => Some((turn.as_uuid(), at.as_millis())),
+        _ => None,
+    });
+    let (turns, times): (Vec<_>, Vec<_>) = fetched.unzip();
+    if turns.is_empty() {
+        return Ok(());
+    }
+    rows::change(transaction, statement!(FETCHED, List(turns), List(times))).await.map(drop)
+}
+
 /// When a scope is blocked twice, the later end counts.
 const BLOCK: &str = "
     insert into blocked (channel, account, chat, until) values ($1, $2, $3, $4)
     on conflict (channel, account, chat) do update set until = greatest(blocked.until, excluded.until)";
 
-/// What the client reads is the latest signal: neither an earlier one nor a copy.
+/// What the client reads is the latest signal: neither an earlier one nor a copy. The first time counts.
 const FETCHED: &str = "
-    update deliveries set fetched_at = $2
-    where turn_id = $1 and state = 'delivered' and fetched_at is null and not is_copy and claim = (
-        select max(d.claim) from deliveries as d where d.turn_id = $1 and d.state = 'delivered' and not d.is_copy)";
+    with fetched as materialized (
+        select d.id, f.at
+        from (select turn, min(at) as at from unnest($1::uuid[], $2::bigint[]) as f (turn, at) group by turn) as f
+            join deliveries as d on d.turn_id = f.turn
+        where d.state = 'delivered' and d.fetched_at is null and not d.is_copy and d.claim = (
+            select max(o.claim) from deliveries as o where o.turn_id = d.turn_id and o.state = 'delivered' and not o.is_copy)
+        order by d.id for no key update of d
+    )
+    update deliveries as d set fetched_at = f.at from fetched as f where d.id = f.id";
 
 const PROBE: &str = "update probe set count = count + 1";

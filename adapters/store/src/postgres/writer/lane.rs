@@ -305,11 +305,8 @@ impl Lane {
         let working = async {
             match work {
                 Work::Rows(requests) => {
-                    let mut outcomes = Vec::with_capacity(requests.len());
-                    for request in requests {
-                        outcomes.push(Outcome::Done(write::request(&mut transaction, request).await?));
-                    }
-                    Ok::<_, StoreError>(outcomes)
+                    let results = write::requests(&mut transaction, requests).await?;
+                    Ok::<_, StoreError>(results.into_iter().map(Outcome::Done).collect())
                 }
                 Work::Batch(kind, requests) => batch::write(&mut transaction, kind, requests).await,
             }
