@@ -2,11 +2,14 @@
 //!
 //! The number of an entry is taken from `log_seq` before its transaction commits, so that an entry can appear after one with a higher
 //! number. A reader goes on after the last number that it has read. So it must not read beyond the *horizon*: the last entry before
-//! which none is still to come. The horizon is found in three statements, each with a snapshot of its own:
+//! which none is still to come. It is found in this order:
 //!
 //! 1. the last number that was taken;
 //! 2. the transactions that write, again until all of the first look have ended;
 //! 3. the last entry up to that number.
+//!
+//! The first look is in the statement that reads the number, and after it. The last entry is read by a statement of its own: a statement
+//! does not see what was committed while it looked.
 //!
 //! A transaction has its id before its first number (`write/log.rs` sees to that), and keeps it until others see what it has
 //! committed. So a transaction with a number up to that one has ended, or is found in the first look. Transactions of other programs
@@ -16,7 +19,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use rejoinder_core::{StoreError, store::LogSeq};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, postgres::PgRow};
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, sleep, sleep_until, timeout},
@@ -26,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     error::{late, standby, store_error},
     hosts::Connector,
-    values::{Statement, statement},
+    values::statement,
 };
 use crate::records::columns::Columns;
 
@@ -229,48 +232,56 @@ pub(super) async fn end(
     known: End,
     patience: Duration,
 ) -> Result<Option<End>, StoreError> {
-    let number = number(connection, statement!(LAST_NUMBER)).await?;
+    let rows = statement!(LOOK, WRITER).fetch_all(&mut *connection).await.map_err(store_error)?;
+    let number: LogSeq = rows.first().map_or(Ok(0), |row| row.value("number"))?;
     if number == known.number {
         return Ok(Some(known));
     }
-    let (until, mut pause) = (Instant::now() + patience, PAUSES.0);
-    let mut writing = writing(connection).await?;
+    let (mut writing, until, mut pause) = (transactions(&rows)?, Instant::now() + patience, PAUSES.0);
     while !writing.is_empty() {
         if Instant::now() >= until {
             return Ok(None);
         }
         sleep(pause).await;
         pause = (pause * 2).min(PAUSES.1);
-        // In a transaction, later looks would see what the first one saw.
-        statement!(LOOK_AGAIN).execute(&mut *connection).await.map_err(store_error)?;
-        let now = self::writing(connection).await?;
+        let rows = statement!(LOOK_AGAIN, WRITER).fetch_all(&mut *connection).await.map_err(store_error)?;
+        let now = transactions(&rows)?;
         writing.retain(|transaction| now.contains(transaction));
     }
-    let entry = self::number(connection, statement!(LAST_ENTRY, number)).await?;
+    let entry = statement!(LAST_ENTRY, number).fetch_one(connection).await.map_err(store_error)?.value("seq")?;
     Ok(Some(End { number, entry }))
 }
 
-async fn number(connection: &mut PgConnection, statement: Statement<'_>) -> Result<LogSeq, StoreError> {
-    statement.fetch_one(connection).await.map_err(store_error)?.value("seq")
-}
-
 /// The ids of the transactions that write.
-async fn writing(connection: &mut PgConnection) -> Result<BTreeSet<i64>, StoreError> {
-    let rows = statement!(SELECT_WRITING, WRITER).fetch_all(connection).await.map_err(store_error)?;
-    rows.iter().map(|row| row.value("xid")).collect()
+fn transactions(rows: &[PgRow]) -> Result<BTreeSet<i64>, StoreError> {
+    rows.iter().filter_map(|row| row.value::<Option<i64>>("xid").transpose()).collect()
 }
 
 /// A standby does not know the transactions of its primary.
 const IS_STANDBY: &str = "select pg_is_in_recovery()";
 
-const LAST_NUMBER: &str = "select case when is_called then last_value else 0 end as seq from log_seq";
+/// The transactions of writers. Every role sees this of every other, whatever it may read: no rights are needed. `$process` is null: what
+/// it is made of is evaluated before the transactions are read.
+macro_rules! writing {
+    ($process:literal) => {
+        concat!(
+            "select a.backend_xid::text::bigint as xid from pg_stat_get_activity(",
+            $process,
+            "::int) as a
+            where a.backend_xid is not null and a.pid <> pg_backend_pid() and starts_with(a.application_name, $1)
+                and a.datid = (select oid from pg_database where datname = current_database())"
+        )
+    };
+}
 
-/// Every role sees this of every other, whatever it may read: no rights are needed.
-const SELECT_WRITING: &str = "
-    select backend_xid::text::bigint as xid from pg_stat_get_activity(null)
-    where backend_xid is not null and pid <> pg_backend_pid() and starts_with(application_name, $1)
-        and datid = (select oid from pg_database where datname = current_database())";
+const LOOK: &str = concat!(
+    "with last as materialized (select case when is_called then last_value else 0 end as number from log_seq)
+    select l.number, w.xid from last as l left join lateral (",
+    writing!("nullif(l.number, l.number)"),
+    ") as w on true"
+);
 
-const LOOK_AGAIN: &str = "select pg_stat_clear_snapshot()";
+/// In a transaction, a look sees what the first one saw, unless that is cleared.
+const LOOK_AGAIN: &str = writing!("nullif(pg_stat_clear_snapshot()::text, '')");
 
 const LAST_ENTRY: &str = "select coalesce(max(seq), 0) as seq from log where seq <= $1";
