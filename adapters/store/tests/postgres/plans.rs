@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rejoinder_core::{
-    SessionId, Timestamp, TurnId,
-    store::{InboxStore, SessionStore, StoreState},
+    Clock, SessionId, SystemClock, Timestamp, TurnId,
+    store::{InboxStore, LogEvent, NewLogEntry, SessionStore, StoreState, Subject, Transition, Transitions},
 };
 use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
@@ -48,6 +48,16 @@ const COUNT_MARKS: &str = "
             return null;
         end $$;
     create trigger count_mark after update of fetched_at on deliveries for each statement execute function count_mark()";
+
+/// From now on, on new connections each look at the transactions of others takes 20 ms.
+const SLOW_LOOKS: &str = "
+    create function public.pg_stat_get_activity(asked integer)
+    returns table (datid oid, pid integer, application_name text, backend_xid xid) language sql as $$
+        select a.datid, a.pid, a.application_name, a.backend_xid
+        from pg_sleep(0.02), pg_catalog.pg_stat_get_activity(asked) as a $$;
+    do $$ begin
+        execute format('alter database %I set search_path = public, pg_catalog', current_database());
+    end $$";
 
 async fn number(connection: &mut PgConnection, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(connection).await.expect("it is read")
@@ -107,4 +117,27 @@ async fn answers_that_are_fetched_are_marked_together() {
     assert_eq!(number(&mut elsewhere, fetched).await, 909, "each once, at the first time");
     let statements = number(&mut elsewhere, "select last_value from marks").await;
     assert!(statements < 5, "{statements} statements");
+}
+
+/// While many write, it is waited for their transactions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_the_log_is_read_seldom_while_that_takes_long() {
+    let Some(database) = Database::new().await else { return };
+    database.elsewhere().await.execute(SLOW_LOOKS).await.expect("looks are slow");
+    let store = open(&database.url).await;
+    let mut logged = store.logged();
+    logged.borrow_and_update();
+    let (begun, mut renewals) = (Instant::now(), 0);
+    while begun.elapsed() < Duration::from_millis(600) {
+        let entry = NewLogEntry { at: SystemClock.now(), subject: Subject::default(), event: LogEvent::ChannelUp };
+        let transition = Transition { log: vec![entry], ..Transition::default() };
+        store.commit(transition).await.expect("it is written");
+        if logged.has_changed().expect("the store is open") {
+            logged.borrow_and_update();
+            renewals += 1;
+        }
+    }
+
+    let most = begun.elapsed().as_millis() / 120 + 1;
+    assert!((1..=most).contains(&renewals), "{renewals} renewals");
 }
