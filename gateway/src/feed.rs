@@ -174,7 +174,8 @@ impl Feed {
             }
             tokio::time::sleep(COLLECT).await;
             let through = *stored.borrow();
-            let filter = LogFilter { after: position, limit: PAGE, ..LogFilter::default() };
+            // What comes after that is read later: to find out how far it can be read now costs more.
+            let filter = LogFilter { after: position, before: Some(through + 1), limit: PAGE, ..LogFilter::default() };
             match self.store.log(&filter).await {
                 Ok(entries) => {
                     self.keep(position, &entries);
