@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use rejoinder_core::{
     Clock, SessionId, SystemClock, Timestamp, TurnId,
-    store::{InboxStore, LogEvent, NewLogEntry, SessionStore, StoreState, Subject, Transition, Transitions},
+    store::{InboxStore, LogEvent, NewLogEntry, SessionStore, StoreState, Stored, Subject, Transition, Transitions},
 };
 use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
 use uuid::Uuid;
 
-use crate::common::{Database, open};
+use crate::common::{Database, new_turn, open};
 
 /// Four sessions with a thousand turns each, and a message and an answer of each turn.
 const FILL: &str = "
@@ -18,10 +18,11 @@ const FILL: &str = "
         $$ select ('00000000-0000-0000-0000-' || lpad($1::text, 12, '0'))::uuid $$;
     insert into turns (
         seq, id, conversation_id, session_id, agent, accepted_at, channel, event, person, next_agent, version, owed, state, rank, body)
-    select n, pg_temp.id(n), pg_temp.id(n % 4), pg_temp.id(n % 4), 'main', n, 'test.main', n, 'ann', 'main', 1, false, 'settled', 0, '{}'
+    select 10000 + n, pg_temp.id(n), pg_temp.id(n % 4), pg_temp.id(n % 4), 'main', n, 'test.main', n, 'ann', 'main', 1, false,
+        'settled', 0, '{}'
     from generate_series(1, 4000) as n;
     insert into transcript (session_id, seq, claim, turn_id, speaker, text, at)
-    select pg_temp.id(n % 4), n, claim, pg_temp.id(n), case claim when 0 then 'person' else 'agent' end, 'hi', n
+    select pg_temp.id(n % 4), 10000 + n, claim, pg_temp.id(n), case claim when 0 then 'person' else 'agent' end, 'hi', n
     from generate_series(1, 4000) as n cross join generate_series(0, 1) as claim;
     insert into deliveries (
         seq, id, turn_id, claim, part, parts, conversation_id, channel, class, signal, via, is_copy, action, state, attempts,
@@ -69,8 +70,18 @@ async fn last_lines(store: &PostgresStore, session: u128) -> usize {
 
 /// How many rows the last lines of a long session take. Closes the store.
 async fn rows_of_last_lines(store: &PostgresStore, elsewhere: &mut PgConnection) -> i64 {
+    rows_read(store, elsewhere, async { assert_eq!(last_lines(store, 3).await, 20) }).await
+}
+
+async fn open_turn(store: &PostgresStore, key: &str) {
+    let stored = store.accept(vec![new_turn(key)], None).await.expect("it is accepted");
+    assert!(matches!(stored[..], [Stored::Turn { .. }]), "{stored:?}");
+}
+
+/// How many rows are read for this. Closes the store.
+async fn rows_read(store: &PostgresStore, elsewhere: &mut PgConnection, work: impl Future<Output = ()>) -> i64 {
     let before = number(elsewhere, READ).await;
-    assert_eq!(last_lines(store, 3).await, 20);
+    work.await;
     store.close().await;
     let closed = Instant::now();
     while number(elsewhere, CONNECTIONS).await > 0 {
@@ -96,6 +107,22 @@ async fn of_a_long_session_only_the_last_lines_are_read() {
     // Some are read more than once.
     let read = [planned_while_empty, without_statistics, with_statistics];
     assert!(read.iter().all(|rows| (20..200).contains(rows)), "{read:?}");
+}
+
+/// Not the lines of other sessions, although the first plans are made while there are none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn to_open_a_turn_little_is_read() {
+    let Some(database) = Database::new().await else { return };
+    let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
+    // Each lane plans its statements while the tables are empty.
+    for key in ["1", "2", "3", "4"] {
+        open_turn(store, key).await;
+    }
+    elsewhere.execute(FILL).await.expect("the tables are filled");
+
+    let read = rows_read(store, &mut elsewhere, open_turn(store, "5")).await;
+
+    assert!(read < 200, "{read} rows");
 }
 
 /// I3. Each turn of a hook has such a mark.

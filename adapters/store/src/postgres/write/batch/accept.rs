@@ -143,10 +143,11 @@ fn without(size: usize, excluded: &HashSet<usize>) -> Vec<Outcome> {
     (0..size).map(|number| if excluded.contains(&number) { Outcome::Alone } else { Outcome::Again }).collect()
 }
 
-/// An event that was inserted, and the conversation at its address, which is locked.
+/// An event that was inserted, and the conversation at its address, which is locked, with its session.
 struct Entered {
     seq: EventSeq,
     conversation: Option<ConversationId>,
+    session: Option<SessionId>,
 }
 
 /// Inserts the events, and locks the conversations in which they open turns. Returns the requests of which an event is not new or the
@@ -188,15 +189,15 @@ async fn enter(
     let read = |row: &PgRow| {
         let (request, number) = (usize::from(row.value::<u16>("req")?), row.value::<Option<u32>>("number")?);
         let (is_held, seq) = (row.value::<bool>("is_held")?, row.value::<Option<EventSeq>>("seq")?);
-        let conversation = row.value::<Option<ConversationId>>("conversation")?;
-        Ok((request, number, is_held, seq, conversation))
+        let (conversation, session) = (row.value("conversation")?, row.value("session")?);
+        Ok((request, number, is_held, seq.map(|seq| Entered { seq, conversation, session })))
     };
     let rows = rows::all(transaction, composed.statement(SELECT_ENTERED), read).await?;
     let (mut excluded, mut entered) = (HashSet::new(), HashMap::new());
-    for (request, number, is_held, seq, conversation) in rows {
-        match (number.and_then(|number| usize::try_from(number).ok()), seq) {
-            (Some(number), Some(seq)) if is_held => {
-                entered.insert(number, Entered { seq, conversation });
+    for (request, number, is_held, event) in rows {
+        match (number.and_then(|number| usize::try_from(number).ok()), event) {
+            (Some(number), Some(event)) if is_held => {
+                entered.insert(number, event);
             }
             (None, _) if is_held => {}
             _ => {
@@ -232,9 +233,11 @@ async fn look(
         let (event, address) = (&new.event, &new.event.conversation);
         let owed = ObligationColumns::of(&turn.obligation).owed;
         let run = turn.run.as_ref().filter(|run| run.handler.agent().is_some());
+        let entered = entered.get(number);
         turns.push(row![
             number,
-            entered.get(number).and_then(|entered| entered.conversation),
+            entered.and_then(|entered| entered.conversation),
+            entered.and_then(|entered| entered.session),
             turn.conversation,
             address.channel,
             address.chat,
@@ -449,27 +452,32 @@ events_in as materialized (
     on conflict (channel, external_id, revision) do nothing
     returning seq, id
 ), conversation as materialized (
-    select c.id, c.channel, c.chat, c.thread
-    from (select distinct channel, chat, thread from events_in where turn is not null) as w
-        join conversations as c on c.channel = w.channel and c.chat = w.chat and c.thread = w.thread and c.succeeded_by is null
-    where (select count(*) from inserted) is not null
+    select c.id, c.channel, c.chat, c.thread, c.session_id, c.succeeded_by
+    from conversations as c
+    where (select count(*) from inserted) is not null and c.id = any(array(
+        select (
+            select o.id from conversations as o
+            where o.channel = w.channel and o.chat = w.chat and o.thread = w.thread and o.succeeded_by is null)
+        from events_in as w where w.turn is not null))
     order by c.id for no key update of c
 )",
     ..Section::EMPTY
 };
 
 const SELECT_ENTERED: &str = "
-select a.req, a.is_held, e.number, i.seq, c.id as conversation
+select a.req, a.is_held, e.number, i.seq, c.id as conversation, c.session_id as session
 from accepted as a
     left join events_in as e on e.req = a.req
     left join inserted as i on i.id = e.id
-    left join conversation as c on e.turn is not null and c.channel = e.channel and c.chat = e.chat and c.thread = e.thread";
+    left join conversation as c on e.turn is not null and c.channel = e.channel and c.chat = e.chat and c.thread = e.thread
+        and c.succeeded_by is null";
 
 /// Turns to open, in the conversations that exist, or in new ones. `node`: the one that runs it at once, if its run needs a slot.
 const NEW_TURNS: Section = Section {
     columns: &[
         ("number", Number),
         ("conversation", Id),
+        ("session", Id),
         ("new_conversation", Id),
         ("channel", Text),
         ("chat", Text),
@@ -500,13 +508,8 @@ new_turns as materialized (
         free_slot_taken!(),
         "), session as materialized (
     select s.id, s.owner, s.name, s.conversation_id, coalesce(s.used_at, s.created_at) as used, s.agent, s.model
-    from (
-        select distinct c.session_id from new_turns as n join conversations as c on c.id = n.conversation
-        where c.session_id is not null) as w
-        join sessions as s on s.id = w.session_id
+    from sessions as s where s.id = any(array(select n.session from new_turns as n))
     order by s.id for no key update of s
-), numbered as materialized (
-    select w.number, nextval('turn_seq') as seq from (select n.number from new_turns as n order by n.ord) as w
 )"
     ),
     ..Section::EMPTY
@@ -514,21 +517,18 @@ new_turns as materialized (
 
 /// Conversations are locked before: what belongs to them is as it stays.
 const SELECT_LOOK: &str = "
-select n.number, w.seq,
+select n.number, n.seq,
     (n.conversation is not null or n.new_conversation in (select id from created))
         and (n.node is null or n.turn in (select turn_id from taken)) as may_open,
-    exists (select 1 from transcript as t where t.session_id = c.session_id) as has_history,
-    s.id, s.owner, s.name is not null as is_named, s.conversation_id = c.id as began_here, s.used, s.agent, s.model,
-    exists (
-        select 1 from turns as t where t.work = 'waiting' and t.place is not null and t.conversation_id = c.id) as is_placed,
+    exists (select 1 from transcript as t where t.session_id = n.session offset 0) as has_history,
+    s.id, s.owner, s.name is not null as is_named, s.conversation_id = n.conversation as began_here, s.used, s.agent, s.model,
+    exists (select 1 from turns as t where t.place is not null and t.conversation_id = n.conversation offset 0) as is_placed,
     case when n.waits then (
         select t.place from turns as t
         where t.work = 'waiting' and t.channel = n.channel and t.person = n.person and t.owed = n.owed and t.place is not null
         order by t.place desc limit 1) end as last
-from new_turns as n
-    join numbered as w on w.number = n.number
-    left join conversations as c on c.id = n.conversation
-    left join session as s on s.id = c.session_id";
+from (select w.*, nextval('turn_seq') as seq from (select * from new_turns order by ord) as w) as n
+    left join session as s on s.id = n.session";
 
 const TURNS: Section = Section {
     columns: &[
