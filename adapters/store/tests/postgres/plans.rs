@@ -3,16 +3,20 @@
 use std::time::{Duration, Instant};
 
 use rejoinder_core::{
-    Clock, SessionId, SystemClock, Timestamp, TurnId,
-    store::{InboxStore, LogEvent, NewLogEntry, SessionStore, StoreState, Stored, Subject, Transition, Transitions},
+    CancelledBy, Clock, NodeId, Policy, SessionId, SystemClock, Timestamp, TurnId,
+    store::{
+        Commit, InboxStore, LogEvent, NewLogEntry, RunStart, SessionStore, StoreState, Stored, Subject, Transition,
+        Transitions, TurnChange,
+    },
 };
+use rejoinder_guard::Event;
 use rejoinder_store::PostgresStore;
 use sqlx::{Executor, PgConnection};
 use uuid::Uuid;
 
 use crate::common::{Database, new_turn, open};
 
-/// Four sessions with a thousand turns each, and a message and an answer of each turn.
+/// Four sessions with a thousand turns each, a message and an answer of each turn, and slots of other conversations.
 const FILL: &str = "
     create function pg_temp.id(bigint) returns uuid immutable language sql as
         $$ select ('00000000-0000-0000-0000-' || lpad($1::text, 12, '0'))::uuid $$;
@@ -29,12 +33,14 @@ const FILL: &str = "
         next_attempt_at, parked, message_ids, created_at)
     select n << 16, pg_temp.id(n), pg_temp.id(n), 1, 1, 1, pg_temp.id(n % 4), 'test.main', 'final', 'reply', '{}', false, '{}',
         'delivered', 1, 0, false, '[]', 0
-    from generate_series(1, 4000) as n";
+    from generate_series(1, 4000) as n;
+    insert into slots (conversation_id) select pg_temp.id(n) from generate_series(10001, 14000) as n";
 
 /// The rows and entries of indexes that were read so far, as far as connections have told it: they do when they end, at the latest.
 const READ: &str = "
-    select ((select sum(seq_tup_read) from pg_stat_user_tables where relname in ('turns', 'transcript', 'deliveries'))
-        + (select sum(idx_tup_read) from pg_stat_user_indexes where relname in ('turns', 'transcript', 'deliveries')))::bigint";
+    with tables (name) as (values ('turns'), ('transcript'), ('deliveries'), ('slots'))
+    select ((select sum(seq_tup_read) from pg_stat_user_tables where relname in (select name from tables))
+        + (select sum(idx_tup_read) from pg_stat_user_indexes where relname in (select name from tables)))::bigint";
 
 const CONNECTIONS: &str = "
     select count(*) from pg_stat_activity
@@ -122,6 +128,32 @@ async fn to_open_a_turn_little_is_read() {
 
     let read = rows_read(store, &mut elsewhere, open_turn(store, "5")).await;
 
+    assert!(read < 200, "{read} rows");
+}
+
+/// Its slot is found, and not looked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn to_end_a_run_little_is_read() {
+    let Some(database) = Database::new().await else { return };
+    let (store, mut elsewhere) = (&database.store, database.elsewhere().await);
+    elsewhere.execute(FILL).await.expect("the tables are filled");
+    elsewhere.execute("analyze").await.expect("there are statistics");
+    let (now, policy, mut new) = (SystemClock.now(), Policy::default(), new_turn("1"));
+    let turn = new.turn.as_mut().expect("it has a turn");
+    let (id, handler, node) = (turn.id, turn.handler.clone(), NodeId::new(now));
+    let _ = turn.obligation.on(Event::Begin, &policy, now);
+    turn.run = Some(RunStart { turn: id, number: 1, handler, node, at: now });
+    let mut obligation = turn.obligation.clone();
+    let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &policy, now);
+    let turns = vec![TurnChange { turn: id, expected: 1, obligation, at: now }];
+
+    let read = rows_read(store, &mut elsewhere, async {
+        store.accept(vec![new], None).await.expect("it is accepted");
+        let ended = store.commit(Transition { turns, ..Transition::default() }).await;
+        assert_eq!(ended.expect("it is written"), Commit::Done);
+    });
+
+    let read = read.await;
     assert!(read < 200, "{read} rows");
 }
 
