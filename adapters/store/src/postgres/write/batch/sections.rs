@@ -72,17 +72,16 @@ locks as materialized (
     select x.* from {rows}
 ), conversation as materialized (
     select c.id, c.channel, c.chat, c.thread
-    from (
-        select t.conversation_id as id from locks as w join turns as t on t.id = w.turn
-        union select w.lane from locks as w where w.lane is not null) as w
-        join conversations as c on c.id = w.id
-    where (select count(*) from lease) is not null
+    from conversations as c
+    where (select count(*) from lease) is not null and c.id = any(array(
+        select t.conversation_id from turns as t where t.id = any(array(select w.turn from locks as w))
+        union all select w.lane from locks as w))
     order by c.id for no key update of c
 ), locked as materialized (
     select t.id, t.version, t.seq, t.session_id, t.place, t.conversation_id, t.channel, t.person,
         t.work is not distinct from 'running' as is_running
-    from (select distinct turn from locks where turn is not null) as w join turns as t on t.id = w.turn
-    where (select count(*) from conversation) is not null
+    from turns as t
+    where (select count(*) from conversation) is not null and t.id = any(array(select w.turn from locks as w))
     order by t.id for no key update of t
 )",
     ..Section::EMPTY
