@@ -134,7 +134,7 @@ pub(super) const EMPTY_LANES: Section = Section {
                 where c.id = r.conversation and c.channel = r.channel and c.chat = r.chat and c.thread = r.thread)
             or exists (
                 select 1 from deliveries as d
-                where d.channel = r.channel and d.conversation_id = r.conversation and d.state in ('pending', 'sending')))
+                where d.channel = r.channel and d.conversation_id = r.conversation and d.state in ('pending', 'sending') offset 0))
             then 1",
     ..Section::EMPTY
 };
