@@ -509,7 +509,8 @@ pub trait AgentRuntime: Send + Sync + 'static {
     }
 
     /// Takes a run back that waits for a worker. Called while another node has one and this node has none: if it returns `true`, no worker
-    /// has had the run or gets it any more, and it is dropped. `false`, the default: it goes on.
+    /// has had the run or gets it any more, and it is dropped. `false`, the default: it goes on. Not called for the run after one that was
+    /// taken back.
     fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
         let _ = (turn, attempt);
         false

@@ -24,6 +24,15 @@ pub(super) const GATEWAY_STOPPED: &str = "the gateway was stopped while it ran";
 /// The detail of a run that was withdrawn.
 pub(super) const WITHDRAWN: &str = "no worker asked for it at this node, and another node has one";
 
+/// What the run before this one of the same agent leaves to it.
+#[derive(Default)]
+pub(super) struct Before {
+    /// Who did it, if it ended with a process of the gateway.
+    pub(super) holder: Option<String>,
+    /// Whether it was [withdrawn](AgentRuntime::withdraw).
+    pub(super) was_withdrawn: bool,
+}
+
 impl Inputs {
     /// Stores who does a run. The error is told to the runtime.
     pub(super) async fn hand_out(&self, turn: TurnId, run: &Run, holder: String) -> Result<(), String> {
@@ -41,20 +50,21 @@ impl Inputs {
         })
     }
 
-    /// Who did the run before this one of the same agent, if that ended with a process of the gateway.
-    pub(super) async fn holder(
+    /// What is left of the run before this one of the same agent, if something outside of the process does its runs.
+    pub(super) async fn before(
         &self,
         turn: TurnId,
         run: &Run,
         runtime: &dyn AgentRuntime,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Before, StoreError> {
         if run.attempt == 1 || !runtime.hands_out() {
-            return Ok(None);
+            return Ok(Before::default());
         }
         let before = self.store.runs(turn).await?.into_iter().find(|other| other.number + 1 == run.number);
-        Ok(before
-            .filter(|before| before.handler == run.handler && ended_with_the_process(before))
-            .and_then(|run| run.holder))
+        let Some(before) = before.filter(|before| before.handler == run.handler) else { return Ok(Before::default()) };
+        let was_withdrawn = before.detail.as_deref() == Some(WITHDRAWN);
+        let holder = if ended_with_the_process(&before) { before.holder } else { None };
+        Ok(Before { holder, was_withdrawn })
     }
 }
 

@@ -9,6 +9,7 @@ use tracing::warn;
 use super::{
     files::{FileBudget, Files},
     grace::GRACE,
+    holder::Before,
     memory::Memory,
     runtimes::Runtimes,
     sealing,
@@ -70,6 +71,8 @@ pub(super) struct PreparedRun {
     pub(super) input: AgentTurn,
     /// Of an agent with a memory of its own.
     pub(super) memory: Option<Memory>,
+    /// Whether the run before was withdrawn: this one is not.
+    pub(super) was_withdrawn: bool,
 }
 
 /// What an agent knows of what was said before.
@@ -136,7 +139,8 @@ impl Inputs {
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
         let deferred = self.deferred(turn, run).await.map_err(unread_of("the deferral"))?;
         let handoff = self.handoff(turn, run).await.map_err(unread_of("the runs before"))?;
-        let holder = self.holder(turn.id, run, runtime.as_ref()).await.map_err(unread_of("the run before"))?;
+        let before = self.before(turn.id, run, runtime.as_ref()).await.map_err(unread_of("the run before"))?;
+        let Before { holder, was_withdrawn } = before;
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
         let others = self.merged(turn).await.map_err(unread_of("the turns that it answers for"))?;
@@ -195,7 +199,7 @@ impl Inputs {
             trace: (settings.is_traced || event.trace.is_some())
                 .then(|| TurnTrace::new(turn.id, event.trace.clone()).headers(Span::Run(run.number))),
         };
-        Ok(PreparedRun { runtime, input, memory })
+        Ok(PreparedRun { runtime, input, memory, was_withdrawn })
     }
 
     /// Opens the agent's session and reads the transcript, again if a turn of it was removed meanwhile: neither holds that turn.

@@ -322,7 +322,7 @@ impl Worker {
 
     async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, tokens: &RunTokens) -> FinishedRun {
         let RunTokens { stop, go_on, withdraw, show } = tokens;
-        let PreparedRun { runtime, input, memory } = match self.prepare(turn, run, stop).await {
+        let PreparedRun { runtime, input, memory, was_withdrawn } = match self.prepare(turn, run, stop).await {
             Ok(_) if stop.is_cancelled() => return RunResult::Stopped.into(),
             Ok(prepared) => prepared,
             Err(result) => return result.into(),
@@ -363,7 +363,11 @@ impl Worker {
                 },
                 // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
                 () = self.lifecycle.stopping.cancelled(), if wait.is_on() || is_out => break ended(&mut running),
-                () = withdraw.notified() => if runtime.withdraw(turn.id, run.attempt) { break RunResult::Withdrawn },
+                // Not twice in a row: its deadline begins anew each time, and workers that ask seldom, now here and now there, would
+                // never get it.
+                () = withdraw.notified(), if !was_withdrawn => if runtime.withdraw(turn.id, run.attempt) {
+                    break RunResult::Withdrawn
+                },
                 () = go_on.notified(), if wait.is_on() => {
                     if let Err(spent) = self.go_on(turn, run, &mut wait, stop).await {
                         break RunResult::SpentMeanwhile(spent);

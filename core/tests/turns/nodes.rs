@@ -632,7 +632,8 @@ async fn begun_before_another_node_has_a_worker(withdraws: bool) -> (TestGateway
         ..GatewaySetup::new()
     };
     let make = move |clock| {
-        let agent = ScriptedAgent::new(clock, |_| Script::replies("done").taking(MINUTE)).without_worker();
+        let agent =
+            ScriptedAgent::new(clock, |_| Script::replies("done").taking(MINUTE)).handing_out().without_worker();
         if withdraws { agent.withdrawing() } else { agent }
     };
     setup.agents.push(("main", Box::new(make)));
@@ -641,12 +642,17 @@ async fn begun_before_another_node_has_a_worker(withdraws: bool) -> (TestGateway
     gateway.advance(secs(10)).await;
     assert_eq!(gateway.agent("main").runs().len(), 1);
 
+    another_node_has_a_worker(&gateway).await;
+    (gateway, turn)
+}
+
+/// Another node lives from now on, for a while, and has a worker.
+async fn another_node_has_a_worker(gateway: &TestGateway) {
     let (agent, held, wanted, limit, has_worker) = ("main".into(), 0, 0, 2, true);
     let wanted = [WantedPermits { agent, held, wanted, limit, has_worker }];
     gateway.leases().live(other_node(), MINUTE);
     gateway.leases().permits(other_node(), &wanted).await.expect("permits are granted");
     gateway.advance(secs(10)).await;
-    (gateway, turn)
 }
 
 /// Its turn waits, and is the other one's. Here that is lost.
@@ -661,6 +667,23 @@ async fn a_run_that_no_worker_has_had_is_left_to_the_node_with_one() {
     gateway.advance(secs(10)).await;
     let attempts: Vec<_> = gateway.agent("main").runs().iter().map(|run| run.turn.attempt).collect();
     assert_eq!(attempts, [1, 2]);
+    gateway.advance(MINUTE).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// Its worker asks seldom, now at one node and now at the other: it waits at one of them until that is asked again.
+#[tokio::test]
+async fn a_run_is_left_to_another_node_once() {
+    let (gateway, turn) = begun_before_another_node_has_a_worker(true).await;
+    gateway.leases().live(other_node(), Duration::ZERO);
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 2, "the other one has left it to this one");
+
+    another_node_has_a_worker(&gateway).await;
+
+    let runs = gateway.dossier(turn).await.runs;
+    assert_eq!(runs.iter().map(|run| run.end.as_deref()).collect::<Vec<_>>(), [Some("interrupted"), None]);
     gateway.advance(MINUTE).await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
