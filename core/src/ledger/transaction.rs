@@ -197,7 +197,7 @@ impl<'a> Transaction<'a> {
         while let Some(mut event) = events.pop_front() {
             self.store_files(turn.id, event_files(&mut event));
             if let Trigger::RunEnded { end, leaves: true, .. } = self.trigger
-                && matches!(event, Event::LeftSuspended | Event::Outcome(Outcome::Defer { .. }))
+                && matches!(event, Event::LeftSuspended | Event::Interrupted | Event::Outcome(Outcome::Defer { .. }))
             {
                 self.transition.approvals.push(ApprovalChange::GivenBack { turn: turn.id, run: end.number });
             }

@@ -26,7 +26,7 @@ pub(crate) enum Trigger {
         at_once: Option<DecidedAtOnce>,
         /// The whole of what it asks for, if there is more of it than is decided on.
         whole: Option<ApprovalRequest>,
-        /// Whether the run leaves a decision that it has not heard, or a request that waits.
+        /// Whether the run leaves a decision that it has not heard, or a request that waits. One that was withdrawn has heard nothing.
         leaves: bool,
         /// What the session is about, if the agent says so.
         title: Option<SessionChange>,

@@ -180,7 +180,13 @@ impl Worker {
                 | RunResult::GatewayStopped => {}
             }
         }
-        let (mut at_once, mut whole, leaves) = (None, None, left.is_some());
+        let (mut at_once, mut whole) = (None, None);
+        let leaves = match &result {
+            // Nobody has had it: nobody has acted on what was approved.
+            RunResult::Withdrawn => true,
+            RunResult::GatewayStopped => false,
+            _ => left.is_some(),
+        };
         let (end, detail, event) = match result {
             RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);

@@ -672,6 +672,40 @@ async fn a_run_that_no_worker_has_had_is_left_to_the_node_with_one() {
     gateway.at_rest().await;
 }
 
+/// Nobody has acted on it.
+#[tokio::test]
+async fn an_approval_is_left_to_the_node_with_a_worker() {
+    let mut setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 2)].into(),
+        ..GatewaySetup::new()
+    };
+    let script = |turn: &AgentTurn| match turn.past.approvals.last() {
+        None => Script::asks_approval("pay the rent", None),
+        Some(last) => Script::replies(if last.is_used { "may be paid" } else { "paid" }).taking(MINUTE),
+    };
+    let make = move |clock| ScriptedAgent::new(clock, script).without_worker().withdrawing();
+    setup.agents.push(("main", Box::new(make)));
+    setup.people = vec![person("Grace", PersonRole::Owner)];
+    let setup = setup.capable(|it| it.resend = Resend::Idempotent);
+    let gateway = setup.policy(Policy { soft_deadline: None, ..policy() }).start().await;
+    gateway.receives(said(&chat("ada"), "pay")).await;
+    gateway.advance(secs(10)).await;
+    let approvals = gateway.store.approvals(ApprovalFilter::Latest, 10).await.expect("readable");
+    let [approval] = &approvals[..] else { panic!("one waits") };
+    gateway.engine().operations().decide(approval.id, true, operator("yes")).await.expect("it is decided");
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 2, "it has the approval");
+
+    another_node_has_a_worker(&gateway).await;
+    gateway.leases().live(other_node(), Duration::ZERO);
+    gateway.advance(MINUTE * 2).await;
+
+    assert_eq!(gateway.agent("main").runs().len(), 3);
+    assert_eq!(gateway.visible(&chat("ada")), ["paid"]);
+    gateway.at_rest().await;
+}
+
 /// Its worker asks seldom, now at one node and now at the other: it waits at one of them until that is asked again.
 #[tokio::test]
 async fn a_run_is_left_to_another_node_once() {

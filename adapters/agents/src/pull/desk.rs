@@ -457,6 +457,19 @@ mod tests {
         drop(entry);
     }
 
+    /// It may have got the turn, and act on its approvals.
+    #[tokio::test(start_paused = true)]
+    async fn a_run_whose_worker_was_cut_off_is_not_withdrawn() {
+        let (desk, entry, withdraw) = with_run();
+        drop(asks(&desk, true).await.expect("the run"));
+
+        advance(LATELY + Duration::from_secs(1)).await;
+
+        assert!(!withdraw(&desk));
+        assert!(asks(&desk, true).await.is_some());
+        drop(entry);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_run_that_a_worker_has_or_had_is_not_withdrawn() {
         let (desk, entry, withdraw) = with_run();

@@ -315,9 +315,9 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         true
     }
 
-    /// Takes a run of this attempt out of the queue, if no worker has lost it. Returns whether it did.
+    /// Takes a run of this attempt out of the queue, if no worker can have had it. Returns whether it did.
     pub(super) fn withdraw(&mut self, turn: TurnId, attempt: u32) -> bool {
-        let is_it = |run: &Run<R>| run.turn == turn && run.attempt == attempt && run.lost == 0;
+        let is_it = |run: &Run<R>| run.turn == turn && run.attempt == attempt && run.grants == 0;
         let runs = &self.runs;
         let place = self.queue.iter().position(|number| runs.get(number).is_some_and(is_it));
         let Some(number) = place.and_then(|place| self.queue.remove(place)) else { return false };
