@@ -369,11 +369,6 @@ impl Worker {
                 },
                 // It would wait for longer than the gateway waits for runs, and who does it is not heard any more.
                 () = self.lifecycle.stopping.cancelled(), if wait.is_on() || is_out => break ended(&mut running),
-                // Not twice in a row: its deadline begins anew each time, and workers that ask seldom, now here and now there, would
-                // never get it.
-                () = withdraw.notified(), if !was_withdrawn => if runtime.withdraw(turn.id, run.attempt) {
-                    break RunResult::Withdrawn
-                },
                 () = go_on.notified(), if wait.is_on() => {
                     if let Err(spent) = self.go_on(turn, run, &mut wait, stop).await {
                         break RunResult::SpentMeanwhile(spent);
@@ -403,6 +398,13 @@ impl Worker {
                         self.handle_event(turn, event, &mut drafting, &mut recorder, show, run, memory.as_ref()).await;
                     }
                     None => open = false,
+                },
+                // Not twice in a row: its deadline begins anew each time, and workers that ask seldom, now here and now there, would
+                // never get it. Nor once a member has failed, which would be asked anew: the event tells of it before the next one is.
+                () = withdraw.notified(), if !was_withdrawn && !recorder.has_asked_several() => {
+                    if runtime.withdraw(turn.id, run.attempt) {
+                        break RunResult::Withdrawn;
+                    }
                 },
                 result = &mut running => break returned(result),
             }

@@ -116,6 +116,11 @@ impl<'a> Recorder<'a> {
         None
     }
 
+    /// Whether a member has failed: it may have acted, and what it used is paid.
+    pub(super) fn has_asked_several(&self) -> bool {
+        self.members.len() > 1
+    }
+
     /// Keeps the latest cost: that of the member that is asked, or of the run without one.
     pub(super) fn costs(&mut self, cost: Cost, unpriced: Usage) {
         if cost.micros > Cost::MOST_REPORTED {

@@ -625,15 +625,18 @@ async fn a_turn_is_left_to_the_node_at_which_the_agent_has_a_worker() {
 }
 
 /// A gateway without a worker that has begun a turn, and hears then that another node has a worker.
-async fn begun_before_another_node_has_a_worker(withdraws: bool) -> (TestGateway, TurnId) {
+async fn begun_before_another_node_has_a_worker(
+    withdraws: bool,
+    members: &'static [&'static str],
+) -> (TestGateway, TurnId) {
     let mut setup = GatewaySetup {
         held_elsewhere: Some(Vec::new()),
         agent_slots: [("main".into(), 2)].into(),
         ..GatewaySetup::new()
     };
     let make = move |clock| {
-        let agent =
-            ScriptedAgent::new(clock, |_| Script::replies("done").taking(MINUTE)).handing_out().without_worker();
+        let asked = move || members.iter().fold(Script::replies("done"), |script, member| script.asking_member(member));
+        let agent = ScriptedAgent::new(clock, move |_| asked().taking(MINUTE)).handing_out().without_worker();
         if withdraws { agent.withdrawing() } else { agent }
     };
     setup.agents.push(("main", Box::new(make)));
@@ -658,7 +661,7 @@ async fn another_node_has_a_worker(gateway: &TestGateway) {
 /// Its turn waits, and is the other one's. Here that is lost.
 #[tokio::test]
 async fn a_run_that_no_worker_has_had_is_left_to_the_node_with_one() {
-    let (gateway, turn) = begun_before_another_node_has_a_worker(true).await;
+    let (gateway, turn) = begun_before_another_node_has_a_worker(true, &["fleet"]).await;
 
     let dossier = gateway.dossier(turn).await;
     assert_eq!(dossier.runs.iter().map(|run| run.end.as_deref()).collect::<Vec<_>>(), [Some("interrupted")]);
@@ -709,7 +712,7 @@ async fn an_approval_is_left_to_the_node_with_a_worker() {
 /// Its worker asks seldom, now at one node and now at the other: it waits at one of them until that is asked again.
 #[tokio::test]
 async fn a_run_is_left_to_another_node_once() {
-    let (gateway, turn) = begun_before_another_node_has_a_worker(true).await;
+    let (gateway, turn) = begun_before_another_node_has_a_worker(true, &[]).await;
     gateway.leases().live(other_node(), Duration::ZERO);
     gateway.advance(secs(10)).await;
     assert_eq!(gateway.agent("main").runs().len(), 2, "the other one has left it to this one");
@@ -723,9 +726,16 @@ async fn a_run_is_left_to_another_node_once() {
     gateway.at_rest().await;
 }
 
+/// The second case is a cascade, whose first member has failed: it may have acted, and is not asked anew.
+#[rstest::rstest]
+#[case::has_it(false, &[])]
+#[case::of_the_second_member(true, &["main", "fleet"])]
 #[tokio::test]
-async fn a_run_that_a_worker_has_is_not_left_to_another_node() {
-    let (gateway, turn) = begun_before_another_node_has_a_worker(false).await;
+async fn a_run_that_somebody_has_had_is_not_left_to_another_node(
+    #[case] withdraws: bool,
+    #[case] members: &'static [&'static str],
+) {
+    let (gateway, turn) = begun_before_another_node_has_a_worker(withdraws, members).await;
 
     gateway.advance(MINUTE).await;
 
