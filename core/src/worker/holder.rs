@@ -80,11 +80,11 @@ impl StoredRuns {
         Self { store, runtimes: Arc::downgrade(runtimes) }
     }
 
-    /// Whether `agent` may be asked in the runs of `handler`.
+    /// Whether `agent` may be asked in the runs of `handler`: also if only other nodes have that, and know its members.
     fn is_asked(&self, agent: &AgentName, handler: &Handler) -> bool {
         let Some(name) = handler.agent() else { return false };
-        let members = || Some(self.runtimes.upgrade()?.get(name)?.member_names());
-        name == agent || members().is_some_and(|members| members.contains(agent))
+        let runtime = || self.runtimes.upgrade()?.get(name);
+        name == agent || runtime().is_none_or(|runtime| runtime.member_names().contains(agent))
     }
 }
 

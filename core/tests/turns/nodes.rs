@@ -4,17 +4,18 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     Accepted, AgentTurn, ChannelId, Clock as _, ConversationId, ConversationRef, Directed, EventId, Expectation,
-    Farewell, HandedOut, Handler, InboundEvent, Missed, NewSchedule, Obligation, OperationError, PersonLimits, Policy,
-    Resend, ScheduleId, ScheduledAction, Sender, SessionId, StoredRuns, TurnId, When,
+    Farewell, HandedOut, Handler, InboundEvent, Missed, NewSchedule, Obligation, OperationError, PersonLimits,
+    PersonRole, Policy, Resend, ScheduleId, ScheduledAction, Sender, SessionId, StoredRuns, TurnId, When,
     conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     store::{
-        AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, Hint, LeaseName, NewEvent, NewTurn, NodeStore,
-        RunStart, Schedule, ScheduleChange, SessionUse, Transition, WantedPermits,
+        ApprovalFilter, AttemptEnd, BlockedScope, DeliveryChange, DeliveryState, Hint, LeaseName, NewEvent, NewTurn,
+        NodeStore, RunStart, Schedule, ScheduleChange, SessionUse, Transition, WantedPermits,
     },
 };
 use rejoinder_guard::Event;
 
 use crate::{
+    approvals::person,
     gateway::{
         GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, comes_in, is_on_postgres, main_channel,
         operator, other_node, policy, said, secs,
@@ -350,6 +351,27 @@ async fn a_run_of_another_node_may_go_on_until_it_has_ended() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     assert_eq!(may_go_on().await, [false; 3]);
+    gateway.at_rest().await;
+}
+
+/// There it may be a cascade.
+#[tokio::test]
+async fn a_run_of_an_agent_that_only_another_node_has_may_be_that_of_any_member() {
+    let gateway = beside(&[]).await;
+    let runs = StoredRuns::new(gateway.store.clone(), gateway.engine().runtimes());
+    let mut left = runs_elsewhere(said(&chat("ada"), "hello"));
+    let turn = left.turn.as_mut().expect("it has a turn");
+    turn.handler = Handler::Agent("there".into());
+    turn.run.as_mut().expect("it runs").handler = turn.handler.clone();
+    let id = turn.id;
+    let may_go_on = async || runs.may_go_on(&"fleet".into(), id).await.expect("it is read");
+
+    gateway.store.accept(vec![left], None).await.expect("it is accepted");
+    assert!(may_go_on().await);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    assert!(!may_go_on().await);
     gateway.at_rest().await;
 }
 

@@ -4,8 +4,8 @@ use rejoinder_core::TurnId;
 
 use super::{agent::Pull, leases::NotHeld};
 
-/// How many requests of workers may read the store at once.
-pub(super) const ASKING: usize = 4;
+/// How many requests of an agent's workers may read the store at once: turns need its few connections.
+pub(super) const ASKING: usize = 1;
 
 impl Pull {
     /// Why a lease is not good, once the store has said whether another node may have it.
