@@ -156,6 +156,10 @@ impl CachedSession {
     fn fill(&mut self, found: &FoundLines, limit: usize) {
         self.epoch += 1;
         self.is_all = found.lines.len() < limit;
+        if self.count != found.count {
+            // Other nodes have changed something. That somebody has reacted is not in the lines.
+            self.without_news = None;
+        }
         self.count = found.count;
         let cached = |it: &StoredLine| CachedLine { key: (it.seq, it.claim, it.turn), line: Arc::clone(&it.line) };
         self.lines = Some(found.lines.iter().map(cached).collect());
@@ -764,6 +768,13 @@ mod tests {
 
         database.write("by another node");
         assert!(is_looked_for().await);
+        database.lines(session).await;
+        assert_eq!((is_looked_for().await, is_looked_for().await), (true, false));
+
+        // A reaction, say: the lines are as before.
+        database.stored().1 += 1;
+        database.lines(session).await;
+        assert!(is_looked_for().await, "it is not known from the lines");
     }
 
     #[test]
