@@ -229,9 +229,10 @@ impl Table {
         sql
     }
 
-    /// The columns that PostgreSQL has besides, for what SQLite reads from JSON.
+    /// The columns that PostgreSQL has besides: for what SQLite reads from JSON, and for what several nodes count.
     pub(crate) fn derived(&self) -> &'static [Column] {
         match self.name {
+            "sessions" => &[Column { name: "changes", kind: Kind::Number }],
             "events" => &[Column { name: "sender_names", kind: Kind::Text }],
             "turns" => &[
                 Column { name: "postponed", kind: Kind::Flag },
@@ -251,6 +252,8 @@ impl Table {
             sender: Sender,
         }
         match self.name {
+            // Nobody has read its lines there yet.
+            "sessions" => vec![Value::Number(0)],
             "events" => {
                 let details: Option<Details> = self.text(row, "details").and_then(|json| parse("details", json).ok());
                 vec![details.and_then(|details| sender_names(&details.sender)).map_or(Value::Null, Value::Text)]
