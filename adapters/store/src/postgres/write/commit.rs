@@ -195,6 +195,9 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
     for change in &transition.sessions {
         sessions::change(transaction, change).await?;
     }
+    // It locks sessions: as where events are accepted, and in batches, before what agents keep of them and what was used of a day.
+    let with_lines: Vec<_> = transition.transcript.iter().map(|line| line.turn).collect();
+    sessions::count_changes(transaction, sessions_of(transition), &with_lines).await?;
     for change in &transition.agent_sessions {
         agent_sessions::change(transaction, change).await?;
     }
@@ -239,8 +242,6 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
     for line in &transition.transcript {
         write_line(transaction, line).await?;
     }
-    let with_lines: Vec<_> = transition.transcript.iter().map(|line| line.turn).collect();
-    sessions::count_changes(transaction, sessions_of(transition), &with_lines).await?;
     for Remark { turn, at, kind, detail } in &transition.remarks {
         rows::change(transaction, insert_into!(remarks { turn_id: turn, at, kind, detail })).await?;
     }

@@ -34,11 +34,11 @@ pub(super) async fn accept(
         _ => return Ok(stored),
     };
     let Some(turn) = answered(transaction, &new.event, message).await? else { return Ok(stored) };
-    sessions::count_changes(transaction, [], &[turn]).await?;
     let (event, address) = (&new.event, &new.event.conversation);
     if emoji.is_empty() || is_told {
         let removed = removed.filter(|_| emoji.is_empty());
         rows::change(transaction, statement!(TAKE_BACK, turn, event.person(), removed)).await?;
+        sessions::count_changes(transaction, [], &[turn]).await?;
         return Ok(stored);
     }
     let author = (event.chat == ChatKind::Group).then(|| json(&Author::from(event.sender.clone())));
@@ -46,6 +46,7 @@ pub(super) async fn accept(
     let inserted = statement!(INSERT, turn, person, emoji, author, at, channel, event.external_id);
     rows::change(transaction, inserted).await?;
     rows::change(transaction, statement!(DELETE_OLDEST, turn, REACTIONS_KEPT)).await?;
+    sessions::count_changes(transaction, [], &[turn]).await?;
     Ok(stored)
 }
 

@@ -44,10 +44,11 @@ pub(super) async fn rows(
             }
             let turns =
                 rows::all(transaction, statement!(DELETE_REACTIONS, channel, id), |row| row.value("turn_id")).await?;
-            sessions::count_changes(transaction, [], &turns).await?;
             rows::change(transaction, statement!(DELETE_ANSWERS, json(id))).await?;
             rows::change(transaction, statement!(CLEAR_LOG)).await?;
             settings::remove_unreferenced(transaction).await?;
+            // At the end: it locks sessions, for which the turns in them wait.
+            sessions::count_changes(transaction, [], &turns).await?;
         }
         Removal::Keys(events) => {
             rows::change(transaction, statement!(DELETE_KEYS, List(events.clone()))).await?;

@@ -504,6 +504,9 @@ lines as (
 };
 
 /// Sessions whose lines change, also by turns. Each transition counts once for each of them.
+///
+/// After [`USED`]: what changes rows and is read by nothing is executed from the last part to the first, and who accepts events locks
+/// sessions before what is used of a day.
 pub(super) const CHANGED_SESSIONS: Section = Section {
     columns: &[("req", Number), ("session", Id), ("turn", Id)],
     sql: "
