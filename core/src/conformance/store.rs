@@ -79,6 +79,7 @@ macro_rules! store_conformance {
             only_who_was_asked_picks
             a_pick_of_nothing_is_a_turn
             an_edit_changes_a_turn_that_waits
+            an_edit_changes_the_line_that_another_store_has_read
             what_is_taken_back_is_known_of_the_turn_that_waits
             an_edit_of_what_runs_or_has_ended_is_kept
             an_edit_of_what_is_no_turn_is_kept

@@ -1,6 +1,8 @@
 //! Checks of events that change earlier ones: edits, deletions, continuations, and chats that get another id.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
 
 use super::{
     subject::Subject,
@@ -53,6 +55,24 @@ pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
     assert_eq!(accept_one(&*store, edit(7, "good")).await, Stored::Kept, "it is older than the stored edit");
     assert_eq!(&*event(&*store, turn.id).await.text, "best");
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
+}
+
+/// A turn that was deferred has a line when it waits again. Another store has read that.
+pub async fn an_edit_changes_the_line_that_another_store_has_read(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let turn = Turn::accept(&*one, said(&chat("a"), "1")).await;
+    done(&*one, Transition { transcript: vec![line(&turn, "text of 1")], ..Transition::default() }).await;
+    one.set_shared(true);
+    let text = async || one.transcript(turn.session, 10).await.expect("lines are read")[0].text.clone();
+    assert_eq!((&*text().await, &*text().await), ("text of 1", "text of 1"));
+    // A store that admits one process answers from memory: nobody else writes.
+    let heard = timeout(Duration::from_secs(10), one.hints().recv()).await;
+    let is_alone = heard.expect("a store listens, or has no hints").is_err();
+
+    assert_eq!(accept_one(&*other, edit(5, "better")).await, Stored::Amended { turn: turn.id });
+
+    assert!(is_alone || text().await == "better");
+    other.close().await;
 }
 
 /// A deletion marks a waiting turn as withdrawn and raises its version, so a writer that read it before conflicts.

@@ -12,6 +12,7 @@ use sqlx::postgres::PgRow;
 use super::{
     insert, reactions,
     rows::{self, Transaction},
+    sessions,
 };
 use crate::{
     postgres::values::statement,
@@ -35,6 +36,8 @@ pub(super) async fn accept(transaction: &mut Transaction<'_>, new: &NewEvent) ->
         return insert::one(transaction, new).await;
     };
     rows::change(transaction, statement!(CHANGE_EVENT, turn, event)).await?;
+    // One that is put before the agent again has a line, with the text of its event.
+    sessions::count_changes(transaction, [], &[turn]).await?;
     Ok(Stored::Amended { turn })
 }
 
