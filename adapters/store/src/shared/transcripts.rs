@@ -460,6 +460,10 @@ pub(crate) struct Writing<'a> {
 impl Writing<'_> {
     /// Reports the result: the lines were written, or certainly not.
     pub(crate) fn done(mut self, are_written: bool) {
+        if !self.is_counted && self.transcripts.is_shared() {
+            // What was read since may have what others have made of these lines: they are read again.
+            return;
+        }
         for TranscriptLine { session, seq, turn, claim, line } in self.lines.drain(..) {
             // It may be cached only since the writing began.
             if are_written && let Some(session) = self.transcripts.sessions.get(&session) {
@@ -471,10 +475,13 @@ impl Writing<'_> {
                 lock(&session).seen(turn, claim);
             }
         }
-        if !are_written {
-            self.left.clear();
-        } else if self.is_counted {
-            // The lines come first: what is counted must be cached.
+        for session in self.left.drain(..) {
+            if are_written {
+                self.transcripts.forget(session);
+            }
+        }
+        if are_written && self.is_counted {
+            // All else comes first: what is counted must be cached, or forgotten.
             for session in self.sessions.iter().filter_map(|session| self.transcripts.sessions.get(session)) {
                 let mut session = lock(&session);
                 session.count = session.count.map(|count| count + 1);
@@ -745,6 +752,21 @@ mod tests {
         database.write("b");
 
         assert_eq!(database.lines(session).await, read("a b"));
+    }
+
+    #[tokio::test]
+    async fn what_others_made_of_a_line_whose_writing_began_before_is_not_undone() {
+        let (database, session) = (Database::default(), SessionId::new(Timestamp::from_millis(0)));
+        let writing = database.writing(session, 1, "a");
+        database.transcripts.set_shared(true);
+        database.write("a");
+        database.stored().0.clear();
+        database.stored().1 += 1;
+        assert_eq!(database.lines(session).await, read(""));
+
+        writing.done(true);
+
+        assert_eq!(database.lines(session).await, read(""));
     }
 
     #[tokio::test]
