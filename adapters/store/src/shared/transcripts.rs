@@ -391,14 +391,19 @@ impl Transcripts {
     }
 }
 
-/// The sessions whose lines a transition writes or changes.
-pub(crate) fn sessions_of(transition: &Transition) -> BTreeSet<SessionId> {
-    let written = transition.transcript.iter().map(|line| line.session);
+/// The turns of which a transition writes lines, or says that they were seen, with the session in which they were: one may be in another
+/// session since.
+pub(crate) fn with_lines(transition: &Transition) -> impl Iterator<Item = (SessionId, TurnId)> {
     let seen = transition.lines.iter().filter_map(|change| match *change {
-        LineChange::Seen { session, .. } => Some(session),
+        LineChange::Seen { session, turn, .. } => Some((session, turn)),
         LineChange::Other { .. } => None,
     });
-    written.chain(seen).chain(sessions_changed_otherwise(transition)).collect()
+    transition.transcript.iter().map(|line| (line.session, line.turn)).chain(seen)
+}
+
+/// The sessions whose lines a transition writes or changes.
+pub(crate) fn sessions_of(transition: &Transition) -> BTreeSet<SessionId> {
+    with_lines(transition).map(|(session, _)| session).chain(sessions_changed_otherwise(transition)).collect()
 }
 
 /// Those of which it is not told what becomes of their lines.

@@ -19,6 +19,7 @@ use crate::{
         turn::Version,
     },
     ports::store::{
+        Store,
         hints::{Hint, RunText},
         transition::{Noun, TranscriptLine, Transition},
     },

@@ -23,7 +23,7 @@ use crate::{
     shared::{
         bounds::ATTEMPTS_KEPT,
         stored::{ObligationColumns, json, thread},
-        transcripts::sessions_of,
+        transcripts::{sessions_of, with_lines},
     },
 };
 
@@ -196,7 +196,7 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
         sessions::change(transaction, change).await?;
     }
     // It locks sessions: as where events are accepted, and in batches, before what agents keep of them and what was used of a day.
-    let with_lines: Vec<_> = transition.transcript.iter().map(|line| line.turn).collect();
+    let with_lines: Vec<_> = with_lines(transition).map(|(_, turn)| turn).collect();
     sessions::count_changes(transaction, sessions_of(transition), &with_lines).await?;
     for change in &transition.agent_sessions {
         agent_sessions::change(transaction, change).await?;

@@ -36,7 +36,7 @@ use crate::{
         known::{KnownRow, KnownSettings},
         request::{WriteRequest, WriteResult},
         stored::{ObligationColumns, compress, handler, json, thread},
-        transcripts::sessions_of,
+        transcripts::{sessions_of, with_lines},
     },
 };
 
@@ -244,7 +244,9 @@ impl Form {
         }
         for line in &transition.transcript {
             self.add_line(number, line);
-            self.changed_sessions.push(row![number, line.session, line.turn]);
+        }
+        for (session, turn) in with_lines(transition) {
+            self.changed_sessions.push(row![number, session, turn]);
         }
         for session in sessions_of(transition) {
             self.changed_sessions.push(row![number, session, None::<Uuid>]);
