@@ -163,23 +163,7 @@ impl Worker {
     async fn store_end(&self, turn: &mut TurnRecord, run: &Run, finished: FinishedRun) -> bool {
         let FinishedRun { result, usage, shares, spent, content, title, left, deadline, waited, .. } = finished;
         let is_late = deadline.is_some_and(|deadline| self.clock.now() >= deadline);
-        if let Some(agent) = run.handler.agent() {
-            match &result {
-                RunResult::Returned(Ok(_)) | RunResult::Stopped if is_late => {
-                    self.agents.note(agent, Err("the agent gave no answer in time".to_owned()));
-                }
-                RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
-                RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
-                RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
-                RunResult::Unreadable
-                | RunResult::Unread(_)
-                | RunResult::Spent(_)
-                | RunResult::SpentMeanwhile(_)
-                | RunResult::Stopped
-                | RunResult::Withdrawn
-                | RunResult::GatewayStopped => {}
-            }
-        }
+        self.note_agent(run, &result, is_late);
         let (mut at_once, mut whole) = (None, None);
         let leaves = match &result {
             // Nobody has had it: nobody has acted on what was approved.
@@ -262,6 +246,25 @@ impl Worker {
         // The guard decided on the turn when the run was stopped.
         self.ledger.record_until_stored(turn.id, trigger).await;
         true
+    }
+
+    /// Notes whether the agent of a run answers.
+    fn note_agent(&self, run: &Run, result: &RunResult, is_late: bool) {
+        let Some(agent) = run.handler.agent() else { return };
+        let late = || Err("the agent gave no answer in time".to_owned());
+        match result {
+            RunResult::Returned(Ok(_)) | RunResult::Stopped if is_late => self.agents.note(agent, late()),
+            RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
+            RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
+            RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
+            RunResult::Unreadable
+            | RunResult::Unread(_)
+            | RunResult::Spent(_)
+            | RunResult::SpentMeanwhile(_)
+            | RunResult::Stopped
+            | RunResult::Withdrawn
+            | RunResult::GatewayStopped => {}
+        }
     }
 
     /// What decides at once what a run asks approval for.
@@ -401,11 +404,10 @@ impl Worker {
                 },
                 // Not twice in a row: its deadline begins anew each time, and workers that ask seldom, now here and now there, would
                 // never get it. Nor once a member has failed, which would be asked anew: the event tells of it before the next one is.
-                () = withdraw.notified(), if !was_withdrawn && !recorder.has_asked_several() => {
+                () = withdraw.notified(), if !was_withdrawn && !recorder.has_asked_several() =>
                     if runtime.withdraw(turn.id, run.attempt) {
                         break RunResult::Withdrawn;
-                    }
-                },
+                    },
                 result = &mut running => break returned(result),
             }
         };
@@ -425,11 +427,10 @@ impl Worker {
         }
         drafting.end().await;
         let deadline = deadline.filter(|_| !wait.is_on());
-        let waited = wait.waited + self.waits(wait.question.as_ref());
-        let left = wait.left();
+        let (waited, left) = (wait.waited + self.waits(wait.question.as_ref()), wait.left());
         let title = recorder.title.take().filter(|_| turn.event.seal_to.is_none());
-        let title = title.map(|title| SessionChange::Title { session, title });
-        let awaits_end = recorder.awaits_end.take();
+        let (title, awaits_end) =
+            (title.map(|title| SessionChange::Title { session, title }), recorder.awaits_end.take());
         // Somebody may go on with it, and reports all of it again.
         let is_left = is_out && matches!(result, RunResult::GatewayStopped);
         let ((usage, shares), content) = (recorder.used(&result, is_left), recorder.content());
