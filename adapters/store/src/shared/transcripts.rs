@@ -239,35 +239,41 @@ impl Default for Transcripts {
 impl Transcripts {
     /// The last `limit` lines of a session, oldest first. `read` reads them if they are not cached, and `count` how many changes the
     /// database has counted.
-    pub(crate) async fn lines(
+    pub(crate) async fn lines<C, R>(
         &self,
         session: SessionId,
         limit: u32,
-        count: impl Future<Output = Result<Option<i64>, StoreError>>,
-        read: impl Future<Output = Result<FoundLines, StoreError>>,
-    ) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
+        count: impl FnOnce() -> C,
+        read: impl FnOnce() -> R,
+    ) -> Result<Vec<Arc<HistoryLine>>, StoreError>
+    where
+        C: Future<Output = Result<Option<i64>, StoreError>>,
+        R: Future<Output = Result<FoundLines, StoreError>>,
+    {
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         if let Some(lines) = self.cached(session, count, |known| known.last(wanted)).await? {
             return Ok(lines);
         }
         let reading = self.reading(session);
-        let found = read.await?;
-        self.fill(reading, &found, wanted);
+        let found = read().await?;
+        self.fill(&reading, &found, wanted);
         Ok(found.lines.into_iter().map(|stored| stored.line).collect())
     }
 
     /// The turn that `agent` ran before another one in its session, if there may be something to tell of it. `find` finds it, and
     /// `read` reads the lines of a turn if they are not cached. `count` is as with [`lines`](Self::lines).
-    pub(crate) async fn answered_before<F>(
+    pub(crate) async fn answered_before<C, F, R>(
         &self,
         session: SessionId,
         agent: &str,
-        count: impl Future<Output = Result<Option<i64>, StoreError>>,
-        find: impl Future<Output = Result<Option<FoundTurn>, StoreError>>,
-        read: impl FnOnce(SessionId, (TurnSeq, TurnId)) -> F,
+        count: impl FnOnce() -> C,
+        find: impl FnOnce() -> F,
+        read: impl FnOnce(SessionId, (TurnSeq, TurnId)) -> R,
     ) -> Result<Option<AnsweredTurn>, StoreError>
     where
-        F: Future<Output = Result<Vec<HistoryLine>, StoreError>>,
+        C: Future<Output = Result<Option<i64>, StoreError>>,
+        F: Future<Output = Result<Option<FoundTurn>, StoreError>>,
+        R: Future<Output = Result<Vec<HistoryLine>, StoreError>>,
     {
         let reactions = self.reactions.load(Ordering::Acquire);
         let has_none = |known: &CachedSession| known.has_no_news(agent, reactions).then_some(());
@@ -275,7 +281,7 @@ impl Transcripts {
             return Ok(None);
         }
         let reading = self.reading(session);
-        let Some(found) = find.await?.filter(|found| found.is_own) else { return Ok(None) };
+        let Some(found) = find().await?.filter(|found| found.is_own) else { return Ok(None) };
         let turn = (found.seq, found.turn);
         let cached = if self.is_shared() { None } else { self.of_turn(found.session, turn) };
         let lines = match cached {
@@ -289,10 +295,10 @@ impl Transcripts {
     }
 
     /// What `find` finds in the cache of a session, if that is as in the database.
-    async fn cached<T>(
+    async fn cached<T, C: Future<Output = Result<Option<i64>, StoreError>>>(
         &self,
         session: SessionId,
-        count: impl Future<Output = Result<Option<i64>, StoreError>>,
+        count: impl FnOnce() -> C,
         find: impl FnOnce(&CachedSession) -> Option<T>,
     ) -> Result<Option<T>, StoreError> {
         let Some(session) = self.sessions.get(&session) else { return Ok(None) };
@@ -303,7 +309,7 @@ impl Transcripts {
         if found.is_none() || !self.is_shared() {
             return Ok(found);
         }
-        let counted = count.await?;
+        let counted = count().await?;
         let is_current = counted.is_some() && counted == expected && lock(&session).epoch == epoch;
         Ok(found.filter(|_| is_current))
     }
@@ -316,7 +322,7 @@ impl Transcripts {
     }
 
     /// Caches the last lines, as read with `limit`. Fewer than `limit` are all there are.
-    fn fill(&self, reading: Reading, found: &FoundLines, limit: usize) {
+    fn fill(&self, reading: &Reading, found: &FoundLines, limit: usize) {
         let mut session = lock(&reading.session);
         let may_miss =
             self.is_shared() && (found.count.is_none() || reading.is_changed || self.is_changing(reading.id));
@@ -518,6 +524,8 @@ impl Drop for Writing<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{Ready, ready};
+
     use rejoinder_core::Timestamp;
 
     use super::*;
@@ -548,7 +556,7 @@ mod tests {
         StoredLine::of(seq, claim(line.speaker), turn(seq), line)
     }
 
-    fn fill(transcripts: &Transcripts, reading: Reading, lines: &[StoredLine], limit: usize) {
+    fn fill(transcripts: &Transcripts, reading: &Reading, lines: &[StoredLine], limit: usize) {
         transcripts.fill(reading, &FoundLines { lines: lines.to_vec(), count: None }, limit);
     }
 
@@ -567,7 +575,7 @@ mod tests {
         let reading = transcripts.reading(session);
         let read =
             [line("a", Speaker::Person, 1_000), line("b", Speaker::Agent, 1_500)].map(|line| stored(first, line));
-        fill(&transcripts, reading, &read, 3);
+        fill(&transcripts, &reading, &read, 3);
         written(&transcripts, session, second, line("c", Speaker::Person, 2_000));
         written(&transcripts, session, second, line("d", Speaker::Agent, 2_500));
 
@@ -579,7 +587,7 @@ mod tests {
     fn a_line_that_is_written_again_takes_the_place_of_the_first() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let first = 1;
-        fill(&transcripts, transcripts.reading(session), &[], 3);
+        fill(&transcripts, &transcripts.reading(session), &[], 3);
 
         written(&transcripts, session, first, line("no", Speaker::Agent, 1_500));
         written(&transcripts, session, first, line("yes", Speaker::Agent, 1_700));
@@ -591,7 +599,7 @@ mod tests {
     fn more_than_what_is_known_is_read() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let read = [stored(1, line("a", Speaker::Person, 1_000))];
-        fill(&transcripts, transcripts.reading(session), &read, 1);
+        fill(&transcripts, &transcripts.reading(session), &read, 1);
 
         assert!(known(&transcripts, session, 1).is_some());
         assert!(known(&transcripts, session, 2).is_none());
@@ -600,7 +608,7 @@ mod tests {
     #[test]
     fn an_agent_without_news_need_not_be_told_until_something_happens() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        fill(&transcripts, transcripts.reading(session), &[], 3);
+        fill(&transcripts, &transcripts.reading(session), &[], 3);
         let reactions = || transcripts.reactions.load(Ordering::Acquire);
         let has_none = |agent| {
             let known = transcripts.sessions.get(&session).expect("it was read");
@@ -640,7 +648,7 @@ mod tests {
     #[test]
     fn a_session_whose_writing_ended_in_an_unknown_way_is_read_anew() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        fill(&transcripts, transcripts.reading(session), &[], 3);
+        fill(&transcripts, &transcripts.reading(session), &[], 3);
 
         drop(transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000))));
 
@@ -666,6 +674,10 @@ mod tests {
             stored.1 += 1;
         }
 
+        fn count(&self) -> Ready<Result<Option<i64>, StoreError>> {
+            ready(Ok(Some(self.stored().1)))
+        }
+
         fn found(&self) -> FoundLines {
             let (texts, count) = &*self.stored();
             let lines = (1..).zip(texts).map(|(seq, text)| stored(seq, line(text, Speaker::Person, 1_000)));
@@ -674,13 +686,13 @@ mod tests {
 
         /// The lines, and whether they were read.
         async fn lines(&self, session: SessionId) -> (String, bool) {
-            let mut is_read = false;
-            let (count, read) = (async { Ok(Some(self.stored().1)) }, async {
-                is_read = true;
-                Ok(self.found())
-            });
-            let lines = self.transcripts.lines(session, 9, count, read).await.expect("they are read");
-            (texts(&lines).join(" "), is_read)
+            let is_read = AtomicBool::new(false);
+            let read = || {
+                is_read.store(true, Ordering::Relaxed);
+                ready(Ok(self.found()))
+            };
+            let lines = self.transcripts.lines(session, 9, || self.count(), read).await.expect("they are read");
+            (texts(&lines).join(" "), is_read.into_inner())
         }
 
         /// This node writes the line of a turn.
@@ -739,7 +751,7 @@ mod tests {
         let reading = database.transcripts.reading(session);
         let (found, writing) = (database.found(), database.writing(session, 3, "c"));
         database.write("c");
-        database.transcripts.fill(reading, &found, 9);
+        database.transcripts.fill(&reading, &found, 9);
         writing.done(true);
         database.write("d");
         assert_eq!(database.lines(session).await, read("a b c d"));
@@ -780,16 +792,16 @@ mod tests {
         database.transcripts.set_shared(true);
         database.lines(session).await;
         let is_looked_for = async || {
-            let mut is_found = false;
-            let (count, find) = (async { Ok(Some(database.stored().1)) }, async {
-                is_found = true;
+            let is_found = AtomicBool::new(false);
+            let find = || {
+                is_found.store(true, Ordering::Relaxed);
                 let reactions = Vec::new();
-                Ok(Some(FoundTurn { session, seq: 1, turn: turn(1), is_own: true, reactions }))
-            });
-            let read = |_, _| std::future::ready(Ok(Vec::new()));
-            let answered = database.transcripts.answered_before(session, "main", count, find, read);
+                ready(Ok(Some(FoundTurn { session, seq: 1, turn: turn(1), is_own: true, reactions })))
+            };
+            let read = |_, _| ready(Ok(Vec::new()));
+            let answered = database.transcripts.answered_before(session, "main", || database.count(), find, read);
             answered.await.expect("it is read");
-            is_found
+            is_found.into_inner()
         };
         assert_eq!((is_looked_for().await, is_looked_for().await), (true, false));
 
@@ -807,7 +819,7 @@ mod tests {
     #[test]
     fn long_lines_are_not_kept() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        fill(&transcripts, transcripts.reading(session), &[], 3);
+        fill(&transcripts, &transcripts.reading(session), &[], 3);
 
         written(&transcripts, session, 1, line(&"a".repeat(BYTES + 1), Speaker::Agent, 1_000));
 
@@ -820,7 +832,7 @@ mod tests {
         let reading = transcripts.reading(session);
         written(&transcripts, session, 1, line("a", Speaker::Person, 1_000));
 
-        fill(&transcripts, reading, &[], 3);
+        fill(&transcripts, &reading, &[], 3);
 
         assert!(known(&transcripts, session, 3).is_none());
     }
@@ -830,10 +842,10 @@ mod tests {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let first = transcripts.reading(session);
         let second = transcripts.reading(session);
-        fill(&transcripts, first, &[], 3);
+        fill(&transcripts, &first, &[], 3);
         written(&transcripts, session, 1, line("a", Speaker::Person, 1_000));
 
-        fill(&transcripts, second, &[], 3);
+        fill(&transcripts, &second, &[], 3);
 
         assert_eq!(texts(&known(&transcripts, session, 3).expect("all is known")), ["a"]);
     }
@@ -844,7 +856,7 @@ mod tests {
         let reading = transcripts.reading(session);
 
         drop(transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000))));
-        fill(&transcripts, reading, &[], 3);
+        fill(&transcripts, &reading, &[], 3);
 
         assert!(known(&transcripts, session, 3).is_none());
     }
@@ -853,7 +865,7 @@ mod tests {
     fn a_line_whose_writing_began_before_its_session_was_read_is_not_missed() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let writing = transcripts.writing(&one(session, 1, line("a", Speaker::Person, 1_000)));
-        fill(&transcripts, transcripts.reading(session), &[], 3);
+        fill(&transcripts, &transcripts.reading(session), &[], 3);
 
         writing.done(true);
 
@@ -866,7 +878,7 @@ mod tests {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let late = 2;
         let read: Vec<_> = (8..=10).map(|it| stored(it, line("young", Speaker::Person, 1_000 * it))).collect();
-        fill(&transcripts, transcripts.reading(session), &read, 3);
+        fill(&transcripts, &transcripts.reading(session), &read, 3);
 
         written(&transcripts, session, late, line("old", Speaker::Agent, 20_000));
 
@@ -887,7 +899,7 @@ mod tests {
     #[test]
     fn a_line_is_seen_with_its_receipt_and_is_not_read_again() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        fill(&transcripts, transcripts.reading(session), &[], 3);
+        fill(&transcripts, &transcripts.reading(session), &[], 3);
         written(&transcripts, session, 1, sent("a"));
         let state = || known(&transcripts, session, 3).expect("all is known")[0].state.clone();
         assert_eq!(state(), LineState::OnItsWay);
@@ -903,7 +915,7 @@ mod tests {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
         let (line, seen) = (transcripts.writing(&one(session, 1, sent("a"))), transcripts.writing(&receipt(session)));
         let read = [stored(1, HistoryLine { state: LineState::Seen, ..sent("a") })];
-        fill(&transcripts, transcripts.reading(session), &read, 3);
+        fill(&transcripts, &transcripts.reading(session), &read, 3);
 
         seen.done(true);
         line.done(true);
@@ -917,7 +929,7 @@ mod tests {
         let reading = transcripts.reading(session);
         transcripts.writing(&receipt(session)).done(true);
 
-        fill(&transcripts, reading, &[stored(1, sent("a"))], 3);
+        fill(&transcripts, &reading, &[stored(1, sent("a"))], 3);
 
         assert!(known(&transcripts, session, 3).is_none());
     }
@@ -925,7 +937,7 @@ mod tests {
     #[test]
     fn a_session_whose_lines_change_otherwise_is_read_again() {
         let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
-        fill(&transcripts, transcripts.reading(session), &[], 3);
+        fill(&transcripts, &transcripts.reading(session), &[], 3);
         let lines = vec![LineChange::Other { session }];
 
         transcripts.writing(&Transition { lines, ..Transition::default() }).done(true);

@@ -107,7 +107,8 @@ impl SessionStore for PostgresStore {
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
-        let (count, lines) = (changes(&self.readers, session), lines(&self.readers, session, limit));
+        let count = || Box::pin(changes(&self.readers, session));
+        let lines = || Box::pin(lines(&self.readers, session, limit));
         self.transcripts.lines(session, limit, count, lines).await
     }
 
@@ -117,8 +118,9 @@ impl SessionStore for PostgresStore {
         turn: TurnId,
         agent: &str,
     ) -> Result<Option<AnsweredTurn>, StoreError> {
-        let (count, found) = (changes(&self.readers, session), run_before(&self.readers, turn, agent));
-        let lines = |session, turn| lines_of_turn(&self.readers, session, turn);
+        let count = || Box::pin(changes(&self.readers, session));
+        let found = || Box::pin(run_before(&self.readers, turn, agent));
+        let lines = |session, turn| Box::pin(lines_of_turn(&self.readers, session, turn));
         self.transcripts.answered_before(session, agent, count, found, lines).await
     }
 }

@@ -1,6 +1,9 @@
 //! Sessions, as people use them.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use rejoinder_core::{
@@ -23,8 +26,8 @@ use crate::{
 };
 
 /// Changes are not counted: no other process writes.
-async fn no_count() -> Result<Option<i64>, StoreError> {
-    Ok(None)
+fn no_count() -> Ready<Result<Option<i64>, StoreError>> {
+    ready(Ok(None))
 }
 
 #[async_trait]
@@ -109,8 +112,8 @@ impl SessionStore for SqliteStore {
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Arc<HistoryLine>>, StoreError> {
-        let lines = transcript::transcript(&self.readers, session, limit);
-        self.transcripts.lines(session, limit, no_count(), lines).await
+        let lines = || transcript::transcript(&self.readers, session, limit);
+        self.transcripts.lines(session, limit, no_count, lines).await
     }
 
     async fn answered_before(
@@ -119,9 +122,9 @@ impl SessionStore for SqliteStore {
         turn: TurnId,
         agent: &str,
     ) -> Result<Option<AnsweredTurn>, StoreError> {
-        let found = run_before(&self.readers, turn, agent);
+        let found = || run_before(&self.readers, turn, agent);
         let lines = |session, turn| transcript::of_turn(&self.readers, session, turn);
-        self.transcripts.answered_before(session, agent, no_count(), found, lines).await
+        self.transcripts.answered_before(session, agent, no_count, found, lines).await
     }
 }
 
