@@ -4,12 +4,14 @@
 //! sent, the address is read from the conversation's row.
 //!
 //! One query reads these facts. They stay cached until this process changes them, so a message in an active conversation waits
-//! for no read. While other nodes live, which change them, too, nothing is answered from the cache.
+//! for no read. While other nodes live, which change them, too, nothing is answered from the cache but the queue mode of turns that wait
+//! or run.
 
 use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use quick_cache::sync::Cache;
@@ -17,12 +19,15 @@ use quick_cache::sync::Cache;
 use crate::{
     base::timer::Timer,
     handles::slots::Slots,
-    model::{ConversationId, ConversationRef, SessionChange, TurnRecord},
+    model::{ConversationId, ConversationRef, QueueMode, SessionChange, TurnRecord},
     ports::{ChannelStore, KnownConversation, SharedClock, StoreError, Transition},
 };
 
 /// The number of conversations cached: more than are usually active at once, because each miss costs a read.
 const REMEMBERED: usize = 4096;
+
+/// How long a queue mode is used that was read while other nodes live. As late as a hint may be.
+const LATELY: Duration = Duration::from_secs(1);
 
 /// Whether other nodes live, and so change what is cached.
 pub(crate) type Others = Box<dyn Fn() -> bool + Send + Sync>;
@@ -35,6 +40,8 @@ pub(crate) struct Addresses {
     others: Others,
     clock: SharedClock,
     known: Cache<ConversationRef, KnownConversation>,
+    /// Queue modes that were read while other nodes live, and when.
+    modes: Cache<ConversationId, (Duration, Option<QueueMode>)>,
     /// The ids for conversations that no event has opened yet.
     new: Cache<ConversationRef, ConversationId>,
     /// The number of removals from the cache: a read that overlaps one is not cached, and what was read before one is read again.
@@ -100,9 +107,9 @@ impl Addresses {
         others: Others,
         clock: SharedClock,
     ) -> Self {
-        let (known, new) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED));
+        let (known, modes, new) = (Cache::new(REMEMBERED), Cache::new(REMEMBERED), Cache::new(REMEMBERED));
         let (forgotten, postponing) = (Mutex::default(), Mutex::default());
-        Self { store, slots, timer, others, clock, known, new, forgotten, postponing }
+        Self { store, slots, timer, others, clock, known, modes, new, forgotten, postponing }
     }
 
     /// The conversation at an address; for a new address, one with the id that it will get. Concurrent calls for one
@@ -128,8 +135,26 @@ impl Addresses {
     }
 
     async fn read(&self, address: &ConversationRef) -> Result<KnownConversation, StoreError> {
-        let read = self.store.arrival(address).await?;
-        Ok(read.unwrap_or_else(|| KnownConversation::new(self.new_id(address))))
+        let (asked_at, changes) = (self.clock.uptime(), self.changes());
+        let Some(read) = self.store.arrival(address).await? else {
+            return Ok(KnownConversation::new(self.new_id(address)));
+        };
+        if (self.others)() {
+            let forgotten = self.forgotten();
+            if *forgotten == changes {
+                self.modes.insert(read.id, (asked_at, read.queue));
+            }
+        }
+        Ok(read)
+    }
+
+    /// What somebody has chosen to happen to messages of a turn's conversation. While other nodes live, as it was a second ago at the
+    /// earliest.
+    pub(crate) async fn queue_mode(&self, turn: &TurnRecord) -> Result<Option<QueueMode>, StoreError> {
+        match self.modes.get(&turn.conversation) {
+            Some((asked_at, mode)) if self.clock.uptime().saturating_sub(asked_at) < LATELY => Ok(mode),
+            _ => Ok(self.of_turn(turn).await?.queue),
+        }
     }
 
     /// Changes with what this node learns of conversations: what was looked up before may be out of date.
@@ -164,6 +189,7 @@ impl Addresses {
         let mut forgotten = self.forgotten();
         *forgotten += 1;
         self.known.remove(address);
+        self.modes.clear();
     }
 
     /// The same for the conversations that a commit changed.
@@ -205,6 +231,7 @@ impl Addresses {
     fn forget_those(&self, are_meant: impl Fn(&ConversationRef, &KnownConversation) -> bool) {
         let mut forgotten = self.forgotten();
         *forgotten += 1;
+        self.modes.clear();
         self.known.retain(|address, known| !are_meant(address, known));
     }
 }
@@ -218,13 +245,18 @@ mod tests {
 
     use async_trait::async_trait;
     use futures_util::poll;
-    use rejoinder_guard::Timestamp;
+    use rejoinder_guard::{Expectation, Obligation, Policy, Timestamp};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::{
         conformance::{clock::TestClock, scripted::Gate},
-        model::conversation::ChannelId,
+        model::{
+            conversation::{ChannelId, ChatKind},
+            event::{InboundEvent, Sender, SenderKind},
+            ids::{SessionId, TurnId},
+            turn::Handler,
+        },
         ports::store::record::{AbsentChannel, SentText},
     };
 
@@ -269,6 +301,25 @@ mod tests {
         Arc::new(Addresses::new(Arc::<OneRow>::clone(store), slots, timer, others, TestClock::new()))
     }
 
+    fn turn_in(conversation: ConversationId) -> TurnRecord {
+        let now = Timestamp::from_millis(0);
+        let sender = Sender { id: "7".to_owned(), name: None, username: None, kind: SenderKind::Person };
+        TurnRecord {
+            seq: 1,
+            id: TurnId::new(now),
+            version: 1,
+            obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
+            conversation,
+            session: SessionId::new(now),
+            model: None,
+            handler: Handler::Agent("main".into()),
+            rule: None,
+            runs: 0,
+            has_history: false,
+            event: Arc::new(InboundEvent::new(chat(), ChatKind::Direct, "1".to_owned(), sender, now)),
+        }
+    }
+
     fn chat() -> ConversationRef {
         ConversationRef::new(ChannelId::new("test", "main"), "a")
     }
@@ -306,6 +357,32 @@ mod tests {
 
         assert_eq!(first.await.expect("it is read"), before);
         assert_eq!(second.await.expect("it is read"), after);
+    }
+
+    #[tokio::test]
+    async fn while_other_nodes_live_a_queue_mode_is_used_for_a_second() {
+        let (store, clock) = (Arc::<OneRow>::default(), TestClock::new());
+        store.gate.open();
+        let slots = Arc::new(Slots::new(1, [], CancellationToken::new(), clock.clone()));
+        let (timer, rows) = (Arc::new(Timer::new()), Arc::<OneRow>::clone(&store));
+        let addresses = Addresses::new(rows, slots, timer, Box::new(|| true), clock.clone());
+        let id = ConversationId::new(Timestamp::from_millis(0));
+        let choose = |queue| {
+            *store.row.lock().expect("no panic") = Some(KnownConversation { queue, ..KnownConversation::new(id) });
+        };
+        let turn = turn_in(id);
+        let mode = async || addresses.queue_mode(&turn).await.expect("it is read");
+        choose(Some(QueueMode::Collect));
+        assert_eq!(mode().await, Some(QueueMode::Collect));
+
+        choose(None);
+        assert_eq!(mode().await, Some(QueueMode::Collect), "it was read lately");
+        clock.advance(LATELY);
+        assert_eq!(mode().await, None);
+
+        choose(Some(QueueMode::Steer));
+        addresses.forget_changed(&ChangedConversations { ids: HashSet::from([id]), are_all: false });
+        assert_eq!(mode().await, Some(QueueMode::Steer), "this node has changed it");
     }
 
     #[tokio::test]

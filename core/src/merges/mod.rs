@@ -13,7 +13,7 @@ use crate::{
     conversations::addresses::Addresses,
     events::TurnEvents,
     model::{Backlog, EventKind, InboundEvent, LiveSettings, Overflow, QueueMode, Receipts, TurnRecord},
-    ports::{KnownConversation, QueueStore, SharedClock, StoreError},
+    ports::{QueueStore, SharedClock, StoreError},
 };
 
 /// For how many windows `collect` waits at most.
@@ -54,19 +54,19 @@ impl Merges {
 
     /// What happens to a message of this turn's conversation.
     pub(crate) async fn mode(&self, turn: &TurnRecord) -> Result<QueueMode, StoreError> {
-        let here = self.addresses.of_turn(turn).await?;
-        Ok(self.mode_of(&here, &turn.event, turn.rule.as_deref()))
+        let chosen = self.addresses.queue_mode(turn).await?;
+        Ok(self.mode_of(chosen, &turn.event, turn.rule.as_deref()))
     }
 
     /// What happens to a message in a conversation, for which a rule holds: what somebody chose, else what the rule says,
     /// else what is configured for the channel.
-    pub(crate) fn mode_of(&self, here: &KnownConversation, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
+    pub(crate) fn mode_of(&self, chosen: Option<QueueMode>, event: &InboundEvent, rule: Option<&str>) -> QueueMode {
         let settings = self.settings.read();
         let is_together = matches!(settings.queues.backlog, Backlog::Summarize | Backlog::Ask);
         if is_together && settings.queues.is_backlog(event, self.clock.now()) {
             return QueueMode::Collect;
         }
-        here.queue.unwrap_or_else(|| settings.queue_mode(event, rule))
+        chosen.unwrap_or_else(|| settings.queue_mode(event, rule))
     }
 
     /// The turns that begin together with `first`, which is next in its conversation.

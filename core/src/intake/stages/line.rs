@@ -26,7 +26,7 @@ pub(in crate::intake) async fn line(
     let Arrival { id, event, handling, .. } = &*arrival;
     // A command does not wait.
     let Handler::Agent(agent) = &handling.handler else { return Ok(()) };
-    let mode = merges.mode_of(&here, event, handling.rule.as_deref());
+    let mode = merges.mode_of(here.queue, event, handling.rule.as_deref());
     // What comes after late messages is answered together with them.
     let is_message = event.kind == EventKind::Message && arrival.is_owed();
     let is_postponed = arrival.is_asked_about || (is_message && here.has_postponed);
