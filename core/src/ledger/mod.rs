@@ -167,9 +167,11 @@ impl Ledger {
             }
             // Something may be sent before it.
             let was_lane_empty = std::mem::replace(&mut may_send_at_once, false);
+            let mut is_changed = false;
             for input in &mut *inputs {
                 let version = input.turn.version;
                 input.turn = self.turn(input.turn.id).await?;
+                is_changed |= input.turn.version != version;
                 if !was_lane_empty && input.turn.version == version && input.events == [Event::Begin] {
                     // Nothing of the turn stands in the way: another one has the slot.
                     return Ok(vec![Decided { is_elsewhere: true, ..Decided::default() }]);
@@ -191,6 +193,14 @@ impl Ledger {
                     input.turn = before;
                 }
                 return Ok(self.act_on(inputs, decision, None).await);
+            }
+            if let [input] = &*inputs
+                && input.events == [Event::Begin]
+                && is_changed
+            {
+                // Its message may be deleted by now, it may be for another agent, or may have had a run: permit and slot are for the turn
+                // that was read.
+                return Ok(vec![Decided { is_changed, ..Decided::default() }]);
             }
         }
     }

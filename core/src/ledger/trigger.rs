@@ -170,6 +170,7 @@ pub(crate) struct AttemptEnded {
 }
 
 /// What the caller must do after a decision.
+#[expect(clippy::struct_excessive_bools, reason = "facts about a decision: each by itself")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Decided {
     /// The run to start; set only after [`Event::Begin`].
@@ -179,4 +180,6 @@ pub(crate) struct Decided {
     pub(crate) asked: bool,
     /// The turn cannot begin: another node runs one of its conversation. Nothing was stored.
     pub(crate) is_elsewhere: bool,
+    /// The turn was to begin, and is not any more as it was read. Nothing was stored: it is to be read again.
+    pub(crate) is_changed: bool,
 }

@@ -89,6 +89,8 @@ enum Beginning {
     Begun,
     /// It did not change.
     Unchanged,
+    /// It was changed before it could begin.
+    Changed,
     /// Another node runs a turn of its conversation.
     Elsewhere,
 }
@@ -261,6 +263,8 @@ impl Scheduler {
             let id = turn.id;
             match self.begin(turn, gathered.turns, slot).await {
                 Beginning::Begun => may_wait = !is_alone,
+                // It is read again.
+                Beginning::Changed => {}
                 Beginning::Unchanged => {
                     warn!(turn = %id, "a waiting turn did not begin, retrying");
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
@@ -340,6 +344,9 @@ impl Scheduler {
         let Some(decided) = decided else { return Beginning::Unchanged };
         if decided.is_elsewhere {
             return Beginning::Elsewhere;
+        }
+        if decided.is_changed {
+            return Beginning::Changed;
         }
         let began = turn.version != waited;
         if let Some(run) = decided.run {

@@ -1,10 +1,11 @@
 //! Edits, deletions, and messages that arrive in parts.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Amends, Attachment, Clock, InboundEvent, TurnId, conformance::scripted::Script,
-    store::TurnStatus,
+    Accepted, AgentTurn, Amends, Attachment, Clock, EventId, InboundEvent, TurnId,
+    conformance::scripted::Script,
+    store::{NewEvent, Stored, TurnStatus},
 };
 
 use crate::{
@@ -182,6 +183,33 @@ async fn what_is_taken_back_while_it_waits_is_not_answered() {
     assert_eq!(given(&gateway).len(), 2);
     let explained = gateway.explained(turn).await;
     assert!(explained.contains("The message was deleted"), "{explained}");
+    gateway.at_rest().await;
+}
+
+/// Another node has stored that, and was lost before it could cancel the turn. What waits is in memory here.
+#[tokio::test]
+async fn what_is_deleted_while_it_waits_for_a_promised_permit_is_not_put_before_the_agent() {
+    const TAKES: Duration = Duration::from_millis(10);
+    let echo = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(TAKES);
+    let gateway = GatewaySetup::new().slots(4).agent("main", echo).start().await;
+    let events: Vec<_> = (0..100).map(|number| said(&chat(&format!("c{number}")), &number.to_string())).collect();
+    for event in &events {
+        gateway.accepts(event.clone()).await;
+    }
+    // The agent is known to be fast by then: all that wait are promised permits.
+    for _ in 0..18 {
+        gateway.advance(TAKES).await;
+    }
+
+    let event = deletion_of(&events[99], 1);
+    let id = EventId::new(event.received_at);
+    let deleted = NewEvent { id, event: Arc::new(event), turn: None, only_if_known: false, files: Vec::new() };
+    let stored = gateway.store.accept(vec![deleted], None).await.expect("it is accepted");
+    assert!(matches!(stored[..], [Stored::Amended { .. }]), "{stored:?}");
+    gateway.advance(secs(2)).await;
+
+    let texts: Vec<_> = given(&gateway).into_iter().map(|(text, _)| text).collect();
+    assert_eq!((texts.len(), texts.contains(&"99".to_owned())), (99, false));
     gateway.at_rest().await;
 }
 
