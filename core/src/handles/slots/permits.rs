@@ -257,9 +257,14 @@ impl Permits {
         self.agents.values_mut().for_each(|agent| agent.rows.note_others());
     }
 
-    /// `conversation` was given a slot for a turn of `agent`. Returns whether a row of it was noted since the round began to read.
+    /// `conversation` was given a slot for a turn of `agent`. Returns whether a row of it was noted since the round began to read, for
+    /// whichever agent: where all rows of another one are read, those behind the first row of their conversation are not among them.
     pub(super) fn forget_row(&mut self, conversation: ConversationId, agent: &AgentName) -> bool {
-        self.agents.get_mut(agent).is_some_and(|permits| permits.rows.forget(conversation))
+        let has_come = self.agents.values().any(|permits| permits.rows.has_come(conversation));
+        if let Some(permits) = self.agents.get_mut(agent) {
+            permits.rows.forget(conversation);
+        }
+        has_come
     }
 
     /// How many rows of each channel and agent a round should read to know of all: some more than are known. Where there are too many,

@@ -70,9 +70,14 @@ impl Rows {
         self.read_at = self.noted;
     }
 
-    /// A conversation was given a slot. Returns whether a row of it was noted since the round began to read.
-    pub(super) fn forget(&mut self, conversation: ConversationId) -> bool {
-        self.conversations.remove(&conversation).is_some_and(|noted| noted > self.read_at)
+    /// Whether a row of a conversation was noted since the round began to read.
+    pub(super) fn has_come(&self, conversation: ConversationId) -> bool {
+        self.conversations.get(&conversation).is_some_and(|noted| *noted > self.read_at)
+    }
+
+    /// A conversation was given a slot.
+    pub(super) fn forget(&mut self, conversation: ConversationId) {
+        self.conversations.remove(&conversation);
     }
 
     /// All rows were read that had been noted at `mark`, and of those only the conversations in `left` have no slot.

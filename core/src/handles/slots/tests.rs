@@ -22,7 +22,11 @@ fn slots(total: usize) -> Arc<Slots> {
 }
 
 fn slots_on(clock: SharedClock, total: usize) -> Arc<Slots> {
-    let slots = Arc::new(Slots::new(total, [(main(), total)], CancellationToken::new(), clock));
+    slots_of(total, [(main(), total)], clock)
+}
+
+fn slots_of(total: usize, agents: impl IntoIterator<Item = (AgentName, usize)>, clock: SharedClock) -> Arc<Slots> {
+    let slots = Arc::new(Slots::new(total, agents, CancellationToken::new(), clock));
     settle(&slots, &[]);
     slots
 }
@@ -64,6 +68,22 @@ fn a_row_that_came_before_the_slot_was_given_is_noted_to_its_holder() {
 
     assert!(slot.take_more() && !slot.take_more());
     slot.release();
+}
+
+/// The next round may read all rows of the other agent, and not the first one of the conversation, which begins.
+#[test]
+fn a_row_for_another_agent_that_came_before_the_slot_was_given_is_noted_to_its_holder() {
+    let other = AgentName::from("other");
+    let slots = slots_of(2, [(main(), 1), (other.clone(), 1)], Arc::new(SystemClock));
+    let mut rows = enqueue(&slots, 1);
+    slots.enqueue(rows[0].waiting.conversation, &other);
+
+    let (slot, _) = slots.take_next(&mut rows).expect("a permit is free");
+    settle(&slots, &[]);
+
+    assert!(slot.take_more());
+    slot.release();
+    assert!(!wants_a_round(&slots), "its holder has looked");
 }
 
 /// A turn that was promised a permit is a row until it begins: each round and each look reads it.
