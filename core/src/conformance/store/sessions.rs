@@ -277,7 +277,8 @@ pub async fn what_comes_during_a_deletion_is_in_the_next_session(subject: &mut i
     change(&*store, changes).await;
     says(&*store, &turn, "question", "answer").await;
 
-    assert_eq!(store.turn(turn.id).await.expect("turns are read").expect("it is there").session, next);
+    let moved = store.turn(turn.id).await.expect("turns are read").expect("it is there");
+    assert_eq!((moved.session, moved.version), (next, 2), "who has it in memory reads it again");
     assert_eq!(shown(&*store, next).await, ["question", "answer"]);
     assert!(shown(&*store, turn.session).await.is_empty());
 }

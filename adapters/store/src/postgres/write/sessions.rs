@@ -226,10 +226,12 @@ const CHOOSE: &str = "update sessions set agent = $2, model = $3 where id = $1";
 const LEAVE_OUT: &str = "update turns set left_out = true where id = $1";
 
 /// A message that came while the deletion was decided on is in the session that its conversation has now: no conversation continues in
-/// this one, and one that did was locked until then. The lines in the index of the search are those of the transcript: see
-/// `index.rs`.
+/// this one, and one that did was locked until then. A task that is about to begin its turn has read the session that is gone: the new
+/// version makes it read again. The lines in the index of the search are those of the transcript: see `index.rs`.
 const DELETE: [&str; 4] = [
-    "update turns set session_id = (select c.session_id from conversations as c where c.id = turns.conversation_id)
+    "update turns set
+        session_id = (select c.session_id from conversations as c where c.id = turns.conversation_id),
+        version = version + case when work = 'waiting' then 1 else 0 end
     where id in (
         select id from turns
         where session_id = $1 and command is null and (ended_at is null or work = 'running' and not absent)
