@@ -140,7 +140,7 @@ impl Reloader {
                             error!(%error, "the store cannot be written: the audit does not have this reload");
                         }
                     }
-                    Err(error) => error!(error, "the configuration is wrong, and the gateway keeps the old one"),
+                    Err(error) => error!(error, "a reload was refused, and the gateway keeps the old configuration"),
                 }
                 if let Some(caller) = caller {
                     // It may have gone.

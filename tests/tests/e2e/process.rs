@@ -260,7 +260,7 @@ async fn a_signal_reads_the_configuration_again() {
 
     gateway.reconfigure(|text| text.replace("level = \"debug\"", "level = \"loud\""));
     gateway.hang_up();
-    logs("the configuration is wrong, and the gateway keeps the old one").await;
+    logs("a reload was refused, and the gateway keeps the old configuration").await;
     assert_eq!(gateway.hook("test", TOKEN).ask("hello").await.text(), "done");
 }
 
@@ -306,7 +306,7 @@ async fn a_prompt_in_a_file_changes_without_a_restart() {
 
     std::fs::remove_file(&file).expect("it is there");
     gateway.hang_up();
-    let why = "the configuration is wrong, and the gateway keeps the old one";
+    let why = "a reload was refused, and the gateway keeps the old configuration";
     eventually(why, async || gateway.log().contains(why).then_some(())).await;
     let named = format!("`agents.main.system_prompt.files[0]` names the file {}", file.display());
     assert!(gateway.log().contains(&named), "{}", gateway.log());

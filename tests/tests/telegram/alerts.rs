@@ -136,7 +136,7 @@ async fn a_new_error_is_told_until_it_is_acknowledged() {
 
     let id = alert["subject"].as_str().expect("its id").to_owned();
     let text = alert["text"].as_str().expect("a text");
-    assert!(text.starts_with("A new error, \u{201c}the configuration is wrong"), "{text}");
+    assert!(text.starts_with("A new error, \u{201c}a reload was refused"), "{text}");
     assert!(headline.as_str().is_some_and(|words| words.starts_with("A new error, ")), "{headline}");
     let listed = gateway.output_of(&["errors", "list"]);
     assert!(listed.lines().any(|line| line.starts_with(&id) && line.contains(" new ")), "{listed}");

@@ -182,9 +182,9 @@ pub struct TurnChange {
 pub enum Commit {
     #[default]
     Done,
-    /// A turn or a noun was not at its expected version, another configuration was the latest, a channel was paused or resumed already, a link was used before, or a lane
-    /// was not empty: nothing was changed. Read again and decide again. Or a run was to start in a conversation in which another turn
-    /// runs, on another node.
+    /// A turn or a noun was not at its expected version, another configuration was the latest, a channel was paused or resumed already,
+    /// a link was used before, or a lane was not empty: nothing was changed. Read again and decide again. Or a run was to start in a
+    /// conversation in which another turn runs, on another node.
     Conflict,
     /// The node does not have the [lease](Transition::fence) any more: nothing was changed. A store whose leases are there for good
     /// never says so.
