@@ -174,7 +174,7 @@ impl Feed {
             }
             tokio::time::sleep(COLLECT).await;
             let through = *stored.borrow();
-            // What comes after that is read later: to find out how far it can be read now costs more.
+            // Later entries are read later: a fresh look at how far the log can be read costs more.
             let filter = LogFilter { after: position, before: Some(through + 1), limit: PAGE, ..LogFilter::default() };
             match self.store.log(&filter).await {
                 Ok(entries) => {

@@ -85,7 +85,7 @@ pub(crate) struct Materials<'a> {
     pub(crate) own_tools: OwnTools,
     /// The runtimes of all agents, as they are at the moment: empty while they are built at the start.
     pub(crate) runtimes: Arc<Runtimes>,
-    /// What is handed out at all nodes; `None` if there can be no others, or the parts are only checked.
+    /// The runs that all nodes hand out; `None` if there can be no other nodes, or the parts are only checked.
     pub(crate) handed_out: Option<Arc<dyn HandedOut>>,
     /// The generated tokens that were given out, by file.
     generated: Mutex<BTreeMap<String, SecretString>>,

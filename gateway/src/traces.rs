@@ -169,7 +169,7 @@ impl Tracer {
         let after = if let Some(position) = *position { position } else { self.cursor.read().await?.unwrap_or(first) };
         let end = *self.log.logged().borrow();
         let topics = TOPICS.map(ToOwned::to_owned).into();
-        // As in the feed.
+        // Only up to the known end of the log, as in the feed.
         let filter = LogFilter { after, before: Some(end + 1), topics, limit: PAGE, ..LogFilter::default() };
         let entries = self.log.log(&filter).await?;
         let is_at_end = entries.len() < PAGE as usize;

@@ -45,8 +45,8 @@ create table nodes (
     awaited boolean not null default false      -- it was given that time after an outage, and has had no heartbeat since
 ) with (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 100);
 
--- For `living_nodes`. Most connections plan without scans of whole tables (`enable_seqscan`): where one is needed all the same, its cost is
--- so high that the other costs of a statement make no difference, and its plan is a bad one.
+-- For `living_nodes`. Most connections plan without scans of whole tables (`enable_seqscan = off`). Where only such a scan is possible, its
+-- cost is so high that the other costs of a statement make no difference, and the plan is bad.
 create index nodes_by_end on nodes (until);
 
 -- The nodes that are not over. Each node has a heartbeat every 5 seconds. If none has had one for 6, they could not reach the database,

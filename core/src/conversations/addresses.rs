@@ -4,8 +4,8 @@
 //! sent, the address is read from the conversation's row.
 //!
 //! One query reads these facts. They stay cached until this process changes them, so a message in an active conversation waits
-//! for no read. While other nodes live, which change them, too, nothing is answered from the cache but the queue mode of turns that wait
-//! or run.
+//! for no read. While other nodes live, which also change them, only the queue mode of turns that wait or run comes from the cache, for
+//! a second.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,7 +26,7 @@ use crate::{
 /// The number of conversations cached: more than are usually active at once, because each miss costs a read.
 const REMEMBERED: usize = 4096;
 
-/// How long a queue mode is used that was read while other nodes live. As late as a hint may be.
+/// How long a queue mode that was read while other nodes live is used: as long as a change may take to be found without a hint.
 const LATELY: Duration = Duration::from_secs(1);
 
 /// Whether other nodes live, and so change what is cached.
@@ -44,8 +44,8 @@ pub(crate) struct Addresses {
     modes: Cache<ConversationId, (Duration, Option<QueueMode>)>,
     /// The ids for conversations that no event has opened yet.
     new: Cache<ConversationRef, ConversationId>,
-    /// The number of removals from the cache: a read that overlaps one is not cached, and what was read before one is read again.
-    /// Locked during a removal or an insertion.
+    /// The number of removals from the cache: a read that overlaps one is not cached, and an event that was looked up before one is looked
+    /// up again. Locked during a removal or an insertion.
     forgotten: Mutex<u64>,
     /// The number of turns at an address that are about to be stored as postponed.
     postponing: Mutex<HashMap<ConversationRef, usize>>,
@@ -148,8 +148,7 @@ impl Addresses {
         Ok(read)
     }
 
-    /// What somebody has chosen to happen to messages of a turn's conversation. While other nodes live, as it was a second ago at the
-    /// earliest.
+    /// The queue mode that somebody has chosen for a turn's conversation. While other nodes live, it may be up to a second old.
     pub(crate) async fn queue_mode(&self, turn: &TurnRecord) -> Result<Option<QueueMode>, StoreError> {
         match self.modes.get(&turn.conversation) {
             Some((asked_at, mode)) if self.clock.uptime().saturating_sub(asked_at) < LATELY => Ok(mode),
@@ -157,7 +156,7 @@ impl Addresses {
         }
     }
 
-    /// Changes with what this node learns of conversations: what was looked up before may be out of date.
+    /// A count of the changes of conversations that this node knows of. If it has changed, an earlier lookup may be out of date.
     pub(crate) fn changes(&self) -> u64 {
         *self.forgotten()
     }

@@ -206,7 +206,7 @@ impl Engine {
             Some(_) => agreements.latest_configuration().await?,
             None => None,
         };
-        // It is the latest only with what is planted of it: a reload that fails leaves no revision that no node has.
+        // It becomes the latest in the transaction that plants it: a reload that fails leaves no new revision behind.
         let configuration = configuration.zip(latest).map(|(digest, latest)| latest.followed_by(digest));
         let planted = plant(people, calendar, &**agreements, &settings, &before.people, configuration).await?;
         let Some(replanted) = planted else { return Ok(None) };

@@ -21,8 +21,8 @@ pub struct Replanted {
     pub replaced: Vec<String>,
 }
 
-/// Stores the people of a configuration that differ from those of `before`, and its schedules, in one transaction: who was revoked since
-/// stays so. `None`, and nothing was changed, if another configuration has replaced it.
+/// Stores the people of a configuration that differ from those of `before`, and its schedules, in one transaction: a person who was revoked
+/// since stays revoked. `None`, and nothing was changed, if another configuration has replaced it.
 pub(super) async fn plant(
     people: &Arc<People>,
     calendar: &Calendar,
@@ -50,7 +50,7 @@ pub(super) async fn plant(
     })
 }
 
-/// Whether another configuration is the latest, and this one does not follow it.
+/// Whether the latest configuration is another one, which `own` does not follow.
 async fn is_replaced(agreements: &dyn AgreementStore, own: Option<Configuration>) -> Result<bool, StoreError> {
     let Some(own) = own else { return Ok(false) };
     let latest = agreements.latest_configuration().await?;

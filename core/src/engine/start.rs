@@ -198,7 +198,7 @@ impl Ground {
         let settings = self.settings.get();
         let planted = plant(&self.people, &self.calendar, &*self.store, &settings, &[], configuration).await?;
         if planted.is_none() {
-            // All of its people are new to the next reload.
+            // For the next reload all configured people are new: none was planted.
             self.settings.change(Settings { people: Vec::new(), ..(*settings).clone() });
         }
         Ok(())
@@ -414,7 +414,7 @@ impl Engine {
         let this = ThisNode { id, name, version, revision, agents: names.clone() };
         let names = names.into_iter().collect();
         let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this).await?;
-        // A node that was away, or stood still, may have a configuration that was replaced meanwhile: it plants nothing of it.
+        // A node that was off, or paused, may have a configuration that was replaced meanwhile: it plants nothing of it.
         ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
             ground.connect(opened, agents).await?;

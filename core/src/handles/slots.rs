@@ -267,7 +267,7 @@ impl Slots {
         self.pass_on(&mut state);
     }
 
-    /// Tells the runs of an agent that another node has a worker of it, and this one has none. Not late ones: the turn has its answer.
+    /// Tells the runs of an agent that another node has a worker and this one has none. Not late runs: their turns have answers.
     pub(crate) fn withdraw_runs(&self, agent: &AgentName) {
         let state = self.state();
         let is_its = |held: &&Held| held.permit.as_ref().is_some_and(|permit| permit.agent == *agent);

@@ -95,7 +95,7 @@ pub(super) struct Arrival {
     pub(super) slot: Option<Slot>,
     /// The notice that its sender gets beside the turn.
     pub(super) notice: Option<Notice>,
-    /// As it was looked up last, with the [changes](Addresses::changes) that this node knew of by then.
+    /// Its conversation when it was last looked up, with the [count of changes](Addresses::changes) before that.
     conversation: Option<(KnownConversation, u64)>,
 }
 
@@ -154,8 +154,8 @@ impl Arrival {
         }
     }
 
-    /// The same, looked up again if this node has changed a conversation since. What another node changes meanwhile counts as coming
-    /// after the event: which conversation it is in is decided where it is stored.
+    /// The same, looked up again if this node knows of a change of a conversation since. A change by another node meanwhile counts as later
+    /// than the event; the statement that stores the event decides which conversation it is in.
     pub(super) async fn conversation_now(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
         match self.conversation {
             Some((conversation, changes)) if changes == addresses.changes() => Ok(conversation),
@@ -164,7 +164,7 @@ impl Arrival {
     }
 
     async fn look_up(&mut self, addresses: &Addresses) -> Result<KnownConversation, StoreError> {
-        // Before it is read: a change that comes during the read is looked at.
+        // Before the read: after a change during it, the next call looks up again.
         let changes = addresses.changes();
         let conversation = addresses.resolve(&self.event.conversation).await?;
         self.conversation = Some((conversation, changes));

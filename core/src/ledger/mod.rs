@@ -198,8 +198,8 @@ impl Ledger {
                 && input.events == [Event::Begin]
                 && is_changed
             {
-                // Its message may be deleted by now, it may be for another agent, or may have had a run: permit and slot are for the turn
-                // that was read.
+                // The permit and the slot are for the turn as it was read. By now its message may be deleted, it may be for another agent,
+                // or it may have had a run.
                 return Ok(vec![Decided { is_changed, ..Decided::default() }]);
             }
         }

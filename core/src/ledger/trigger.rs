@@ -26,7 +26,7 @@ pub(crate) enum Trigger {
         at_once: Option<DecidedAtOnce>,
         /// The whole of what it asks for, if there is more of it than is decided on.
         whole: Option<ApprovalRequest>,
-        /// Whether the run leaves a decision that it has not heard, or a request that waits. One that was withdrawn has heard nothing.
+        /// Whether the run leaves a decision that it has not used, or a request that waits. A run that was withdrawn leaves all decisions.
         leaves: bool,
         /// What the session is about, if the agent says so.
         title: Option<SessionChange>,
@@ -180,6 +180,6 @@ pub(crate) struct Decided {
     pub(crate) asked: bool,
     /// The turn cannot begin: another node runs one of its conversation. Nothing was stored.
     pub(crate) is_elsewhere: bool,
-    /// The turn was to begin, and is not any more as it was read. Nothing was stored: it is to be read again.
+    /// The turn cannot begin: it was changed since it was read. Nothing was stored: read it again.
     pub(crate) is_changed: bool,
 }

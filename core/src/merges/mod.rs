@@ -155,13 +155,13 @@ pub(crate) fn waits_for_more(event: &InboundEvent, mode: QueueMode) -> bool {
     mode == QueueMode::Collect && event.kind == EventKind::Message || event.more_within.is_some()
 }
 
-/// Whether a turn that was accepted in this mode begins by itself if it waits alone: then its conversation need not be read for that.
-/// A mode that was chosen since is for what comes after it.
+/// Whether a turn that was accepted in this mode begins by itself if it waits alone: then its conversation need not be read.
+/// A mode that is chosen later holds for later turns.
 pub(crate) const fn begins_by_itself(event: &InboundEvent, mode: QueueMode) -> bool {
     !gathers(mode) && event.more_within.is_none()
 }
 
-/// Whether a turn is answered together with all that wait behind it.
+/// Whether a turn is answered together with all turns that wait behind it.
 const fn gathers(mode: QueueMode) -> bool {
     matches!(mode, QueueMode::Collect | QueueMode::Interrupt)
 }

@@ -81,7 +81,7 @@ pub(crate) struct State {
 }
 
 impl People {
-    /// Reads who is known. The homes and languages of the people of the configuration hold, whether they are planted or not.
+    /// Reads the known people. The configured homes and languages hold, also if the configured people are not planted.
     pub(crate) async fn load(
         store: Arc<dyn PeopleStore>,
         clock: SharedClock,
@@ -106,8 +106,8 @@ impl People {
         }))
     }
 
-    /// What has to be stored so that the people of a configuration are known who differ from those of `before`, and the version and the
-    /// people that this was decided on.
+    /// The version and the people that this is decided on, and the changes that store those people of a configuration who differ from
+    /// `before`.
     pub(crate) fn to_plant(
         &self,
         seeds: &[SeedPerson],
@@ -119,8 +119,8 @@ impl People {
         (seen, known, changes)
     }
 
-    /// The people of a configuration are stored. Returns who was let in since `known`, and who stays known although they are no longer
-    /// configured.
+    /// Called once the people of a configuration are stored. Returns the people who were let in since `known`, and those who stay known
+    /// although they are no longer configured.
     pub(crate) fn planted(
         &self,
         seeds: &[SeedPerson],

@@ -508,9 +508,9 @@ pub trait AgentRuntime: Send + Sync + 'static {
         false
     }
 
-    /// Takes a run back that waits for a worker. Called while another node has one and this node has none: if it returns `true`, no worker
-    /// has had the run or gets it any more, and it is dropped. `false`, the default: it goes on. Not called for the run after one that was
-    /// taken back.
+    /// Withdraws a run that waits for a worker. Called while another node has a worker and this node has none. `true`: no worker has had
+    /// the run or can get it any more, and the run is dropped. `false`, the default: the run goes on. Not called for the run after one that
+    /// was withdrawn, nor once a member of a cascade has failed.
     fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
         let _ = (turn, attempt);
         false

@@ -1,4 +1,4 @@
-//! What is known of runs that something outside of a process does.
+//! Whether something outside of the process may still have a run.
 
 use async_trait::async_trait;
 
@@ -8,8 +8,8 @@ use crate::model::{AgentName, TurnId};
 /// Runs that are [handed out](super::AgentRuntime::hands_out), at any node.
 #[async_trait]
 pub trait HandedOut: Send + Sync + 'static {
-    /// Whether somebody may still have a run of `turn` for `agent`, or for one of which it is a
-    /// [member](super::AgentRuntime::member_names): it is in flight at a node, or begins again because its process has ended.
+    /// Whether a run of `turn` by `agent`, or by an agent of which it is a [member](super::AgentRuntime::member_names), may still be with a
+    /// worker: it is in flight at a node, or begins again because its process has ended.
     ///
     /// # Errors
     /// When that cannot be read.

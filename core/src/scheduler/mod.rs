@@ -27,7 +27,7 @@
 //!
 //! Several nodes run turns of one store. Any of them that has a permit takes the next turn, and a row decides which turn of a conversation
 //! runs: a turn that cannot begin because of that is left to the node that has the row, and [looked for](sharing) again. Of conversations
-//! within [`PERSON_STEP`] positions a node prefers those whose turn it has accepted itself, and has in memory.
+//! within [`PERSON_STEP`] positions a node prefers those whose turn it accepted itself and has in memory.
 //!
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
 //! which of them begin together.
@@ -77,7 +77,7 @@ pub(crate) struct Scheduler {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) merges: Arc<Merges>,
     pub(crate) marker: Arc<Marker>,
-    /// Turns that were accepted last, wait, and [begin by themselves](merges::begins_by_itself) if they are alone.
+    /// The latest accepted turns that wait, and [begin by themselves](merges::begins_by_itself) if they are alone.
     pub(crate) recent: RecentTurns,
     /// This process.
     pub(crate) node: NodeId,
@@ -89,7 +89,7 @@ enum Beginning {
     Begun,
     /// It did not change.
     Unchanged,
-    /// It was changed before it could begin.
+    /// It was changed since it was read.
     Changed,
     /// Another node runs a turn of its conversation.
     Elsewhere,
@@ -174,7 +174,7 @@ impl Scheduler {
         }
     }
 
-    /// Runs the turns that wait in the conversation of `slot`, and gives it back. `first` is the first of them as it was read, if it was.
+    /// Runs the turns that wait in the conversation of `slot`, and gives it back. `first`: the first of them, if it was read already.
     async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot, first: Option<WaitingTurn>) {
         let left = self.run_until_others_are_next(&mut slot, first).await;
         self.give_back(slot, left).await;
@@ -195,12 +195,12 @@ impl Scheduler {
     /// Runs the turns that wait in the conversation of `slot`, in their order, until none is left or others are next.
     async fn run_until_others_are_next(&self, slot: &mut Slot, first: Option<WaitingTurn>) -> Left {
         let (mut waited_for, mut pauses) = (None, 0);
-        // What came since it was read may be next.
+        // A turn that came since it was read may be next.
         let first = first.filter(|_| !slot.take_more());
         let mut known =
             first.as_ref().and_then(|first| self.recent.take(first.turn).filter(|turn| turn.version == first.version));
-        // The turn behind which nothing waited. What comes later is noted, or is another node's, which gives a hint; without one it is
-        // found within a second.
+        // The turn behind which nothing waited. A later turn of this node is noted; one of another node comes with a hint, or is found
+        // within a second.
         let mut alone = first.filter(|first| first.is_alone).map(|first| first.turn);
         let mut may_wait = true;
         while !self.lifecycle.stopping.is_cancelled() {

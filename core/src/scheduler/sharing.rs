@@ -1,8 +1,8 @@
 //! The work on turns that this node shares with others: it asks for its part of the agents' permits, and looks for turns that others have
 //! accepted or left.
 //!
-//! A run that waits here for a worker is [withdrawn](crate::ports::AgentRuntime::withdraw) if this node has none and another one has: that
-//! one then begins the turn, because it is granted the permits.
+//! A run that waits here for a worker is [withdrawn](crate::ports::AgentRuntime::withdraw) if this node has no worker and another node has
+//! one. The other node is granted the permits, and begins the turn.
 //!
 //! While no other node lives it looks for nothing, and asks seldom. If there can be none it does not run at all.
 
@@ -135,7 +135,7 @@ impl Sharing {
         self.slots.granted_until(until);
         for (agent, granted) in granted {
             self.slots.set_limit(&agent, granted as usize);
-            // A node with runs of the agent is granted none only if another one has a worker.
+            // A node that runs turns of the agent is granted no permits only if another node has a worker.
             if granted == 0 && wanted.iter().any(|wanted| wanted.agent == agent && !wanted.has_worker) {
                 self.slots.withdraw_runs(&agent);
             }

@@ -25,8 +25,8 @@ pub fn position(rank: i64, had: Option<i64>, last_of_person: Option<i64>) -> i64
 }
 
 /// The position of a conversation as one of several nodes orders it: within a [step](PERSON_STEP) of its own, each in an order of its own.
-/// So nodes with free permits do not all try to begin the same turns. A conversation whose turn `is_kept` in the node's memory comes first:
-/// the turn need not be read.
+/// So nodes with free permits do not all try to begin the same turns. Within a step, a conversation whose turn `is_kept` in memory comes
+/// first: that turn need not be read.
 pub(super) fn scattered(position: i64, node: NodeId, conversation: ConversationId, is_kept: bool) -> i64 {
     let mut hasher = DefaultHasher::new();
     (node, conversation).hash(&mut hasher);

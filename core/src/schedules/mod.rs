@@ -62,8 +62,8 @@ impl Calendar {
         Ok(Self { store, clock, hints, snapshot, changed: Notify::new() })
     }
 
-    /// What has to be stored so that the schedules of a configuration are made, and those removed that it no longer has, and the version
-    /// that this was decided on. Also returns the names of those of others that give way.
+    /// The version that this is decided on, and the changes that make the schedules of a configuration and remove those that it no longer
+    /// has. Also returns the names of the schedules of operators and agents that give way.
     pub(crate) fn to_plant(&self, seeds: &[NewSchedule]) -> (Seen, Vec<ScheduleChange>, Vec<String>) {
         let seen = self.seen();
         let mut schedules = self.snapshot().schedules.clone();

@@ -50,7 +50,7 @@ impl Inputs {
         })
     }
 
-    /// What is left of the run before this one of the same agent, if something outside of the process does its runs.
+    /// What the run before this one of the same agent leaves, if something outside of the process does the agent's runs.
     pub(super) async fn before(
         &self,
         turn: TurnId,
@@ -68,19 +68,19 @@ impl Inputs {
     }
 }
 
-/// What is handed out, as it is stored.
+/// The runs that are handed out, as they are stored.
 pub struct StoredRuns {
     store: Arc<dyn TurnStore>,
     runtimes: Weak<Runtimes>,
 }
 
 impl StoredRuns {
-    /// `runtimes`, which may hold what is returned, tell which agents are members of others.
+    /// `runtimes` say which agents are members of others. They are held weakly: a runtime may hold this value.
     pub fn new(store: Arc<dyn TurnStore>, runtimes: &Arc<Runtimes>) -> Self {
         Self { store, runtimes: Arc::downgrade(runtimes) }
     }
 
-    /// Whether `agent` may be asked in the runs of `handler`: also if only other nodes have that, and know its members.
+    /// Whether `agent` may be asked in the runs of `handler`. `true` if this node does not have `handler`: it does not know the members.
     fn is_asked(&self, agent: &AgentName, handler: &Handler) -> bool {
         let Some(name) = handler.agent() else { return false };
         let runtime = || self.runtimes.upgrade()?.get(name);
@@ -107,7 +107,7 @@ impl HandedOut for StoredRuns {
     }
 }
 
-/// Whether somebody may have a run: it is in flight, or somebody had it when its process ended.
+/// Whether a worker may have a run: it is in flight, or a worker had it when its process ended.
 fn may_be_held(run: &RunRecord) -> bool {
     run.end.is_none() || (run.holder.is_some() && ended_with_the_process(run))
 }

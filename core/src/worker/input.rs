@@ -71,7 +71,7 @@ pub(super) struct PreparedRun {
     pub(super) input: AgentTurn,
     /// Of an agent with a memory of its own.
     pub(super) memory: Option<Memory>,
-    /// Whether the run before was withdrawn: this one is not.
+    /// Whether the run before was withdrawn: then this one is not.
     pub(super) was_withdrawn: bool,
 }
 

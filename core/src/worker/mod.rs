@@ -166,7 +166,7 @@ impl Worker {
         self.note_agent(run, &result, is_late);
         let (mut at_once, mut whole) = (None, None);
         let leaves = match &result {
-            // Nobody has had it: nobody has acted on what was approved.
+            // No worker has had it: nobody has acted on what was approved.
             RunResult::Withdrawn => true,
             RunResult::GatewayStopped => false,
             _ => left.is_some(),
@@ -402,8 +402,8 @@ impl Worker {
                     }
                     None => open = false,
                 },
-                // Not twice in a row: its deadline begins anew each time, and workers that ask seldom, now here and now there, would
-                // never get it. Nor once a member has failed, which would be asked anew: the event tells of it before the next one is.
+                // Not twice in a row: the deadline begins anew each time, and workers that ask seldom, now here and now there, would never
+                // get the turn. Nor once a member has failed: it would be asked anew. Its event comes before the next member is asked.
                 () = withdraw.notified(), if !was_withdrawn && !recorder.has_asked_several() =>
                     if runtime.withdraw(turn.id, run.attempt) {
                         break RunResult::Withdrawn;

@@ -20,7 +20,7 @@ pub(super) enum RunResult {
     SpentMeanwhile(String),
     /// A deadline or the person stopped it; that decision is stored already.
     Stopped,
-    /// No worker has had it, and another node has one: the turn waits as a row, and runs there.
+    /// No worker has had it, and another node has a worker: the turn waits as a row, and runs there.
     Withdrawn,
     /// The gateway stops; the turn waits as a row and runs again after the next start.
     GatewayStopped,

@@ -186,7 +186,7 @@ async fn what_is_taken_back_while_it_waits_is_not_answered() {
     gateway.at_rest().await;
 }
 
-/// Another node has stored that, and was lost before it could cancel the turn. What waits is in memory here.
+/// Another node stored the deletion, and was lost before it could cancel the turn. The turn that waits is in memory here.
 #[tokio::test]
 async fn what_is_deleted_while_it_waits_for_a_promised_permit_is_not_put_before_the_agent() {
     const TAKES: Duration = Duration::from_millis(10);

@@ -79,7 +79,7 @@ async fn turns_of_a_crowd_are_rows_only_until_the_agent_is_known_to_be_fast() {
     gateway.at_rest().await;
 }
 
-/// Those that waited for a permit that they were promised, too.
+/// Nor are turns that waited for a promised permit.
 #[tokio::test]
 async fn turns_of_a_crowd_are_not_read_again_before_they_run() {
     let script = Script::replies("done").taking(Duration::from_millis(10));

@@ -198,7 +198,7 @@ impl Life {
         self.reads_are_held.store(are_held, Ordering::SeqCst);
     }
 
-    /// Lets the calls of this method of the store wait, and those go on that waited.
+    /// Holds the calls of this method of the store only; those of any other go on.
     pub(crate) fn hold(&self, method: Option<&'static str>) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = method;
     }

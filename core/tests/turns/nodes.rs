@@ -326,7 +326,7 @@ async fn a_run_that_another_node_left_is_recovered() {
     gateway.at_rest().await;
 }
 
-/// What a node asks about a lease that it did not give.
+/// A node asks this about a lease that it did not give.
 #[tokio::test]
 async fn a_run_of_another_node_may_go_on_until_it_has_ended() {
     let mut setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
@@ -354,7 +354,7 @@ async fn a_run_of_another_node_may_go_on_until_it_has_ended() {
     gateway.at_rest().await;
 }
 
-/// There it may be a cascade.
+/// The agent may be a cascade there.
 #[tokio::test]
 async fn a_run_of_an_agent_that_only_another_node_has_may_be_that_of_any_member() {
     let gateway = beside(&[]).await;
@@ -391,7 +391,7 @@ async fn a_turn_that_another_node_has_accepted_runs_here_within_a_second() {
     gateway.at_rest().await;
 }
 
-/// Each read is a round trip to the database. Had another one come behind it, there would have been a hint.
+/// Each read is a round trip to the database. If another turn had come behind it, there would have been a hint.
 #[tokio::test]
 async fn a_turn_that_another_node_has_accepted_is_read_once() {
     let gateway = beside(&[]).await;
@@ -680,7 +680,7 @@ async fn another_node_has_a_worker(gateway: &TestGateway) {
     gateway.advance(secs(10)).await;
 }
 
-/// Its turn waits, and is the other one's. Here that is lost.
+/// Its turn waits for the other node, which is lost here.
 #[tokio::test]
 async fn a_run_that_no_worker_has_had_is_left_to_the_node_with_one() {
     let (gateway, turn) = begun_before_another_node_has_a_worker(true, &["fleet"]).await;
@@ -697,7 +697,7 @@ async fn a_run_that_no_worker_has_had_is_left_to_the_node_with_one() {
     gateway.at_rest().await;
 }
 
-/// Nobody has acted on it.
+/// Nobody has acted on the approval.
 #[tokio::test]
 async fn an_approval_is_left_to_the_node_with_a_worker() {
     let mut setup = GatewaySetup {
@@ -731,7 +731,7 @@ async fn an_approval_is_left_to_the_node_with_a_worker() {
     gateway.at_rest().await;
 }
 
-/// Its worker asks seldom, now at one node and now at the other: it waits at one of them until that is asked again.
+/// The worker asks seldom, now at one node and now at the other: the run waits at one of them until the worker asks there again.
 #[tokio::test]
 async fn a_run_is_left_to_another_node_once() {
     let (gateway, turn) = begun_before_another_node_has_a_worker(true, &[]).await;

@@ -93,7 +93,7 @@ async fn a_start_with_a_configuration_that_was_replaced_plants_nothing_and_a_rel
     gateway.at_rest().await;
 }
 
-/// It stands still between the look at the latest configuration and the planting, and an operator has revoked Grace.
+/// It pauses between reading the latest configuration and planting its own, and an operator has revoked Grace.
 #[tokio::test]
 async fn a_start_that_stands_still_while_its_configuration_is_replaced_plants_nothing() {
     let mut gateway = closed().await;
@@ -139,7 +139,7 @@ async fn a_reload_that_cannot_be_stored_leaves_the_latest_configuration() {
     gateway.at_rest().await;
 }
 
-/// The operator reads it again, once it is clear which one is to count.
+/// The operator reloads once it is clear which configuration is to count.
 #[tokio::test]
 async fn a_reload_that_stands_still_while_another_configuration_becomes_the_latest_changes_nothing() {
     let mut gateway = closed().await;

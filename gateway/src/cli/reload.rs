@@ -80,7 +80,7 @@ const KEYS: [(&str, Holds); 38] = [
 ];
 
 /// Reads the configuration again at each SIGHUP, and when an operator asks for it. What can be changed while the gateway runs
-/// is changed, and the log says what waits for the next start. If the new configuration is wrong, the old one stays.
+/// is changed, and the log says what waits for the next start. If the reload is refused, the old configuration stays.
 pub(super) struct Reloader {
     hangup: Signal,
     requests: ReloadRequests,

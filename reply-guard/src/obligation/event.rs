@@ -120,8 +120,8 @@ pub enum Event {
     },
     /// The gateway restarted: a run that was in flight died with it.
     Recovered,
-    /// The gateway shuts down cleanly and stopped the run in flight. The turn is run again, and this run does not
-    /// count.
+    /// The run ended without a result: the gateway shuts down cleanly, or left the run to another node before anybody had it. The turn
+    /// is run again, and this run does not count.
     Interrupted,
     /// The turn is given up, and the person is told so if they are owed an answer. For one who is to be told nothing, the turn is
     /// [cancelled](Self::Cancelled). A dead letter is settled, and a turn for which another one answers does not change.

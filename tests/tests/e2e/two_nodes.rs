@@ -250,7 +250,7 @@ async fn a_turn_runs_at_the_node_that_workers_ask() {
     let hook = first.hook("test", TOKEN);
     assert_eq!(fetch_within(second, 0).await, None);
 
-    // Within some two seconds the first one hears that the agent has a worker at the second one, and leaves to it what it has begun.
+    // Within about two seconds the first node hears that the second one has a worker, and leaves to it the turn that it has begun.
     let mut number = 0;
     let turn = eventually("a turn runs at the second node alone", async || {
         number += 1;
@@ -275,7 +275,7 @@ async fn a_turn_runs_at_the_node_that_workers_ask() {
     }
 }
 
-/// It has begun when no node had a worker.
+/// It began when no node had a worker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_waits_for_a_worker_goes_to_the_node_that_one_asks() {
     let Some(nodes) = Nodes::start(&[&fleet()]).await else { return };

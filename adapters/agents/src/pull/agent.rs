@@ -42,7 +42,7 @@ pub struct PullSettings {
     pub stop_waiting: CancellationToken,
     /// Where outcomes are noted that are not used.
     pub refusals: Arc<Refusals>,
-    /// Knows of the runs of other nodes, whose leases workers may send here; `None` if there can be no other nodes.
+    /// Says whether another node may have a turn whose lease a worker sends here; `None` if there can be no other nodes.
     pub handed_out: Option<Arc<dyn HandedOut>>,
 }
 
@@ -57,7 +57,7 @@ pub struct Pull {
     pub(super) stop_waiting: CancellationToken,
     pub(super) refusals: Arc<Refusals>,
     pub(super) handed_out: Option<Arc<dyn HandedOut>>,
-    /// For what is asked of it.
+    /// Bounds the reads of `handed_out`.
     pub(super) asking: Semaphore,
     pub(super) desk: Arc<Desk>,
     pub(super) notices: Notices,

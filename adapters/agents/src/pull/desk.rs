@@ -239,7 +239,7 @@ impl Desk {
         state.leases.waiting() > 0 && self.is_deserted(&state)
     }
 
-    /// Takes a run out that no worker has had, if none is there to fetch it. Returns whether it did.
+    /// Removes a run that no worker has had, if no worker is there to fetch it. Returns whether it did.
     pub(super) fn withdraw(&self, turn: TurnId, attempt: u32) -> bool {
         let mut state = self.state.lock();
         self.is_deserted(&state) && state.leases.withdraw(turn, attempt)
@@ -427,7 +427,7 @@ mod tests {
 
     use super::*;
 
-    /// A desk with a run, and what takes it out.
+    /// A desk with a run, and a function that withdraws it.
     fn with_run() -> (Arc<Desk>, Entry, impl Fn(&Desk) -> bool) {
         let desk = Arc::new(Desk::new(&PullSection::default(), true));
         let given = runtime::turn("Hi");
@@ -457,7 +457,7 @@ mod tests {
         drop(entry);
     }
 
-    /// It may have got the turn, and act on its approvals.
+    /// The worker may have got the turn, and act on its approvals.
     #[tokio::test(start_paused = true)]
     async fn a_run_whose_worker_was_cut_off_is_not_withdrawn() {
         let (desk, entry, withdraw) = with_run();

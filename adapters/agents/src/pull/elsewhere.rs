@@ -4,11 +4,11 @@ use rejoinder_core::TurnId;
 
 use super::{agent::Pull, leases::NotHeld};
 
-/// How many requests of an agent's workers may read the store at once: turns need its few connections.
+/// How many requests of an agent's workers may read the store at once: it has few connections, and turns need them.
 pub(super) const ASKING: usize = 1;
 
 impl Pull {
-    /// Why a lease is not good, once the store has said whether another node may have it.
+    /// Why a lease is not held. For [`NotHeld::Elsewhere`] the store is asked whether another node may have the turn.
     pub(super) async fn found_out(&self, turn: TurnId, why: NotHeld) -> NotHeld {
         let Some(handed_out) = self.handed_out.as_ref().filter(|_| why == NotHeld::Elsewhere) else { return why };
         let Ok(_asking) = self.asking.try_acquire() else { return NotHeld::NotYet };

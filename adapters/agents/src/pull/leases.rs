@@ -58,10 +58,10 @@ pub(super) enum NotHeld {
     /// The turn was or will be given to a worker with a higher number.
     #[error("a later lease or run of the turn has taken its place")]
     Old,
-    /// The gateway stops or has just begun: the run of this lease may begin again. Or another node has it.
+    /// The gateway stops or has just begun, and the run of this lease may begin again; or another node may have the run.
     #[error("the run of this lease may begin again after a start, or is at another node")]
     NotYet,
-    /// Another node may have it: the store knows.
+    /// Another node may have the run of this lease: the store says whether it does.
     #[error("the run of this lease may be at another node")]
     Elsewhere,
     /// Its worker has answered.
@@ -315,7 +315,7 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         true
     }
 
-    /// Takes a run of this attempt out of the queue, if no worker can have had it. Returns whether it did.
+    /// Removes the run of this attempt from the queue, if it was never leased. Returns whether it did.
     pub(super) fn withdraw(&mut self, turn: TurnId, attempt: u32) -> bool {
         let is_it = |run: &Run<R>| run.turn == turn && run.attempt == attempt && run.grants == 0;
         let runs = &self.runs;
@@ -424,7 +424,7 @@ impl<R: Clone, A: Clone> Leases<R, A> {
         }
     }
 
-    /// Why what may be another process's is not known here.
+    /// Why a turn or lease that another process may have given is not known here.
     fn not_here(&self, now: Instant) -> NotHeld {
         if self.is_shared {
             NotHeld::Elsewhere
@@ -699,7 +699,7 @@ mod tests {
         assert_eq!(renewed(&mut bench, other), Err(NotHeld::NotYet), "its run may be the third lease of the first");
     }
 
-    /// What is sent to a node that does not have the turn.
+    /// A worker sends its lease to a node that does not have the turn.
     #[tokio::test(start_paused = true)]
     async fn a_lease_of_another_node_is_looked_for_elsewhere() {
         let mut bench = Bench::with(&[]);

@@ -264,7 +264,7 @@ impl Pull {
             size += piece.len();
             if was_small && size > SMALL && !self.desk.is_known(turn) {
                 unknown = Some(self.desk.unknown(turn));
-                // The answer is another one, below: the store may have to be asked.
+                // Only ends the reading. The response is made below, where the store can be asked.
                 return Err(unknown_turn());
             }
             room.grow_to(size)

@@ -23,17 +23,17 @@ pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| ["28", "3D"].iter().any(|class| code.starts_with(class)))
 }
 
-/// Why a connection is to be replaced by a new one.
+/// Why a connection must be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// What it has prepared cannot be used any more. A new one may execute the statement.
+    /// Its prepared statements can no longer be used. A new connection may execute the statement.
     Stale,
-    /// On its server nothing can be written any more. Another one may be found.
+    /// Its server is read-only. A new connection may find another server.
     ReadOnly,
 }
 
 impl Fault {
-    /// `None`: the error is no reason for it.
+    /// `None`: the connection can be kept after this error.
     pub(super) fn of(error: &sqlx::Error) -> Option<Self> {
         match &*code(error)? {
             READ_ONLY => Some(Self::ReadOnly),
@@ -43,7 +43,7 @@ impl Fault {
     }
 }
 
-/// The codes of prepared statements that do not fit the tables any more, which another version has changed, or that are not there.
+/// The codes for a prepared statement that no longer fits its tables (another version has changed them), or does not exist.
 const STALE_CODES: [&str; 3] = ["0A000", "26000", "42P05"];
 
 /// The code of a change on a standby, or where `default_transaction_read_only` is on.

@@ -207,7 +207,7 @@ impl Shared {
         });
         let patience = CONNECT.max(self.connector.patience());
         let mut listener = timeout(patience, listening).await.map_err(|_| late())?.map_err(store_error)?;
-        // If another server took over, it may lack the last changes, and count others with their numbers.
+        // A server that took over may lack the last changes, and give their counts to other changes.
         self.transcripts.forget_all();
         // What was sent before, nobody has heard here. And the others learn that this store is there.
         self.pass_on(Hint::All);

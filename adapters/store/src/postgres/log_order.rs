@@ -8,8 +8,8 @@
 //! 2. the transactions that write, again until all of the first look have ended;
 //! 3. the last entry up to that number.
 //!
-//! The first look is in the statement that reads the number, and after it. The last entry is read by a statement of its own: a statement
-//! does not see what was committed while it looked.
+//! One statement reads the number and then takes the first look. Another statement reads the last entry: a statement does not see what was
+//! committed while it ran.
 //!
 //! A transaction has its id before its first number (`write/log.rs` sees to that), and keeps it until others see what it has
 //! committed. So a transaction with a number up to that one has ended, or is found in the first look. Transactions of other programs
@@ -40,7 +40,7 @@ pub(super) const WRITER: &str = "rejoinder-writer";
 /// How long after a commit of this node the horizon is renewed: for several commits at once.
 const COMPANY: Duration = Duration::from_millis(5);
 
-/// For how many times the length of a renewal no commit makes the next one. It takes 1 ms, and more while it waits for transactions.
+/// How many times the length of a renewal passes before a commit causes the next one. A renewal takes 1 ms, or more while transactions run.
 const REST: u32 = 10;
 
 const LONGEST_REST: Duration = Duration::from_millis(100);
@@ -268,8 +268,8 @@ fn transactions(rows: &[PgRow]) -> Result<BTreeSet<i64>, StoreError> {
 /// A standby does not know the transactions of its primary.
 const IS_STANDBY: &str = "select pg_is_in_recovery()";
 
-/// The transactions of writers. Every role sees this of every other, whatever it may read: no rights are needed. `$process` is null: what
-/// it is made of is evaluated before the transactions are read.
+/// The transactions of writers. Every role sees these columns of all connections: no rights are needed. `$process` is an expression that
+/// is null (all connections), and is evaluated before the transactions are read.
 macro_rules! writing {
     ($process:literal) => {
         concat!(

@@ -4,8 +4,8 @@
 //! the database: a line is added when its transaction is committed, and is seen when the transaction with its receipt is. A
 //! session is read again if the result of a transaction is unknown, or if its lines change in any other way.
 //!
-//! While other nodes write lines, too, the database counts the changes of each session, and a session is read again if others have
-//! changed it: if the count is not the one that was read with the lines, and our changes since. A transaction counts once for each of
+//! While other nodes live, the database counts the changes of each session. A session is read again if another node has changed it: if
+//! the count is not the one that was read with the lines, plus the changes of this node since. A transaction counts once for each of
 //! [its sessions](sessions_of).
 
 use std::{
@@ -56,7 +56,7 @@ struct CachedSession {
     is_all: bool,
     /// Counts how often the session was read, written or forgotten. A reading that began before says nothing any more.
     epoch: u64,
-    /// How many changes the database has counted with these lines.
+    /// The database's count of changes that belongs to these lines.
     count: Option<i64>,
     /// The agent that has no news as long as all lines are plain and nobody reacts to anything.
     without_news: Option<WithoutNews>,
@@ -157,7 +157,7 @@ impl CachedSession {
         self.epoch += 1;
         self.is_all = found.lines.len() < limit;
         if self.count != found.count {
-            // Other nodes have changed something. That somebody has reacted is not in the lines.
+            // Other nodes have changed something: maybe only a reaction, which the lines do not show.
             self.without_news = None;
         }
         self.count = found.count;
@@ -209,7 +209,7 @@ pub(crate) struct FoundTurn {
 pub(crate) struct FoundLines {
     /// Oldest first.
     pub(crate) lines: Vec<StoredLine>,
-    /// How many changes of the session the database has counted. `None`: it does not count, or has no such session.
+    /// The database's count of the session's changes. `None`: it does not count, or has no such session.
     pub(crate) count: Option<i64>,
 }
 
@@ -221,7 +221,7 @@ pub(crate) struct Transcripts {
     reactions: AtomicU64,
     /// Whether other nodes use the database, too.
     is_shared: AtomicBool,
-    /// How many transactions are changing a session while others do so, too: what is read meanwhile may have their lines or not.
+    /// How many transactions of this node are changing a session while other nodes live: a read meanwhile may see their lines or not.
     changing: Mutex<HashMap<SessionId, usize>>,
 }
 
@@ -237,8 +237,8 @@ impl Default for Transcripts {
 }
 
 impl Transcripts {
-    /// The last `limit` lines of a session, oldest first. `read` reads them if they are not cached, and `count` how many changes the
-    /// database has counted.
+    /// The last `limit` lines of a session, oldest first. `read` reads them if they are not cached; `count` reads the database's count of
+    /// changes.
     pub(crate) async fn lines<C, R>(
         &self,
         session: SessionId,
@@ -294,7 +294,7 @@ impl Transcripts {
         Ok(Some(AnsweredTurn { lines, reactions: found.reactions }))
     }
 
-    /// What `find` finds in the cache of a session, if that is as in the database.
+    /// What `find` finds in the cache of a session, if the cache agrees with the database.
     async fn cached<T, C: Future<Output = Result<Option<i64>, StoreError>>>(
         &self,
         session: SessionId,
@@ -397,8 +397,7 @@ impl Transcripts {
     }
 }
 
-/// The turns of which a transition writes lines, or says that they were seen, with the session in which they were: one may be in another
-/// session since.
+/// The turns whose lines a transition writes or marks as seen, each with the session in which it was: it may be in another session since.
 pub(crate) fn with_lines(transition: &Transition) -> impl Iterator<Item = (SessionId, TurnId)> {
     let seen = transition.lines.iter().filter_map(|change| match *change {
         LineChange::Seen { session, turn, .. } => Some((session, turn)),
@@ -412,7 +411,7 @@ pub(crate) fn sessions_of(transition: &Transition) -> BTreeSet<SessionId> {
     with_lines(transition).map(|(session, _)| session).chain(sessions_changed_otherwise(transition)).collect()
 }
 
-/// Those of which it is not told what becomes of their lines.
+/// The sessions whose lines change in a way that the transition does not describe.
 fn sessions_changed_otherwise(transition: &Transition) -> impl Iterator<Item = SessionId> {
     let removed = transition.sessions.iter().filter_map(|change| match change {
         SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some(*session),
@@ -464,7 +463,7 @@ pub(crate) struct Writing<'a> {
     left: Vec<SessionId>,
     /// All sessions.
     sessions: BTreeSet<SessionId>,
-    /// Whether the sessions are noted as being changed, and what the database counts is counted.
+    /// Whether the sessions are in `changing`, and their counts go up when this is written.
     is_counted: bool,
 }
 
@@ -472,7 +471,7 @@ impl Writing<'_> {
     /// Reports the result: the lines were written, or certainly not.
     pub(crate) fn done(mut self, are_written: bool) {
         if !self.is_counted && self.transcripts.is_shared() {
-            // What was read since may have what others have made of these lines: they are read again.
+            // A read since then may show what other nodes made of these lines: they are read again.
             return;
         }
         for TranscriptLine { session, seq, turn, claim, line } in self.lines.drain(..) {
@@ -492,7 +491,7 @@ impl Writing<'_> {
             }
         }
         if are_written && self.is_counted {
-            // All else comes first: what is counted must be cached, or forgotten.
+            // Last: a change must be cached or forgotten before it is counted.
             for session in self.sessions.iter().filter_map(|session| self.transcripts.sessions.get(session)) {
                 let mut session = lock(&session);
                 session.count = session.count.map(|count| count + 1);

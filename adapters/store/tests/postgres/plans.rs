@@ -1,4 +1,4 @@
-//! How much statements read, and how many there are.
+//! How many rows statements read, and how many statements there are.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ const FILL: &str = "
     from generate_series(1, 4000) as n;
     insert into slots (conversation_id) select pg_temp.id(n) from generate_series(10001, 14000) as n";
 
-/// The rows and entries of indexes that were read so far, as far as connections have told it: they do when they end, at the latest.
+/// The rows and index entries that were read so far. A connection reports them when it ends, at the latest.
 const READ: &str = "
     with tables (name) as (values ('turns'), ('transcript'), ('deliveries'), ('slots'))
     select ((select sum(seq_tup_read) from pg_stat_user_tables where relname in (select name from tables))
@@ -56,7 +56,7 @@ const COUNT_MARKS: &str = "
         end $$;
     create trigger count_mark after update of fetched_at on deliveries for each statement execute function count_mark()";
 
-/// From now on, on new connections each look at the transactions of others takes 20 ms.
+/// Makes each look at the transactions of others take 20 ms, on new connections.
 const SLOW_LOOKS: &str = "
     create function public.pg_stat_get_activity(asked integer)
     returns table (datid oid, pid integer, application_name text, backend_xid xid) language sql as $$
@@ -84,7 +84,7 @@ async fn open_turn(store: &PostgresStore, key: &str) {
     assert!(matches!(stored[..], [Stored::Turn { .. }]), "{stored:?}");
 }
 
-/// How many rows are read for this. Closes the store.
+/// How many rows `work` reads. Closes the store.
 async fn rows_read(store: &PostgresStore, elsewhere: &mut PgConnection, work: impl Future<Output = ()>) -> i64 {
     let before = number(elsewhere, READ).await;
     work.await;
@@ -97,7 +97,7 @@ async fn rows_read(store: &PostgresStore, elsewhere: &mut PgConnection, work: im
     number(elsewhere, READ).await - before
 }
 
-/// Neither the rest of the session nor all turns, whatever the server knows of the tables when it plans the statement.
+/// Neither the rest of the session nor all turns are read, whatever statistics the server has when it plans the statement.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_long_session_only_the_last_lines_are_read() {
     let Some(database) = Database::new().await else { return };
@@ -131,7 +131,7 @@ async fn to_open_a_turn_little_is_read() {
     assert!(read < 200, "{read} rows");
 }
 
-/// Its slot is found, and not looked for.
+/// The slot is found by its key, without a scan.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn to_end_a_run_little_is_read() {
     let Some(database) = Database::new().await else { return };
@@ -178,7 +178,7 @@ async fn answers_that_are_fetched_are_marked_together() {
     assert!(statements < 5, "{statements} statements");
 }
 
-/// While many write, it is waited for their transactions.
+/// While many write, a renewal waits for their transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_the_log_is_read_seldom_while_that_takes_long() {
     let Some(database) = Database::new().await else { return };

@@ -494,7 +494,7 @@ impl ScriptedAgent {
         self
     }
 
-    /// Makes it one whose runs no worker has had.
+    /// Makes it one that lets its runs be withdrawn: no worker has had them.
     #[must_use]
     pub const fn withdrawing(mut self) -> Self {
         self.withdraws = true;

@@ -73,7 +73,7 @@ pub async fn a_configuration_that_was_replaced_is_the_latest_again_if_it_is_chos
     assert_eq!(store.latest_configuration().await.expect("the configuration is read"), revision(4, 1));
 }
 
-/// A node that stood still meanwhile stores nothing of it. Also over a restart of all nodes.
+/// A node that paused meanwhile stores nothing of it, also after a restart of all nodes.
 pub async fn what_is_of_a_configuration_that_was_replaced_is_not_stored(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
     let is_shared = is_shared(&*one).await;
@@ -99,7 +99,7 @@ pub async fn what_is_of_a_configuration_that_was_replaced_is_not_stored(subject:
     assert_eq!(people.len(), if is_shared { 3 } else { 4 });
 }
 
-/// Each is decided on the same one before it.
+/// All of them follow the same one.
 pub async fn of_16_configurations_that_are_chosen_at_once_one_is_the_latest(subject: &mut impl Subject) {
     let (one, other) = (subject.store(), subject.another().await);
     let expected = if is_shared(&*one).await { 1 } else { 16 };

@@ -257,8 +257,8 @@ impl Permits {
         self.agents.values_mut().for_each(|agent| agent.rows.note_others());
     }
 
-    /// `conversation` was given a slot for a turn of `agent`. Returns whether a row of it was noted since the round began to read, for
-    /// whichever agent: where all rows of another one are read, those behind the first row of their conversation are not among them.
+    /// `conversation` was given a slot for a turn of `agent`. Returns whether a row of it was noted since the round began to read, for any
+    /// agent: a round reads only the first row of each conversation, also of another agent all of whose rows it reads.
     pub(super) fn forget_row(&mut self, conversation: ConversationId, agent: &AgentName) -> bool {
         let has_come = self.agents.values().any(|permits| permits.rows.has_come(conversation));
         if let Some(permits) = self.agents.get_mut(agent) {

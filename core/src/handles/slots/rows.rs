@@ -10,7 +10,7 @@ pub(super) const KNOWN: usize = 1_000;
 pub(super) struct Rows {
     /// How many notes there were so far: so the scheduler notices rows that came during its round.
     noted: u64,
-    /// How many there were when a round of the scheduler began to read last.
+    /// The count of notes when the last round of the scheduler began to read.
     read_at: u64,
     /// Each with the count of notes when it was noted last.
     conversations: HashMap<ConversationId, u64>,
@@ -65,7 +65,7 @@ impl Rows {
         self.others = Some(self.noted);
     }
 
-    /// A round of the scheduler begins to read: a row that is noted from now on may not be among those that it finds.
+    /// A round of the scheduler begins to read: it may miss rows that are noted from now on.
     pub(super) const fn begin_reading(&mut self) {
         self.read_at = self.noted;
     }

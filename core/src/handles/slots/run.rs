@@ -36,7 +36,7 @@ pub(crate) struct RunInFlight {
     pub(crate) suspension: Option<u32>,
 }
 
-/// What tells a run to stop, that it may go on, and that it may be another node's.
+/// The signals to a run: to stop, to go on, and to leave it to another node.
 #[derive(Clone)]
 pub(crate) struct RunTokens {
     pub(crate) stop: CancellationToken,

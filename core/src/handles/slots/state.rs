@@ -51,7 +51,7 @@ impl Held {
         (self.permit, self.permitted_at) = (Some(permit), now);
     }
 
-    /// Notes the first row of the conversation that was read, unless it is the one that begins here, with nothing behind it.
+    /// Notes the first row that was read of the conversation, unless it is the row that begins in this slot and no other is behind it.
     pub(super) fn note(&mut self, waiting: &WaitingTurn, agent: AgentName) {
         let begins = self.run.turn == waiting.turn && waiting.version <= self.waited;
         if !(begins && waiting.is_alone) {
@@ -93,7 +93,7 @@ impl State {
         });
     }
 
-    /// Notes that a row of `conversation` waits, for a run of `agent`, of which the holder of its slot may not know.
+    /// Tells the holder of the slot of `conversation` that a row of `agent` may wait which it does not know.
     pub(super) fn note_more(&mut self, conversation: ConversationId, agent: AgentName) {
         if let Some(held) = self.held.get_mut(&conversation) {
             held.more.insert(agent);

@@ -57,7 +57,7 @@ fn a_row_whose_slot_was_taken_meanwhile_is_noted_to_its_holder() {
     assert!(slot.take_more(), "the holder does not know of the older row");
 }
 
-/// It was stored after the scheduler had read, and found nothing behind the first one.
+/// It was stored after the scheduler had read, and had found nothing behind the first one.
 #[test]
 fn a_row_that_came_before_the_slot_was_given_is_noted_to_its_holder() {
     let slots = slots(1);

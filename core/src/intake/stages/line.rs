@@ -20,7 +20,7 @@ pub(in crate::intake) async fn line(
     slots: &Arc<Slots>,
     limits: &Limits,
 ) -> Verdict {
-    // The stages between may have waited: a late message may be about to be stored as postponed.
+    // Earlier stages may have waited, and a late message may be about to be stored as postponed meanwhile.
     let here = arrival.conversation_now(addresses).await?;
     let conversation = here.id;
     let Arrival { id, event, handling, .. } = &*arrival;

@@ -15,9 +15,9 @@ store_trait! {
         /// The secret of this name that all nodes use: the first one that a node gave. A store that admits one process returns `made`.
         write fn put_secret(name: &str, made: &str) -> String;
 
-        /// The configuration with this digest, with which a node begins. One that is new is the latest from now on, and has a higher
-        /// number than all before. One that was replaced by another one is the latest again only by `Transition::configuration`. `None`:
-        /// the store admits one process.
+        /// The configuration with this digest, with which a node begins. A new one is the latest from now on, and has a higher number
+        /// than all before. One that was replaced becomes the latest again only by `Transition::configuration`. `None`: the store admits
+        /// one process.
         write fn configuration(digest: &[u8; 32]) -> Option<Configuration>;
 
         /// The latest configuration. `None`: no node has begun with one, or the store admits one process.
@@ -44,12 +44,12 @@ store_trait! {
 pub struct Configuration {
     /// The number of its revision.
     pub revision: i64,
-    /// A digest of what all nodes must have in common of it.
+    /// A digest of the settings that all nodes must have in common.
     pub digest: [u8; 32],
 }
 
 impl Configuration {
-    /// The one with this digest, if an operator makes it the latest after this one.
+    /// The configuration with this digest, when an operator makes it the latest after this one.
     pub(crate) fn followed_by(self, digest: [u8; 32]) -> Self {
         let revision = if digest == self.digest { self.revision } else { self.revision + 1 };
         Self { revision, digest }

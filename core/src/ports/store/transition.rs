@@ -47,8 +47,8 @@ pub struct Transition {
     pub turns: Vec<TurnChange>,
     /// What else it was decided on: it is applied only if nothing of it was changed since.
     pub seen: Vec<Seen>,
-    /// The configuration that these people and schedules are of: the transition is applied only if it is the latest one, or has the
-    /// number after that of the latest one, and then it is the latest from now on. A store that admits one process does not look at it.
+    /// The configuration of these people and schedules. The transition is applied only if it is the latest one, or its number is the next
+    /// after the latest: then it becomes the latest. A store that admits one process ignores it.
     pub configuration: Option<Configuration>,
     /// New deliveries, in the order in which they are to be sent.
     pub deliveries: Vec<NewDelivery>,

@@ -93,7 +93,7 @@ impl Occurrence {
     ) -> Self {
         let mut problems = Vec::new();
         let mut channels = BTreeMap::new();
-        // Of a message that waited through a longer trouble, a person is told that the agent took too long.
+        // If a message waits through a longer trouble, its person is told that the agent took too long.
         let may_be_late = ended.saturating_duration_since(began) >= HARD_DEADLINE;
         for platform in platforms {
             let its = || probes.iter().filter(|probe| probe.platform == *platform);

@@ -109,7 +109,7 @@ async fn a_worker_goes_on_at_another_node_with_the_lease_that_it_has() {
     answers(run, &held, "after all").await;
 }
 
-/// Its worker would send it again and again otherwise.
+/// Otherwise its worker would send it again and again.
 #[tokio::test]
 async fn a_lease_that_another_node_has_no_more_is_over() {
     let nodes = Arc::<OtherNodes>::default();

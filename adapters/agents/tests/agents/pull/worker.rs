@@ -31,7 +31,7 @@ pub(crate) struct Served {
     _serving: DropGuard,
 }
 
-/// Whether other nodes have all turns. If not, none of them has one.
+/// Other nodes: `true` if they have all turns, `false` if they have none.
 #[derive(Default)]
 pub(crate) struct OtherNodes(pub(crate) AtomicBool);
 

@@ -125,7 +125,7 @@ impl SessionStore for PostgresStore {
     }
 }
 
-/// How many changes of the lines of a session were counted. `None`: there is no such session.
+/// How often the lines of a session were changed. `None`: there is no such session.
 async fn changes(pool: &Connections, session: SessionId) -> Result<Option<i64>, StoreError> {
     pool.one(statement!("select changes from sessions where id = $1", session), |row| row.value("changes")).await
 }

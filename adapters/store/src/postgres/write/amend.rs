@@ -36,7 +36,7 @@ pub(super) async fn accept(transaction: &mut Transaction<'_>, new: &NewEvent) ->
         return insert::one(transaction, new).await;
     };
     rows::change(transaction, statement!(CHANGE_EVENT, turn, event)).await?;
-    // One that is put before the agent again has a line, with the text of its event.
+    // A turn that is put before the agent again already has a line with the text of its event.
     sessions::count_changes(transaction, [], &[turn]).await?;
     Ok(Stored::Amended { turn })
 }

@@ -195,7 +195,7 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
     for change in &transition.sessions {
         sessions::change(transaction, change).await?;
     }
-    // It locks sessions: as where events are accepted, and in batches, before what agents keep of them and what was used of a day.
+    // It locks sessions: before the agents' sessions and the budgets of the day, as an accept and a batch do.
     let with_lines: Vec<_> = with_lines(transition).map(|(_, turn)| turn).collect();
     sessions::count_changes(transaction, sessions_of(transition), &with_lines).await?;
     for change in &transition.agent_sessions {

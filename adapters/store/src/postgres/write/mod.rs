@@ -73,7 +73,7 @@ async fn request(transaction: &mut Transaction<'_>, request: &WriteRequest) -> R
             rows::change(transaction, block).await.map(|_| WriteResult::Done)
         }
         WriteRequest::Lines(lines) => log_lines::add(transaction, lines).await.map(|()| WriteResult::Done),
-        // `mark_fetched` has written all of the transaction.
+        // `mark_fetched` has written these.
         WriteRequest::Fetched { .. } => Ok(WriteResult::Done),
         WriteRequest::Remove(removal, now) => {
             Box::pin(remove::rows(transaction, removal, *now)).await.map(WriteResult::Removed)
@@ -89,7 +89,7 @@ async fn request(transaction: &mut Transaction<'_>, request: &WriteRequest) -> R
     }
 }
 
-/// Writes which answers were fetched, by one statement: there is one for each turn of a hook.
+/// Marks answers as fetched, all in one statement: each turn of a hook has such a mark.
 async fn mark_fetched(transaction: &mut Transaction<'_>, requests: &[WriteRequest]) -> Result<(), StoreError> {
     let fetched = requests.iter().filter_map(|request| match request {
         WriteRequest::Fetched { turn, at } => Some((turn.as_uuid(), at.as_millis())),

@@ -47,7 +47,7 @@ pub(super) async fn rows(
             rows::change(transaction, statement!(DELETE_ANSWERS, json(id))).await?;
             rows::change(transaction, statement!(CLEAR_LOG)).await?;
             settings::remove_unreferenced(transaction).await?;
-            // At the end: it locks sessions, for which the turns in them wait.
+            // Last, because it locks sessions, and the turns in them wait for that.
             sessions::count_changes(transaction, [], &turns).await?;
         }
         Removal::Keys(events) => {

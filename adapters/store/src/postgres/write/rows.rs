@@ -23,7 +23,7 @@ pub(in crate::postgres) struct Transaction<'a> {
     pub(in crate::postgres) noticed: bool,
     /// Lines that it has stored, and that are logged once it is committed.
     pub(in crate::postgres) told: Vec<LogLine>,
-    /// Why its connection is to be replaced, if an error has told so.
+    /// Why its connection must be replaced; `None` if no error said so.
     pub(in crate::postgres) fault: Option<Fault>,
     /// The settings of runs that are stored.
     pub(super) settings: &'a mut KnownSettings,
@@ -34,7 +34,7 @@ impl<'a> Transaction<'a> {
         Self { connection, logged: None, noticed: false, told: Vec::new(), fault: None, settings }
     }
 
-    /// The store error for that of a statement.
+    /// Makes the store error, and notes whether the connection must be replaced.
     fn failed(&mut self, error: sqlx::Error) -> StoreError {
         self.fault = Fault::of(&error);
         store_error(error)

@@ -150,8 +150,8 @@ pub(super) async fn leave_out(transaction: &mut Transaction<'_>, turns: &[TurnId
     Ok(())
 }
 
-/// Counts that lines of these sessions are changed, and of those of these turns. Of a session that is removed in the same transaction
-/// nothing is counted.
+/// Counts a change of the lines of these sessions, and of the sessions of these turns. A session that the same transaction removes is not
+/// counted.
 pub(super) async fn count_changes(
     transaction: &mut Transaction<'_>,
     sessions: impl IntoIterator<Item = SessionId>,
@@ -203,7 +203,7 @@ const POINT: &str = "update conversations set session_id = $2 where id = $1";
 
 const REPLACE: &str = "update conversations set session_id = $2 where session_id = $1";
 
-/// In the order of the batches.
+/// Locks sessions in the order of their ids, as batches do.
 const COUNT_CHANGES: &str = "
     with changed as materialized (
         select s.id
@@ -226,8 +226,8 @@ const CHOOSE: &str = "update sessions set agent = $2, model = $3 where id = $1";
 const LEAVE_OUT: &str = "update turns set left_out = true where id = $1";
 
 /// A message that came while the deletion was decided on is in the session that its conversation has now: no conversation continues in
-/// this one, and one that did was locked until then. A task that is about to begin its turn has read the session that is gone: the new
-/// version makes it read again. The lines in the index of the search are those of the transcript: see `index.rs`.
+/// this one, and one that did was locked until then. A task that is about to begin such a turn has read the deleted session: the new
+/// version makes it read the turn again. The lines in the index of the search are those of the transcript: see `index.rs`.
 const DELETE: [&str; 4] = [
     "update turns set
         session_id = (select c.session_id from conversations as c where c.id = turns.conversation_id),

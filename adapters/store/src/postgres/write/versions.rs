@@ -21,8 +21,8 @@ pub(super) async fn is_current(transaction: &mut Transaction<'_>, seen: &Seen) -
     Ok(current.unwrap_or_default() == seen.version)
 }
 
-/// Makes a configuration the latest, unless it is that. `false` if another one is, which this one does not follow. No other one becomes
-/// the latest before the transaction ends.
+/// Makes a configuration the latest, if it is not already. `false` if it does not follow the one that is the latest. Until the
+/// transaction ends, no other configuration can become the latest.
 pub(super) async fn make_latest(
     transaction: &mut Transaction<'_>,
     Configuration { revision, digest }: &Configuration,

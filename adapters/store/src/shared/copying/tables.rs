@@ -229,7 +229,7 @@ impl Table {
         sql
     }
 
-    /// The columns that PostgreSQL has besides: for what SQLite reads from JSON, and for what several nodes count.
+    /// The columns that only PostgreSQL has: values that SQLite reads from JSON, and counts that several nodes compare.
     pub(crate) fn derived(&self) -> &'static [Column] {
         match self.name {
             "sessions" => &[Column { name: "changes", kind: Kind::Number }],
@@ -252,7 +252,7 @@ impl Table {
             sender: Sender,
         }
         match self.name {
-            // Nobody has read its lines there yet.
+            // No node has read its lines from PostgreSQL yet.
             "sessions" => vec![Value::Number(0)],
             "events" => {
                 let details: Option<Details> = self.text(row, "details").and_then(|json| parse("details", json).ok());

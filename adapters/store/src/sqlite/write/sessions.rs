@@ -193,7 +193,7 @@ const CHOOSE: &str = "update sessions set agent = ?2, model = ?3 where id = ?1";
 const LEAVE_OUT: &str = "update turns set left_out = 1 where id = ?";
 
 /// A message that came while the deletion was decided on is in the session that its conversation has now. A task that is about to begin
-/// its turn has read the session that is gone: the new version makes it read again.
+/// such a turn has read the deleted session: the new version makes it read the turn again.
 const MOVE_OPEN: &str = "
     update turns indexed by turns_open set
         session_id = (select c.session_id from conversations as c where c.id = conversation_id),

@@ -503,10 +503,10 @@ lines as (
     ..Section::EMPTY
 };
 
-/// Sessions whose lines change, also by turns. Each transition counts once for each of them.
+/// Counts the changes of sessions, which are given by id or by a turn in them. Each transition counts once for each session.
 ///
-/// After [`USED`]: what changes rows and is read by nothing is executed from the last part to the first, and who accepts events locks
-/// sessions before what is used of a day.
+/// After [`USED`]: parts that change rows and that no other part reads are executed from the last to the first, and an accept also locks
+/// sessions before the budgets of the day.
 pub(super) const CHANGED_SESSIONS: Section = Section {
     columns: &[("req", Number), ("session", Id), ("turn", Id)],
     sql: "
