@@ -33,13 +33,12 @@ impl Scene {
     /// The configuration besides the channels.
     pub(crate) fn settings(&self) -> String {
         format!(
-            "{agent}\n[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{label}\"\nreplaces = \"{label}\"\novertaken = \"{overtaken}\"\nlate = \"{late}\"\n",
+            "{agent}\n[guard]\nsoft_deadline = \"{}s\"\nhard_deadline = \"{}s\"\n[guard.templates]\nresent = \"{label}\"\nreplaces = \"{label}\"\novertaken = \"{overtaken}\"\n",
             agent::SOFT_DEADLINE.as_secs(),
             agent::HARD_DEADLINE.as_secs(),
             agent = self.agent.section(),
             label = words::LABEL,
-            overtaken = words::OVERTAKEN,
-            late = words::TOO_LATE
+            overtaken = words::OVERTAKEN
         )
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const LABEL: &str = "[copy]";
 pub(crate) const OVERTAKEN: &str = "[late]";
 
 /// What the gateway says once the hard deadline of a message is over.
-pub(crate) const TOO_LATE: &str = "The agent took too long.";
+pub(crate) const TOO_LATE: &str = "Sorry, that took too long. Please try again.";
 
 /// The last word of a paragraph of an answer: without it, the paragraph is unfinished.
 pub(crate) const END: &str = "done";
