@@ -8,7 +8,11 @@ use std::{
 use async_trait::async_trait;
 use tracing::warn;
 
-use super::{handoff::STOPPED, input::Inputs, runtimes::Runtimes};
+use super::{
+    handoff::STOPPED,
+    input::{Before, Inputs},
+    runtimes::Runtimes,
+};
 use crate::{
     events::Run,
     model::{AgentName, Handler, TurnId},
@@ -23,15 +27,6 @@ pub(super) const GATEWAY_STOPPED: &str = "the gateway was stopped while it ran";
 
 /// The detail of a run that was withdrawn.
 pub(super) const WITHDRAWN: &str = "no worker asked for it at this node, and another node has one";
-
-/// What the run before this one of the same agent leaves to it.
-#[derive(Default)]
-pub(super) struct Before {
-    /// Who did it, if it ended with a process of the gateway.
-    pub(super) holder: Option<String>,
-    /// Whether it was [withdrawn](AgentRuntime::withdraw).
-    pub(super) was_withdrawn: bool,
-}
 
 impl Inputs {
     /// Stores who does a run. The error is told to the runtime.

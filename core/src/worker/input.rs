@@ -9,7 +9,6 @@ use tracing::warn;
 use super::{
     files::{FileBudget, Files},
     grace::GRACE,
-    holder::Before,
     memory::Memory,
     runtimes::Runtimes,
     sealing,
@@ -114,6 +113,15 @@ pub(super) fn schedule_limits(
     let address = &event.conversation;
     let can_write_first = channels.get(&address.channel)?.capabilities(address).can_write_first;
     Some(*limits).filter(|limits| limits.most > 0 && event.sender.kind.is_human() && can_write_first)
+}
+
+/// What the run before this one of the same agent leaves to it.
+#[derive(Default)]
+pub(super) struct Before {
+    /// Who did it, if it ended with a process of the gateway.
+    pub(super) holder: Option<String>,
+    /// Whether it was [withdrawn](AgentRuntime::withdraw).
+    pub(super) was_withdrawn: bool,
 }
 
 impl Inputs {

@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     command::{Answered, Command, Done, Refused, Stored},
     desk::{Change, Desk, Entry},
-    elsewhere::ASKING,
     kept,
     lease::{Lease, logged},
     leases::Worker,
@@ -25,6 +24,9 @@ use super::{
     section::{PullSection, WorkerSection},
 };
 use crate::wire::{CheckedObject, MAX_FILE, Said, WireTurn};
+
+/// How many requests of an agent's workers may read the store at once: it has few connections, and turns need them.
+const ASKING: usize = 1;
 
 /// What a [`Pull`] is built from.
 pub struct PullSettings {

@@ -4,9 +4,6 @@ use rejoinder_core::TurnId;
 
 use super::{agent::Pull, leases::NotHeld};
 
-/// How many requests of an agent's workers may read the store at once: it has few connections, and turns need them.
-pub(super) const ASKING: usize = 1;
-
 impl Pull {
     /// Why a lease is not held. For [`NotHeld::Elsewhere`] the store is asked whether another node may have the turn.
     pub(super) async fn found_out(&self, turn: TurnId, why: NotHeld) -> NotHeld {

@@ -327,7 +327,7 @@ pub async fn indexing_of_all_turns_ends_while_entries_are_removed(subject: &mut 
         let event = LogEvent::ChannelUp;
         let up = NewLogEntry { at: at(3), subject: crate::model::log::Subject::default(), event };
         done(&*store, Transition { log: vec![up.clone(), up], ..Transition::default() }).await;
-        let through = *store.logged().borrow();
+        let through = end_of_log(&*store).await;
         store.remove(Removal::Log { through, entries: 1 }).await.expect("entries are removed");
     };
     let mut open = Turn::accept(&*store, message(&chat("b"), "open", "train open")).await;

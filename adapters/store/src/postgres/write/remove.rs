@@ -147,7 +147,7 @@ async fn remove_sessions(transaction: &mut Transaction<'_>, sessions: &BTreeSet<
         agent_sessions::owe_deleted(transaction, session).await?;
     }
     for session in sessions {
-        rows::change(transaction, statement!(CLEAR_TITLE, session)).await?;
+        rows::change(transaction, statement!(sessions::CLEAR_TITLE, session)).await?;
     }
     Ok(())
 }
@@ -297,9 +297,6 @@ const DELETE_CONVERSATIONS: [&str; 3] = [
     "delete from slots where conversation_id = any($1)",
     "delete from conversations where id = any($1)",
 ];
-
-/// A title may repeat what was said in a turn that is removed.
-pub(super) const CLEAR_TITLE: &str = "update sessions set title = null where id = $1 and title is not null";
 
 const LOCK_SESSIONS: &str = "select id from sessions where id = any($1) order by id for update";
 

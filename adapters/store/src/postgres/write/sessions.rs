@@ -11,7 +11,6 @@ use sqlx::postgres::PgRow;
 
 use super::{
     agent_sessions,
-    remove::CLEAR_TITLE,
     rows::{self, Transaction},
     versions,
 };
@@ -212,6 +211,9 @@ const COUNT_CHANGES: &str = "
             union select t.session_id from turns as t where t.id = any($2)) as w join sessions as s on s.id = w.id
         order by s.id for no key update of s)
     update sessions as s set changes = s.changes + 1 from changed as c where s.id = c.id";
+
+/// A title may repeat what was said in a turn that is removed.
+pub(super) const CLEAR_TITLE: &str = "update sessions set title = null where id = $1 and title is not null";
 
 const ADOPT: &str = "update sessions set owner = $2 where id = $1";
 
