@@ -121,11 +121,11 @@ impl Addresses {
             Ok(known) if !(self.others)() => known,
             Ok(_) => self.read(address).await?,
             Err(vacant) => {
-                let forgotten = *self.forgotten();
+                let changes = self.changes();
                 let known = self.read(address).await?;
                 // Otherwise the next caller reads again, also one who waits for this read.
                 let is_forgotten = self.forgotten();
-                if *is_forgotten == forgotten && !(self.others)() {
+                if *is_forgotten == changes && !(self.others)() {
                     let _ = vacant.insert(known);
                 }
                 known

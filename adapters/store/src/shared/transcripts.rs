@@ -5,8 +5,8 @@
 //! session is read again if the result of a transaction is unknown, or if its lines change in any other way.
 //!
 //! While other nodes live, the database counts the changes of each session. A session is read again if another node has changed it: if
-//! the count is not the one that was read with the lines, plus the changes of this node since. A transaction counts once for each of
-//! [its sessions](sessions_of).
+//! the count is not the one that was read with the lines, plus the changes of this node since. A transaction counts once for each
+//! session that it [changes](line_changes).
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
@@ -379,9 +379,10 @@ impl Transcripts {
 
     /// Announces the lines that `transition` is about to write or to change.
     pub(crate) fn writing(&self, transition: &Transition) -> Writing<'_> {
-        let sessions = sessions_of(transition);
-        let is_counted = self.is_shared();
-        if is_counted {
+        let of_changes = || line_changes(transition);
+        let sessions: BTreeSet<_> =
+            if self.is_shared() { of_changes().map(|(session, _)| session).collect() } else { BTreeSet::new() };
+        if !sessions.is_empty() {
             let mut changing = self.changing();
             for session in &sessions {
                 *changing.entry(*session).or_default() += 1;
@@ -392,36 +393,24 @@ impl Transcripts {
             LineChange::Other { .. } => None,
         });
         let seen = seen.collect();
-        let left = sessions_changed_otherwise(transition).collect();
-        Writing { transcripts: self, lines: transition.transcript.clone(), seen, left, sessions, is_counted }
+        let left = of_changes().filter(|(_, turn)| turn.is_none()).map(|(session, _)| session).collect();
+        Writing { transcripts: self, lines: transition.transcript.clone(), seen, left, sessions }
     }
 }
 
-/// The turns whose lines a transition writes or marks as seen, each with the session in which it was: it may be in another session since.
-pub(crate) fn with_lines(transition: &Transition) -> impl Iterator<Item = (SessionId, TurnId)> {
-    let seen = transition.lines.iter().filter_map(|change| match *change {
-        LineChange::Seen { session, turn, .. } => Some((session, turn)),
-        LineChange::Other { .. } => None,
+/// The changes that a transition makes to lines: the session of each, and the turn if its lines are written or marked as seen. The turn may
+/// be in another session since. `None`: the transition does not describe the change.
+pub(crate) fn line_changes(transition: &Transition) -> impl Iterator<Item = (SessionId, Option<TurnId>)> {
+    let written = transition.transcript.iter().map(|line| (line.session, Some(line.turn)));
+    let marked = transition.lines.iter().map(|change| match *change {
+        LineChange::Seen { session, turn, .. } => (session, Some(turn)),
+        LineChange::Other { session } => (session, None),
     });
-    transition.transcript.iter().map(|line| (line.session, line.turn)).chain(seen)
-}
-
-/// The sessions whose lines a transition writes or changes.
-pub(crate) fn sessions_of(transition: &Transition) -> BTreeSet<SessionId> {
-    with_lines(transition).map(|(session, _)| session).chain(sessions_changed_otherwise(transition)).collect()
-}
-
-/// The sessions whose lines change in a way that the transition does not describe.
-fn sessions_changed_otherwise(transition: &Transition) -> impl Iterator<Item = SessionId> {
     let removed = transition.sessions.iter().filter_map(|change| match change {
-        SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some(*session),
+        SessionChange::Delete { session } | SessionChange::LeaveOut { session, .. } => Some((*session, None)),
         _ => None,
     });
-    let others = transition.lines.iter().filter_map(|change| match *change {
-        LineChange::Other { session } => Some(session),
-        LineChange::Seen { .. } => None,
-    });
-    removed.chain(others)
+    written.chain(marked).chain(removed)
 }
 
 /// A session of which something is being read.
@@ -461,16 +450,14 @@ pub(crate) struct Writing<'a> {
     seen: Vec<(SessionId, TurnId, u32)>,
     /// Sessions that are read again.
     left: Vec<SessionId>,
-    /// All sessions.
+    /// All sessions, if other nodes lived when this began: they are in `changing`, and their counts go up when this is written.
     sessions: BTreeSet<SessionId>,
-    /// Whether the sessions are in `changing`, and their counts go up when this is written.
-    is_counted: bool,
 }
 
 impl Writing<'_> {
     /// Reports the result: the lines were written, or certainly not.
     pub(crate) fn done(mut self, are_written: bool) {
-        if !self.is_counted && self.transcripts.is_shared() {
+        if self.sessions.is_empty() && self.transcripts.is_shared() {
             // A read since then may show what other nodes made of these lines: they are read again.
             return;
         }
@@ -490,7 +477,7 @@ impl Writing<'_> {
                 self.transcripts.forget(session);
             }
         }
-        if are_written && self.is_counted {
+        if are_written {
             // Last: a change must be cached or forgotten before it is counted.
             for session in self.sessions.iter().filter_map(|session| self.transcripts.sessions.get(session)) {
                 let mut session = lock(&session);
@@ -507,7 +494,7 @@ impl Drop for Writing<'_> {
         for session in lines.chain(seen).chain(self.left.iter().copied()) {
             self.transcripts.forget(session);
         }
-        if self.is_counted {
+        if !self.sessions.is_empty() {
             let mut changing = self.transcripts.changing();
             for session in &self.sessions {
                 if let Entry::Occupied(mut number) = changing.entry(*session) {

@@ -23,7 +23,7 @@ use crate::{
     shared::{
         bounds::ATTEMPTS_KEPT,
         stored::{ObligationColumns, json, thread},
-        transcripts::{sessions_of, with_lines},
+        transcripts::line_changes,
     },
 };
 
@@ -196,8 +196,9 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
         sessions::change(transaction, change).await?;
     }
     // It locks sessions: before the agents' sessions and the budgets of the day, as an accept and a batch do.
-    let with_lines: Vec<_> = with_lines(transition).map(|(_, turn)| turn).collect();
-    sessions::count_changes(transaction, sessions_of(transition), &with_lines).await?;
+    let (changed, turns): (Vec<_>, Vec<_>) = line_changes(transition).unzip();
+    let turns: Vec<_> = turns.into_iter().flatten().collect();
+    sessions::count_changes(transaction, changed, &turns).await?;
     for change in &transition.agent_sessions {
         agent_sessions::change(transaction, change).await?;
     }

@@ -36,7 +36,7 @@ use crate::{
         known::{KnownRow, KnownSettings},
         request::{WriteRequest, WriteResult},
         stored::{ObligationColumns, compress, handler, json, thread},
-        transcripts::{sessions_of, with_lines},
+        transcripts::line_changes,
     },
 };
 
@@ -245,11 +245,8 @@ impl Form {
         for line in &transition.transcript {
             self.add_line(number, line);
         }
-        for (session, turn) in with_lines(transition) {
+        for (session, turn) in line_changes(transition) {
             self.changed_sessions.push(row![number, session, turn]);
-        }
-        for session in sessions_of(transition) {
-            self.changed_sessions.push(row![number, session, None::<Uuid>]);
         }
         for Remark { turn, at, kind, detail } in &transition.remarks {
             self.remarks.push(row![number, turn, at, kind, detail]);
