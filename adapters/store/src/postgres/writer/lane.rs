@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
-    queue::{Caller, Command, Queue, next_together, refuse},
+    queue::{Caller, Command, Queue, Together, next_together, refuse},
     shared::{DEADLINE, RECHECK, Shared},
 };
 use crate::{
@@ -152,7 +152,8 @@ impl Lane {
     pub(super) async fn run(mut self) {
         let (panicked, queue) = (self.shared.panicked.clone(), Arc::clone(&self.queue));
         while !self.is_closed
-            && let Some(Some((kind, commands))) = panicked.run_until_cancelled(next_together(&queue)).await
+            && let Some(Some(Together { kind, commands, writing })) =
+                panicked.run_until_cancelled(next_together(&queue)).await
         {
             let mut batch = Vec::new();
             for command in commands {
@@ -168,6 +169,7 @@ impl Lane {
                 }
             }
             self.write_batch(kind, batch).await;
+            drop(writing);
         }
         self.close().await;
     }
@@ -315,7 +317,8 @@ impl Lane {
         let write::Transaction { logged, noticed, told, fault, .. } = transaction;
         match outcomes {
             Ok(Ok(outcomes)) if is_conflict(&outcomes) => {
-                // If that fails, the connection is closed, and nothing is written either.
+                // No settings were inserted: they are still known. If the rollback fails, the connection is closed, and nothing is written
+                // either.
                 self.roll_back(open).await;
                 Ok(Written { outcomes, logged: None, noticed: false, told: Vec::new() })
             }
@@ -533,6 +536,8 @@ impl Lane {
             self.leave(open);
             false
         } else {
+            // Some may have been inserted.
+            self.settings = KnownSettings::default();
             self.roll_back(open).await
         };
         // On a connection that is still open, other transactions were most likely in the way. If it is something else, a few tries do
@@ -543,7 +548,6 @@ impl Lane {
 
     /// Rolls a transaction back. `false` if the connection is closed in place of that.
     async fn roll_back(&mut self, mut open: Open) -> bool {
-        self.settings = KnownSettings::default();
         let is_open = matches!(timeout(CONNECT, open.connection.execute("rollback")).await, Ok(Ok(_)));
         if is_open {
             self.keep(open);
