@@ -10,6 +10,7 @@ use super::{
     files::{FileBudget, Files},
     grace::GRACE,
     memory::Memory,
+    result::RunResult,
     runtimes::Runtimes,
     sealing,
 };
@@ -83,24 +84,6 @@ struct Remembered {
     last_answer: Option<LastAnswer>,
 }
 
-/// Why a run cannot begin.
-pub(super) enum PrepareError {
-    /// It was stopped before it had begun.
-    Stopped,
-    /// The event's content cannot be read.
-    Unreadable,
-    /// The store cannot read what the run needs, and says so.
-    Unread(String),
-    /// It counts as a run that failed.
-    Failed(AgentError),
-}
-
-impl From<AgentError> for PrepareError {
-    fn from(error: AgentError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// What the agent of a run may schedule in the conversation of this event, if a person asks it to, and where the gateway can
 /// speak first.
 pub(super) fn schedule_limits(
@@ -125,23 +108,23 @@ pub(super) struct Before {
 }
 
 impl Inputs {
-    /// What a run is given. Ends early if the run is stopped meanwhile.
+    /// What a run is given, or how it ends if it cannot begin. Ends early if the run is stopped meanwhile.
     pub(super) async fn prepare(
         &self,
         turn: &TurnRecord,
         run: &Run,
         stop: &CancellationToken,
-    ) -> Result<PreparedRun, PrepareError> {
+    ) -> Result<PreparedRun, RunResult> {
         let event = &turn.event;
         if event.kind == EventKind::Unreadable {
-            return Err(PrepareError::Unreadable);
+            return Err(RunResult::Unreadable);
         }
         let gone =
             |what: &str, name: &str| AgentError::Unreachable(format!("{what} `{name}` is not configured any more"));
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
         if event.seal_to.is_some() && !runtime.seals() {
-            return Err(PrepareError::Unread(sealing::cannot(&run.handler)));
+            return Err(RunResult::Unread(sealing::cannot(&run.handler)));
         }
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
@@ -160,7 +143,7 @@ impl Inputs {
             async { (self.message(event, channel, runtime.as_ref()).await, self.messages(&others, run).await) };
         let (first, more) = tokio::select! {
             biased;
-            () = stop.cancelled() => return Err(PrepareError::Stopped),
+            () = stop.cancelled() => return Err(RunResult::Stopped),
             messages = messages => messages,
         };
         let (message, more) = as_albums(event, first, &others, more);
@@ -218,7 +201,7 @@ impl Inputs {
         runtime: &dyn AgentRuntime,
         session: SessionId,
         deadline: Timestamp,
-    ) -> Result<Remembered, PrepareError> {
+    ) -> Result<Remembered, RunResult> {
         let agent = run.handler.agent();
         let read = async |own_session| {
             let history = self.history(turn, runtime).await.map_err(unread_of("the transcript"))?;
@@ -226,7 +209,7 @@ impl Inputs {
                 Some(agent) => self.last_answer(turn, runtime, agent).await.map_err(unread_of("the last answer"))?,
                 None => None,
             };
-            Ok::<_, PrepareError>(Remembered { memory: None, own_session, history, last_answer })
+            Ok::<_, RunResult>(Remembered { memory: None, own_session, history, last_answer })
         };
         let Some(agent) = agent.filter(|_| runtime.keeps_sessions()) else {
             return read(None).await;
@@ -240,7 +223,7 @@ impl Inputs {
                 return Ok(Remembered { memory: Some(memory), ..read });
             }
         }
-        Err(PrepareError::Unread("turns of the agent's session are removed while it is read".to_owned()))
+        Err(RunResult::Unread("turns of the agent's session are removed while it is read".to_owned()))
     }
 
     /// The turns that `turn` answers for as well, in the order in which they came. Those that were cancelled by themselves, and
@@ -470,6 +453,6 @@ pub(super) fn unread(what: &str, error: &StoreError) -> String {
     format!("{what} cannot be read: {error}")
 }
 
-fn unread_of(what: &'static str) -> impl FnOnce(StoreError) -> PrepareError {
-    move |error| PrepareError::Unread(unread(what, &error))
+fn unread_of(what: &'static str) -> impl FnOnce(StoreError) -> RunResult {
+    move |error| RunResult::Unread(unread(what, &error))
 }

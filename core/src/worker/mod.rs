@@ -39,7 +39,7 @@ use self::{
     agents::{Agents, Running},
     budgets::{Bill, Budgets, Rest, left_out},
     estimate::Estimate,
-    input::{Inputs, NOBODY_TO_ASK, PrepareError, PreparedRun, may_be_asked, unread},
+    input::{Inputs, NOBODY_TO_ASK, PreparedRun, may_be_asked, unread},
     memory::{Memory, remember},
     question::{Left, Wait},
     record::{Recorder, Share},
@@ -312,12 +312,7 @@ impl Worker {
             Ok(Rest::Nothing(why)) => return Err(RunResult::Spent(why)),
             Err(error) => return Err(RunResult::Unread(unread("what the agent has used of the day", &error))),
         };
-        let mut prepared = self.inputs.prepare(turn, run, stop).await.map_err(|error| match error {
-            PrepareError::Stopped => RunResult::Stopped,
-            PrepareError::Unreadable => RunResult::Unreadable,
-            PrepareError::Unread(why) => RunResult::Unread(why),
-            PrepareError::Failed(error) => RunResult::Returned(Err(error)),
-        })?;
+        let mut prepared = self.inputs.prepare(turn, run, stop).await?;
         let rights = &mut prepared.input.rights;
         (rights.budget, rights.spent) = (left, spent);
         Ok(prepared)

@@ -25,3 +25,9 @@ pub(super) enum RunResult {
     /// The gateway stops; the turn waits as a row and runs again after the next start.
     GatewayStopped,
 }
+
+impl From<AgentError> for RunResult {
+    fn from(error: AgentError) -> Self {
+        Self::Returned(Err(error))
+    }
+}
