@@ -25,7 +25,7 @@ pub(crate) const RESTART: &[Duration] = &[
     Duration::from_mins(5),
 ];
 
-/// Before a failed write to the store is retried.
+/// Before a failed call of the store is retried.
 pub(crate) const STORE: &[Duration] = &[
     Duration::from_millis(100),
     Duration::from_millis(200),

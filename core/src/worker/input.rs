@@ -3,13 +3,13 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{
     files::{FileBudget, Files},
     grace::GRACE,
     memory::Memory,
+    reads::Reads,
     result::RunResult,
     runtimes::Runtimes,
     sealing,
@@ -113,7 +113,7 @@ impl Inputs {
         &self,
         turn: &TurnRecord,
         run: &Run,
-        stop: &CancellationToken,
+        reads: Reads<'_>,
     ) -> Result<PreparedRun, RunResult> {
         let event = &turn.event;
         if event.kind == EventKind::Unreadable {
@@ -128,13 +128,13 @@ impl Inputs {
         }
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
-        let deferred = self.deferred(turn, run).await.map_err(unread_of("the deferral"))?;
-        let handoff = self.handoff(turn, run).await.map_err(unread_of("the runs before"))?;
-        let before = self.before(turn.id, run, runtime.as_ref()).await.map_err(unread_of("the run before"))?;
+        let deferred = reads.get("the deferral", || self.deferred(turn, run)).await?;
+        let handoff = reads.get("the runs before", || self.handoff(turn, run)).await?;
+        let before = reads.get("the run before", || self.before(turn.id, run, runtime.as_ref())).await?;
         let Before { holder, was_withdrawn } = before;
         let settings = self.settings.get();
         let policy = settings.policy_for(event, turn.rule.as_deref());
-        let others = self.merged(turn).await.map_err(unread_of("the turns that it answers for"))?;
+        let others = reads.get("the turns that it answers for", || self.merged(turn)).await?;
         // What an agent remembers by itself is not to change either.
         let session = if event.is_on_copy() { turn.id.as_uuid().into() } else { turn.session };
         let deadline = run.started_at + policy.hard_deadline;
@@ -143,14 +143,14 @@ impl Inputs {
             async { (self.message(event, channel, runtime.as_ref()).await, self.messages(&others, run).await) };
         let (first, more) = tokio::select! {
             biased;
-            () = stop.cancelled() => return Err(RunResult::Stopped),
+            () = reads.stop.cancelled() => return Err(RunResult::Stopped),
             messages = messages => messages,
         };
         let (message, more) = as_albums(event, first, &others, more);
         let Remembered { memory, own_session, history, last_answer } =
-            self.remembered(turn, run, runtime.as_ref(), session, deadline).await?;
+            self.remembered(turn, run, runtime.as_ref(), (session, deadline), reads).await?;
         // Last, because they are used from now on.
-        let decided = self.approvals(turn, run).await.map_err(unread_of("the approvals"))?;
+        let decided = reads.get("the approvals", || self.approvals(turn, run)).await?;
         let (answers, approvals): (Vec<_>, Vec<_>) = decided.into_iter().partition(|it| it.request.choices.is_some());
         let answers = answers.into_iter().map(PersonAnswer::of).collect();
         let input = AgentTurn {
@@ -199,14 +199,14 @@ impl Inputs {
         turn: &TurnRecord,
         run: &Run,
         runtime: &dyn AgentRuntime,
-        session: SessionId,
-        deadline: Timestamp,
+        (session, deadline): (SessionId, Timestamp),
+        reads: Reads<'_>,
     ) -> Result<Remembered, RunResult> {
         let agent = run.handler.agent();
         let read = async |own_session| {
-            let history = self.history(turn, runtime).await.map_err(unread_of("the transcript"))?;
+            let history = reads.get("the transcript", || self.history(turn, runtime)).await?;
             let last_answer = match agent {
-                Some(agent) => self.last_answer(turn, runtime, agent).await.map_err(unread_of("the last answer"))?,
+                Some(agent) => reads.get("the last answer", || self.last_answer(turn, runtime, agent)).await?,
                 None => None,
             };
             Ok::<_, RunResult>(Remembered { memory: None, own_session, history, last_answer })
@@ -215,11 +215,13 @@ impl Inputs {
             return read(None).await;
         };
         for _ in 0..MOST_OPENINGS {
-            let (store, of) = (Arc::clone(&self.agent_sessions), (agent.clone(), runtime));
-            let opened = Memory::open(store, of, &self.clock, session, deadline + GRACE, turn.event.is_on_copy()).await;
-            let (memory, own_session) = opened.map_err(unread_of("the agent's session"))?;
+            let open = || {
+                let (store, of) = (Arc::clone(&self.agent_sessions), (agent.clone(), runtime));
+                Memory::open(store, of, &self.clock, session, deadline + GRACE, turn.event.is_on_copy())
+            };
+            let (memory, own_session) = reads.get("the agent's session", open).await?;
             let read = read(own_session).await?;
-            if memory.is_current().await.map_err(unread_of("the agent's session"))? {
+            if reads.get("the agent's session", || memory.is_current()).await? {
                 return Ok(Remembered { memory: Some(memory), ..read });
             }
         }
@@ -447,12 +449,4 @@ fn ask<T>(channel: &dyn ChannelAdapter, question: impl FnOnce() -> T, otherwise:
         warn!(channel = %channel.channel(), "an adapter panicked while it described its channel");
         otherwise()
     })
-}
-
-pub(super) fn unread(what: &str, error: &StoreError) -> String {
-    format!("{what} cannot be read: {error}")
-}
-
-fn unread_of(what: &'static str) -> impl FnOnce(StoreError) -> RunResult {
-    move |error| RunResult::Unread(unread(what, &error))
 }

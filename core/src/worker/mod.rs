@@ -15,6 +15,7 @@ pub(crate) mod input;
 mod last_answer;
 pub(crate) mod memory;
 mod question;
+mod reads;
 mod record;
 mod result;
 pub(crate) mod runtimes;
@@ -39,9 +40,10 @@ use self::{
     agents::{Agents, Running},
     budgets::{Bill, Budgets, Rest, left_out},
     estimate::Estimate,
-    input::{Inputs, NOBODY_TO_ASK, PreparedRun, may_be_asked, unread},
+    input::{Inputs, NOBODY_TO_ASK, PreparedRun, may_be_asked},
     memory::{Memory, remember},
     question::{Left, Wait},
+    reads::Reads,
     record::{Recorder, Share},
     result::RunResult,
     search::Searches,
@@ -305,14 +307,21 @@ impl Worker {
         is_told_to_be || quiet_until(&turn.event, people, &settings, self.clock.now()).is_some()
     }
 
+    /// What the run of `turn` reads, until `stop`.
+    fn reads<'a>(&'a self, turn: &TurnRecord, stop: &'a CancellationToken) -> Reads<'a> {
+        let (lifecycle, clock, deadline) = (&self.lifecycle, &self.clock, turn.obligation.hard_deadline());
+        Reads { lifecycle, clock, turn: turn.id, stop, deadline }
+    }
+
     /// What a run is given, or why it does not begin.
     async fn prepare(&self, turn: &TurnRecord, run: &Run, stop: &CancellationToken) -> Result<PreparedRun, RunResult> {
-        let (left, spent) = match self.budgets.rest(run, &self.inputs.agents).await {
-            Ok(Rest::Some { left, spent }) => (left, spent),
-            Ok(Rest::Nothing(why)) => return Err(RunResult::Spent(why)),
-            Err(error) => return Err(RunResult::Unread(unread("what the agent has used of the day", &error))),
+        let reads = self.reads(turn, stop);
+        let rest = || self.budgets.rest(run, &self.inputs.agents);
+        let (left, spent) = match reads.get("what the agent has used of the day", rest).await? {
+            Rest::Some { left, spent } => (left, spent),
+            Rest::Nothing(why) => return Err(RunResult::Spent(why)),
         };
-        let mut prepared = self.inputs.prepare(turn, run, stop).await?;
+        let mut prepared = self.inputs.prepare(turn, run, reads).await?;
         let rights = &mut prepared.input.rights;
         (rights.budget, rights.spent) = (left, spent);
         Ok(prepared)

@@ -99,6 +99,7 @@ pub(crate) struct Life {
     store_is_down: AtomicBool,
     reads_are_held: AtomicBool,
     held: Mutex<Option<&'static str>>,
+    away: Mutex<Option<&'static str>>,
     rejects_writes: AtomicBool,
     /// Its leases, if they end.
     pub(crate) leases: OnceLock<Arc<LeaseTable>>,
@@ -207,6 +208,11 @@ impl Life {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) == Some(method)
     }
 
+    /// Makes this method of the store fail, which reads, as while the database restarts; or none.
+    pub(crate) fn set_away(&self, method: Option<&'static str>) {
+        *self.away.lock().unwrap_or_else(PoisonError::into_inner) = method;
+    }
+
     /// What the last agent outside of the process that ended a run hears of its end now.
     pub(crate) fn end_heard(&self) -> Result<bool, TryRecvError> {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
@@ -266,6 +272,8 @@ pub(crate) struct Pass {
     is_last: bool,
     /// Whether its result is lost.
     is_lost: bool,
+    /// Whether the store is away for it.
+    is_away: bool,
 }
 
 fn lost() -> StoreError {
@@ -282,7 +290,8 @@ impl Layer for LifeStore {
         }
         self.0.wait_if_over().await;
         *self.0.reads.lock().unwrap_or_else(PoisonError::into_inner).entry(method).or_default() += 1;
-        Pass { _in_flight: self.0.begin(), is_last: false, is_lost: false }
+        let is_away = *self.0.away.lock().unwrap_or_else(PoisonError::into_inner) == Some(method);
+        Pass { _in_flight: self.0.begin(), is_last: false, is_lost: false, is_away }
     }
 
     async fn before_write(&self, method: &'static str) -> Result<Pass, StoreError> {
@@ -319,7 +328,8 @@ impl Layer for LifeStore {
             return Err(lost());
         }
         let is_after = |of: Option<Crash>| of == Some(Crash::After);
-        Ok(Pass { _in_flight: self.0.begin(), is_last: is_after(crash), is_lost: is_after(loss) })
+        let (is_last, is_lost) = (is_after(crash), is_after(loss));
+        Ok(Pass { _in_flight: self.0.begin(), is_last, is_lost, is_away: false })
     }
 
     /// Leases are granted for good, unless the test has a table of them: those of PostgreSQL end by its own clock, which knows nothing of
@@ -346,7 +356,8 @@ impl Layer for LifeStore {
         pass: Pass,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        let mut result = call.await;
+        let mut result =
+            if pass.is_away { Err(StoreError::Unavailable("the database restarts".to_owned())) } else { call.await };
         if pass.is_last {
             self.0.kill();
         }

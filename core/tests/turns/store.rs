@@ -1,11 +1,34 @@
-//! A store that temporarily cannot write.
+//! A store that temporarily cannot write, or cannot be read.
 
-use rejoinder_core::{AgentTurn, IntakeError, StoreError, conformance::scripted::Script};
+use rejoinder_core::{
+    AgentTurn, Budget, IntakeError, StoreError, TurnId,
+    conformance::scripted::{Script, ScriptedAgent},
+    store::TurnStatus,
+};
+use rstest::rstest;
 
 use crate::{
-    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs},
-    texts::DEFERRAL,
+    gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, said, secs},
+    texts::{DEFERRAL, FAILED, LATE},
 };
+
+/// An agent for whose runs much is read.
+fn remembering() -> GatewaySetup {
+    let mut setup = GatewaySetup::new();
+    let agent = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).remembering(50).keeping_sessions();
+    setup.agents.push(("main", Box::new(agent)));
+    setup.budgets.insert("main".into(), Budget { tokens: Some(1_000_000), micros: None });
+    setup
+}
+
+/// The same after its first answer in a chat, when the next run cannot read the transcript.
+async fn waiting_for_the_transcript() -> (TestGateway, TurnId) {
+    let gateway = remembering().slots(1).start().await;
+    gateway.receives(said(&chat("ada"), "before")).await;
+    gateway.life.set_away(Some("transcript"));
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    (gateway, turn)
+}
 
 /// E3. An event that cannot be stored is rejected; accepted turns are not lost.
 #[tokio::test]
@@ -65,5 +88,69 @@ async fn deadlines_that_passed_meanwhile_are_kept_afterwards() {
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL, DEFERRAL]);
     gateway.advance(SOFT_DEADLINE * 6).await;
     assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// The turn has time until its deadline.
+#[rstest]
+#[case::the_transcript("transcript")]
+#[case::the_last_answer("answered_before")]
+#[case::the_session_of_the_agent("agent_session")]
+#[case::what_the_agent_has_used("agent_use")]
+#[tokio::test]
+async fn a_run_waits_until_what_it_needs_can_be_read(#[case] method: &'static str) {
+    let gateway = remembering().start().await;
+    gateway.receives(said(&chat("ada"), "before")).await;
+    gateway.life.set_away(Some(method));
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(60)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done", DEFERRAL]);
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.life.set_away(None);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
+    gateway.at_rest().await;
+}
+
+/// A9. The turns behind it do not wait any longer than for an agent that hangs.
+#[tokio::test]
+async fn a_run_that_waits_for_the_store_ends_at_its_deadline() {
+    let (gateway, _) = waiting_for_the_transcript().await;
+    gateway.receives(said(&chat("bob"), "next")).await;
+    gateway.advance(HARD_DEADLINE).await;
+    gateway.life.set_away(None);
+    gateway.advance(secs(10)).await;
+
+    let visible = gateway.visible(&chat("ada"));
+    assert!(visible.len() == 2 && [FAILED, LATE].contains(&visible[1].as_str()), "{visible:?}");
+    assert_eq!(gateway.visible(&chat("bob")), ["done"]);
+    assert_eq!(gateway.agent("main").runs().len(), 2);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_the_store_can_be_stopped() {
+    let (gateway, turn) = waiting_for_the_transcript().await;
+
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "Stopped."]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.dossier(turn).await.runs[0].end.as_deref(), Some("stopped"));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_the_store_begins_again_after_a_shutdown() {
+    let (mut gateway, turn) = waiting_for_the_transcript().await;
+
+    gateway.stop(secs(5)).await;
+    gateway.begin_life().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
+    let ends: Vec<_> = gateway.dossier(turn).await.runs.into_iter().map(|run| run.end).collect();
+    assert_eq!(ends, [Some("stopped".to_owned()), Some("reply".to_owned())]);
     gateway.at_rest().await;
 }
