@@ -14,12 +14,13 @@ use rejoinder_guard::{Attachment, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
+use super::{reads::Reads, result::RunResult};
 use crate::{
     model::{AgentFile, FileBytes, StoredFile},
-    ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore, SharedClock},
+    ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore},
 };
 
-/// The time limit for fetching all files of a turn.
+/// The time limit for fetching all files of a turn from its platform.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How many files are fetched at once.
@@ -66,14 +67,14 @@ pub(super) struct Files<'a> {
     pub(super) store: &'a dyn FileStore,
     /// The largest file, in bytes.
     pub(super) limit: usize,
-    pub(super) clock: &'a SharedClock,
+    pub(super) reads: Reads<'a>,
 }
 
 impl Files<'_> {
     /// The files, with the bytes of those that the runtime reads and the platform stores. A file that cannot be fetched is
     /// given by name.
     pub(super) async fn fetch(&self, attachments: &[&Attachment], runtime: &dyn AgentRuntime) -> Vec<AgentFile> {
-        let (deadline, left) = (self.clock.now() + TIMEOUT, AtomicUsize::new(MAX_BYTES));
+        let (deadline, left) = (self.reads.clock.now() + TIMEOUT, AtomicUsize::new(MAX_BYTES));
         // Collected, because the compiler cannot prove that a stream of a lazy map is `Send`.
         let files: Vec<_> = attachments
             .iter()
@@ -96,17 +97,24 @@ impl Files<'_> {
         AgentFile { attachment: attachment.clone(), bytes }
     }
 
-    /// The bytes of a file, from the store if it came in an event, else from the platform.
-    async fn read(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+    /// The bytes of a file, from the store if it came in an event, else from the platform, which has until `deadline`.
+    async fn read(&self, attachment: &Attachment, limit: usize, deadline: Timestamp) -> Result<Vec<u8>, FetchError> {
+        let failed = |why: &str| FetchError::Failed(why.to_owned());
         let Some(StoredFile { digest, size }) = StoredFile::in_url(&attachment.url) else {
-            return self.channel.fetch(attachment, limit).await;
+            return tokio::select! {
+                biased;
+                fetched = self.channel.fetch(attachment, limit) => fetched,
+                () = self.reads.clock.sleep_until(deadline) => Err(failed("timed out")),
+            };
         };
         if size > limit {
             return Err(FetchError::TooLarge { limit });
         }
-        let failed = |error: &dyn std::fmt::Display| FetchError::Failed(error.to_string());
-        let bytes = self.store.file(digest).await.map_err(|error| failed(&error))?;
-        bytes.ok_or_else(|| failed(&"its bytes are not stored any more"))
+        let bytes = self.reads.get("a file", || self.store.file(digest)).await.map_err(|ended| match ended {
+            RunResult::Unread(why) => FetchError::Failed(why),
+            _ => failed("the run was stopped"),
+        })?;
+        bytes.ok_or_else(|| failed("its bytes are not stored any more"))
     }
 
     /// The bytes of a file, taken from what is `left` for the turn, and from the budget.
@@ -119,14 +127,8 @@ impl Files<'_> {
     ) -> Option<FileBytes> {
         let mut reserved = self.budget.reserve(largest.min(left.load(Ordering::Relaxed)));
         let limit = reserved.num_permits();
-        let fetching = AssertUnwindSafe(self.read(attachment, limit)).catch_unwind();
-        let fetched = tokio::select! {
-            biased;
-            fetched = fetching => {
-                fetched.unwrap_or_else(|_| Err(FetchError::Failed("the adapter panicked".to_owned())))
-            }
-            () = self.clock.sleep_until(deadline) => Err(FetchError::Failed("timed out".to_owned())),
-        };
+        let fetched = AssertUnwindSafe(self.read(attachment, limit, deadline)).catch_unwind().await;
+        let fetched = fetched.unwrap_or_else(|_| Err(FetchError::Failed("the adapter panicked".to_owned())));
         let fetched = fetched.and_then(|bytes| {
             let share = reserved.split(bytes.len()).ok_or(FetchError::TooLarge { limit })?;
             let take = |left: usize| left.checked_sub(bytes.len());
@@ -156,9 +158,10 @@ mod tests {
     use super::*;
     use crate::{
         AgentError, AgentTurn, Capabilities, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-        DeliveryError, Intake, Receipt, RunEvents,
+        DeliveryError, Intake, Receipt, RunEvents, TurnId,
+        base::lifecycle::Lifecycle,
         conformance::{clock::TestClock, scripted::capabilities},
-        ports::store::layered::NullStore,
+        ports::{SharedClock, store::layered::NullStore},
     };
 
     /// Reads texts up to a size.
@@ -245,7 +248,10 @@ mod tests {
         };
         let attachments: Vec<_> = urls.iter().map(attachment).collect();
         let begun = shared.now();
-        let files = Files { budget, channel: &channel, store: &NullStore, limit, clock: &shared };
+        let (lifecycle, stop) = (Lifecycle::new(Arc::clone(&shared)), CancellationToken::new());
+        let turn = TurnId::new(begun);
+        let reads = Reads { lifecycle: &lifecycle, clock: &shared, turn, stop: &stop, deadline: None };
+        let files = Files { budget, channel: &channel, store: &NullStore, limit, reads };
         let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);

@@ -139,8 +139,10 @@ impl Inputs {
         let session = if event.is_on_copy() { turn.id.as_uuid().into() } else { turn.session };
         let deadline = run.started_at + policy.hard_deadline;
         // Before anything is read of the session: this may take long, and turns may be removed meanwhile.
-        let messages =
-            async { (self.message(event, channel, runtime.as_ref()).await, self.messages(&others, run).await) };
+        let messages = async {
+            let first = self.message(event, channel, runtime.as_ref(), reads).await;
+            (first, self.messages(&others, run, reads).await)
+        };
         let (first, more) = tokio::select! {
             biased;
             () = reads.stop.cancelled() => return Err(RunResult::Stopped),
@@ -240,7 +242,7 @@ impl Inputs {
     }
 
     /// The messages of turns that a run answers for as well. Of more than may wait, the oldest are shortened.
-    pub(super) async fn messages(&self, turns: &[TurnRecord], run: &Run) -> Vec<AgentMessage> {
+    pub(super) async fn messages(&self, turns: &[TurnRecord], run: &Run, reads: Reads<'_>) -> Vec<AgentMessage> {
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let cap = self.settings.read().queues.cap as usize;
         let shortened = turns.len().saturating_sub(cap);
@@ -256,7 +258,7 @@ impl Inputs {
                 let (attachments, quoted, reaction) = (Vec::new(), None, None);
                 messages.push(AgentMessage { sender, text, forwarded, attachments, quoted, reaction });
             } else {
-                messages.push(self.message(event, channel.as_ref(), runtime.as_ref()).await);
+                messages.push(self.message(event, channel.as_ref(), runtime.as_ref(), reads).await);
             }
         }
         messages
@@ -268,10 +270,11 @@ impl Inputs {
         event: &InboundEvent,
         channel: &dyn ChannelAdapter,
         runtime: &dyn AgentRuntime,
+        reads: Reads<'_>,
     ) -> AgentMessage {
         let settings = self.settings.get();
         let (budget, limit) = (&self.file_budget, settings.max_attachment);
-        let files = Files { budget, channel, store: &*self.stored_files, limit, clock: &self.clock };
+        let files = Files { budget, channel, store: &*self.stored_files, limit, reads };
         let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
         let mut attachments = files.fetch(&attachments, runtime).await;

@@ -487,7 +487,7 @@ impl Worker {
 
     /// Merges the turns that wait for this into the one that runs, and returns their messages. None if that cannot be stored
     /// now: they wait on.
-    async fn take_in(&self, turn: &mut TurnRecord, run: &Run) -> Vec<AgentMessage> {
+    async fn take_in(&self, turn: &mut TurnRecord, run: &Run, show: &CancellationToken) -> Vec<AgentMessage> {
         let taken = async {
             loop {
                 let others = self.merges.during_run(turn).await?;
@@ -504,7 +504,7 @@ impl Worker {
             }
         };
         match taken.await {
-            Ok(taken) => self.inputs.messages(&taken, run).await,
+            Ok(taken) => self.inputs.messages(&taken, run, self.reads(turn, show)).await,
             Err(error) => {
                 warn!(turn = %turn.id, %error, "cannot take in messages that came during a run");
                 Vec::new()
@@ -579,7 +579,7 @@ impl Worker {
             // The activity is not shown, or the run has ended: what it asks for is its outcome.
             RunEvent::Activity(_) | RunEvent::Ask(..) => {}
             RunEvent::Listen(answer) => {
-                let messages = self.take_in(turn, run).await;
+                let messages = self.take_in(turn, run, show).await;
                 recorder.estimate.hears(&messages);
                 let _ = answer.send(messages);
             }

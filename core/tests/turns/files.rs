@@ -91,12 +91,17 @@ async fn a_crash_at_any_write_of_an_answer_costs_no_file() {
     .await;
 }
 
-#[tokio::test]
-async fn an_agent_gets_the_file_that_came_in_an_event() {
+/// An agent that reads texts.
+async fn reading() -> TestGateway {
     let mut setup = GatewaySetup::new();
     let reader = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).reading(&["text/"]);
     setup.agents.push(("main", Box::new(reader)));
-    let gateway = setup.start().await;
+    setup.start().await
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_file_that_came_in_an_event() {
+    let gateway = reading().await;
     let raw = format!("{{\"url\":\"{}\"}}", file().url);
 
     let turn = gateway.receives(InboundEvent { attachments: vec![file()], raw, ..said(&chat("ada"), "hello") }).await;
@@ -106,6 +111,20 @@ async fn an_agent_gets_the_file_that_came_in_an_event() {
     let event = gateway.dossier(turn).await.turn.event;
     assert_eq!((&event.attachments[0].url, event.raw.contains(&reference())), (&reference(), true));
     assert_eq!(rows(&gateway).await, (1, 1));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_file_that_could_not_be_read_for_a_while() {
+    let gateway = reading().await;
+    gateway.life.set_away(Some("file"));
+
+    gateway.receives(InboundEvent { attachments: vec![file()], ..said(&chat("ada"), "hello") }).await;
+    gateway.advance(secs(60)).await;
+    gateway.life.set_away(None);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.agent("main").runs()[0].turn.message.attachments[0].bytes.as_deref(), Some(CONTENT));
     gateway.at_rest().await;
 }
 
