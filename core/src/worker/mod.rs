@@ -284,10 +284,18 @@ impl Worker {
         {
             return Some(DecidedAtOnce::Rule { number, approves });
         }
-        let waiting = self.inputs.approvals_for(&turn.event, &known).await;
-        let waiting =
-            waiting.inspect_err(|error| warn!(turn = %turn.id, %error, "cannot count what waits for approval"));
-        (waiting.ok()? >= MOST_WAITING).then_some(DecidedAtOnce::TooMany(MOST_WAITING))
+        let mut retry = self.ledger.store_retry("what waits for approval", turn.id);
+        let waiting = loop {
+            match self.inputs.approvals_for(&turn.event, &known).await {
+                Ok(waiting) => break waiting,
+                Err(error) if error.is_outage() && retry.wait(&error).await => {}
+                Err(error) => {
+                    warn!(turn = %turn.id, %error, "cannot count what waits for approval");
+                    return None;
+                }
+            }
+        };
+        (waiting >= MOST_WAITING).then_some(DecidedAtOnce::TooMany(MOST_WAITING))
     }
 
     /// Counts the run of an agent until what is returned is dropped.

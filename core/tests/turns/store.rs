@@ -1,13 +1,14 @@
 //! A store that temporarily cannot write, or cannot be read.
 
 use rejoinder_core::{
-    AgentTurn, Budget, IntakeError, StoreError, TurnId,
+    AgentTurn, Budget, IntakeError, PersonRole, StoreError, TurnId,
     conformance::scripted::{Script, ScriptedAgent},
     store::TurnStatus,
 };
 use rstest::rstest;
 
 use crate::{
+    approvals::person,
     gateway::{GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, said, secs},
     texts::{DEFERRAL, FAILED, LATE},
 };
@@ -152,5 +153,24 @@ async fn a_run_that_waits_for_the_store_begins_again_after_a_shutdown() {
     assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
     let ends: Vec<_> = gateway.dossier(turn).await.runs.into_iter().map(|run| run.end).collect();
     assert_eq!(ends, [Some("stopped".to_owned()), Some("reply".to_owned())]);
+    gateway.at_rest().await;
+}
+
+/// Only so many may wait of one person.
+#[tokio::test]
+async fn a_request_for_approval_waits_until_those_that_wait_can_be_counted() {
+    let mut setup = GatewaySetup::new().always(Script::asks_approval("pay the rent", None));
+    setup.people = vec![person("Grace", PersonRole::Owner)];
+    let gateway = setup.start().await;
+    gateway.life.set_away(Some("approvals_for"));
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.life.set_away(None);
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Waits for a yes: pay the rent"]);
+    gateway.receives(said(&chat("ada"), "/stop")).await;
     gateway.at_rest().await;
 }
