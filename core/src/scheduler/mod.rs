@@ -241,7 +241,16 @@ impl Scheduler {
                 return Left::Nothing;
             };
             let is_alone = alone.take() == Some(turn.id);
-            let gathered = if is_known && is_alone { MergeGroup::default() } else { self.gather(&turn).await };
+            let gathered = if is_known && is_alone { Ok(MergeGroup::default()) } else { self.gather(&turn).await };
+            let gathered = match gathered {
+                Ok(gathered) => gathered,
+                Err(error) => {
+                    warn!(turn = %turn.id, %error, "cannot read the turns behind a turn, retrying");
+                    slot.has_begun();
+                    self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
+                    continue;
+                }
+            };
             if waited_for != Some(turn.id) {
                 (waited_for, pauses) = (Some(turn.id), 0);
             }
@@ -275,11 +284,15 @@ impl Scheduler {
         Left::Unknown
     }
 
-    /// The turns that begin together with `turn`.
-    async fn gather(&self, turn: &TurnRecord) -> MergeGroup {
-        self.merges.at_begin(turn).await.unwrap_or_else(|error| {
+    /// The turns that begin together with `turn`, which begins alone if they cannot be read. The error is that the store is away.
+    async fn gather(&self, turn: &TurnRecord) -> Result<MergeGroup, StoreError> {
+        let gathered = self.merges.at_begin(turn).await;
+        gathered.or_else(|error| {
+            if error.is_outage() {
+                return Err(error);
+            }
             warn!(turn = %turn.id, %error, "cannot read the turns behind a turn, it begins alone");
-            MergeGroup::default()
+            Ok(MergeGroup::default())
         })
     }
 

@@ -1,7 +1,7 @@
 //! A store that temporarily cannot write, or cannot be read.
 
 use rejoinder_core::{
-    AgentTurn, Budget, IntakeError, PersonRole, StoreError, TurnId,
+    AgentTurn, Budget, IntakeError, PersonRole, QueueMode, Queues, StoreError, TurnId,
     conformance::scripted::{Script, ScriptedAgent},
     store::TurnStatus,
 };
@@ -172,5 +172,24 @@ async fn a_request_for_approval_waits_until_those_that_wait_can_be_counted() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["Waits for a yes: pay the rent"]);
     gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn turns_that_are_answered_together_are_so_also_if_they_cannot_be_read_for_a_while() {
+    let queues = Queues { mode: QueueMode::Collect, ..Queues::default() };
+    let gateway = GatewaySetup { queues, ..GatewaySetup::new().always(Script::replies("done")) }.start().await;
+    gateway.life.set_away(Some("waiting_turns"));
+    for text in ["one", "two"] {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+    gateway.advance(secs(15)).await;
+    assert!(gateway.agent("main").runs().is_empty());
+
+    gateway.life.set_away(None);
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.agent("main").runs()[0].turn.more.len(), 1);
     gateway.at_rest().await;
 }
