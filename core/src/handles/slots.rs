@@ -121,8 +121,8 @@ impl Slots {
         state
     }
 
-    /// Takes the slot of `conversation` for the first run of `turn`, if it is free and a permit is left that no other conversation waits
-    /// for, or can be [promised](promises).
+    /// Takes the slot of `conversation` for the first run of `turn`, if it is free, no turn of it waits, also for another agent, and a
+    /// permit is left that no other conversation waits for, or can be [promised](promises).
     pub(crate) fn try_take(
         self: &Arc<Self>,
         conversation: ConversationId,
@@ -130,15 +130,24 @@ impl Slots {
         permit: &Permit,
     ) -> Option<Slot> {
         let mut state = self.state();
+        if state.permits.has_row(conversation) {
+            return None;
+        }
         if state.permits.may_take(&permit.agent) {
             return self.take(&mut state, conversation, (turn, NEW), Some(permit));
         }
         let is_free = state.permits.has_one_for(&permit.agent);
         let takes_late = || state.late.before(&permit.agent, &state.permits).is_some();
-        if is_free || takes_late() || !state.permits.may_promise(conversation, &permit.agent) {
+        if is_free || takes_late() || !state.permits.may_promise(&permit.agent) {
             return None;
         }
         self.promise(&mut state, conversation, (turn, NEW), permit.clone())
+    }
+
+    /// Whether a turn of a conversation may wait for another agent than this one, and not be known here: after the start, if more wait
+    /// than were read, or at another node. The store knows.
+    pub(crate) fn hide_rows_beside(&self, agent: &AgentName) -> bool {
+        self.state().permits.hides_rows_beside(agent)
     }
 
     /// Takes a slot for which a permit is promised.
@@ -166,7 +175,7 @@ impl Slots {
         agent: &AgentName,
     ) -> Option<Slot> {
         let mut state = self.state();
-        if !state.permits.may_take(agent) {
+        if state.permits.has_row(conversation) || !state.permits.may_take(agent) {
             return None;
         }
         self.take(&mut state, conversation, (turn, NEW), None)

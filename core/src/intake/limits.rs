@@ -436,6 +436,11 @@ impl Limits {
         Ok(Some(over))
     }
 
+    /// Whether a turn of a conversation waits.
+    pub(super) async fn waits_in(&self, conversation: ConversationId) -> Result<bool, StoreError> {
+        Ok(self.store.waiting_in(conversation, 1).await? > 0)
+    }
+
     /// `Some` if so many turns of a conversation wait already that there is no room for `event`. Those that are postponed count
     /// for one that would be, too.
     pub(super) async fn check_line(

@@ -9,7 +9,8 @@
 //! crowd for which there was no room once would be rows for good. As long as there are too many, the permits that become free are
 //! given out by these rules, the first of which counts most:
 //!
-//! 1. A turn waits for its own agent's permits only: an agent that hangs keeps no turn of another agent waiting.
+//! 1. A turn waits for its own agent's permits only: an agent that hangs keeps no turn of another agent waiting, but for later turns of
+//!    a conversation with one that waits for it.
 //! 2. A turn that is owed an answer goes before talk that is not. Talk lets [`AMBIENT_LAG`] later turns pass, and then
 //!    takes part like any other: it is run in the end.
 //! 3. The channel with the fewest running turns is next; of several, the one that was given a permit the longest ago.
@@ -29,8 +30,8 @@
 //! runs: a turn that cannot begin because of that is left to the node that has the row, and [looked for](sharing) again. Of conversations
 //! within [`PERSON_STEP`] positions a node prefers those whose turn it accepted itself and has in memory.
 //!
-//! Within a conversation turns run in the order in which they came, those that are owed an answer first. [`Merges`] says
-//! which of them begin together.
+//! Within a conversation turns run in the order in which they came, those that are owed an answer first: also if a later one is for
+//! another agent, which is free. [`Merges`] says which of them begin together.
 //!
 //! [`AMBIENT_LAG`]: waiting_order::AMBIENT_LAG
 //! [`PERSON_STEP`]: waiting_order::PERSON_STEP

@@ -1,11 +1,12 @@
 //! Who is next when more turns wait than may run.
 
 use rejoinder_core::{
-    AgentTurn, Cause, ChannelId, ConversationRef, InboundEvent, Policy, Rung, Sender,
-    conformance::scripted::{Script, capabilities},
+    AgentTurn, Cause, ChannelId, Condition, ConversationRef, Farewell, InboundEvent, Policy, PolicyChange, Rule, Rung,
+    Sender,
+    conformance::scripted::{Gate, Script, capabilities},
 };
 
-use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, mention, policy, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, mention, operator, policy, said, secs};
 
 /// An agent that echoes after a second.
 fn echo(turn: &AgentTurn) -> Script {
@@ -199,6 +200,80 @@ async fn an_agent_that_hangs_holds_up_only_its_own_turns() {
     assert_eq!(gateway.visible(&chat("bob")), ["hello"]);
 
     gateway.advance(secs(60 * 20)).await;
+    gateway.at_rest().await;
+}
+
+/// `main` has one slot, and waits at the gate. What begins with `/quick` is for another agent.
+async fn with_a_quick_agent(gate: &Gate) -> TestGateway {
+    let gate = gate.clone();
+    let mut setup = GatewaySetup::new()
+        .slots(2)
+        .agent("main", move |_| Script::replies("done").waiting(&gate))
+        .agent("quick", |_| Script::replies("quick"));
+    setup.agent_slots.insert("main".into(), 1);
+    let (conditions, agent) = (vec![Condition::Command(vec!["/quick".to_owned()])], Some("quick".into()));
+    let (name, policy) = ("quick".into(), PolicyChange::default());
+    setup.rules = vec![Rule { name, conditions, agent, language: None, queue: None, policy }];
+    setup.start().await
+}
+
+/// B1. The order in a conversation counts before a free agent.
+#[tokio::test]
+async fn a_turn_waits_for_the_earlier_ones_of_its_conversation_also_for_another_agent() {
+    let gate = Gate::default();
+    let gateway = with_a_quick_agent(&gate).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    for _ in 0..2 {
+        gateway.receives(said(&chat("ada"), "/quick")).await;
+    }
+    gateway.receives(said(&chat("carol"), "/quick")).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    assert_eq!(gateway.visible(&chat("carol")), ["quick"]);
+    gate.open();
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "quick", "quick"]);
+    gateway.at_rest().await;
+}
+
+/// At a start, no more rows are read than may run soon.
+#[tokio::test]
+async fn a_turn_does_not_overtake_one_of_its_conversation_that_was_not_read() {
+    let gate = Gate::default();
+    let mut gateway = with_a_quick_agent(&gate).await;
+    for number in 0..20 {
+        gateway.accepts(alone(&format!("{number}"))).await;
+    }
+    gateway.restart().await;
+
+    gateway.receives(by("19", said(&chat("19"), "/quick"))).await;
+    gateway.receives(by("ada", said(&chat("ada"), "/quick"))).await;
+    assert!(gateway.visible(&chat("19")).is_empty());
+    assert_eq!(gateway.visible(&chat("ada")), ["quick"]);
+    gate.open();
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("19")), ["done", "quick"]);
+    gateway.at_rest().await;
+}
+
+/// The slots are not told that it waits no more.
+#[tokio::test]
+async fn a_turn_does_not_wait_for_one_of_its_conversation_that_was_cancelled() {
+    let gate = Gate::default();
+    let gateway = with_a_quick_agent(&gate).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    let waits = gateway.receives(said(&chat("ada"), "hello")).await;
+    let operations = gateway.engine().operations();
+    operations.cancel(waits, Farewell::Silence, operator("a mistake")).await.expect("it is open");
+
+    gateway.receives(said(&chat("ada"), "/quick")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["quick"]);
+    gate.open();
+    gateway.settle().await;
     gateway.at_rest().await;
 }
 

@@ -150,12 +150,20 @@ impl Permits {
         self.has_one_for(agent) && !self.is_someone_next()
     }
 
-    /// Whether a permit will be free soon for a new turn of `agent`, after all that wait. None of them is of its `conversation`.
-    pub(super) fn may_promise(&self, conversation: ConversationId, agent: &AgentName) -> bool {
-        self.agents.get(agent).is_some_and(|permits| {
-            let rows = permits.rows.count();
-            rows.is_some_and(|rows| self.is_soon(agent, rows + 1)) && !permits.rows.has(conversation)
-        })
+    /// Whether a row of `conversation` is known to wait, for whichever agent: a new turn of it comes after that one.
+    pub(super) fn has_row(&self, conversation: ConversationId) -> bool {
+        self.agents.values().any(|permits| permits.rows.has(conversation))
+    }
+
+    /// Whether rows may wait for other agents than this one of which not all are known.
+    pub(super) fn hides_rows_beside(&self, agent: &AgentName) -> bool {
+        self.agents.iter().any(|(other, permits)| other != agent && permits.rows.count().is_none())
+    }
+
+    /// Whether a permit will be free soon for a new turn of `agent`, after all that wait.
+    pub(super) fn may_promise(&self, agent: &AgentName) -> bool {
+        let rows = self.agents.get(agent).and_then(|permits| permits.rows.count());
+        rows.is_some_and(|rows| self.is_soon(agent, rows + 1))
     }
 
     /// How many rows of an agent may all be promised permits: of the agent with the most. They would be rows no more, so that new turns

@@ -348,6 +348,20 @@ fn a_turn_does_not_overtake_one_of_its_own_conversation() {
 }
 
 #[test]
+fn a_turn_does_not_overtake_one_of_its_own_conversation_for_another_agent() {
+    let other = AgentName::from("other");
+    let slots = slots_of(3, [(main(), 1), (other.clone(), 2)], Arc::new(SystemClock));
+    let _running = slots.try_take(ids().0, ids().1, &permit()).expect("it is free");
+    let (conversation, turn) = ids();
+    slots.enqueue(conversation, &main());
+    let permit = Permit { agent: other.clone(), ..permit() };
+
+    assert!(slots.try_take(conversation, turn, &permit).is_none());
+    assert!(slots.try_reserve(conversation, turn, &other).is_none());
+    assert!(slots.try_take(ids().0, turn, &permit).is_some(), "the turns of other conversations do not wait for it");
+}
+
+#[test]
 fn nothing_is_promised_past_rows_that_nobody_has_counted() {
     let (slots, _running) = busy_slots(Duration::from_millis(10));
     slots.fall_behind();

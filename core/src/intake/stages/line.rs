@@ -11,6 +11,7 @@ use crate::{
     },
     merges::{Merges, waits_for_more},
     model::{EventKind, Handler},
+    ports::StoreError,
 };
 
 pub(in crate::intake) async fn line(
@@ -20,6 +21,7 @@ pub(in crate::intake) async fn line(
     slots: &Arc<Slots>,
     limits: &Limits,
 ) -> Verdict {
+    let is_behind = is_behind(arrival, addresses, slots, limits).await?;
     // Earlier stages may have waited, and a late message may be about to be stored as postponed meanwhile.
     let here = arrival.conversation_now(addresses).await?;
     let conversation = here.id;
@@ -30,7 +32,7 @@ pub(in crate::intake) async fn line(
     // What comes after late messages is answered together with them.
     let is_message = event.kind == EventKind::Message && arrival.is_owed();
     let is_postponed = arrival.is_asked_about || (is_message && here.has_postponed);
-    let slot = if !arrival.may_begin || is_postponed {
+    let slot = if !arrival.may_begin || is_postponed || is_behind {
         None
     } else if waits_for_more(event, mode) {
         slots.try_reserve(conversation, *id, agent)
@@ -53,4 +55,15 @@ pub(in crate::intake) async fn line(
         None => {}
     }
     Ok(())
+}
+
+/// Whether an earlier turn of the conversation waits, which the slots may not know.
+async fn is_behind(
+    arrival: &mut Arrival,
+    addresses: &Addresses,
+    slots: &Slots,
+    limits: &Limits,
+) -> Result<bool, StoreError> {
+    let hides = arrival.handling.handler.agent().is_some_and(|agent| slots.hide_rows_beside(agent));
+    Ok(hides && limits.waits_in(arrival.conversation(addresses).await?.id).await?)
 }
