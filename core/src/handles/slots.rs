@@ -383,21 +383,33 @@ impl Slots {
         let mut state = self.state();
         loop {
             let next = state.next(candidates)?;
-            let WaitingConversation { waiting, agent } = candidates.swap_remove(next);
-            let has_come = state.permits.forget_row(waiting.conversation, &agent);
-            if let Some(held) = state.held.get_mut(&waiting.conversation) {
-                // It may not know of the row.
-                held.note(&waiting, agent);
-                continue;
+            let row = candidates.swap_remove(next);
+            if !state.leave_to_holder(&row) {
+                return Some((self.take_row(&mut state, &row, false)?, row.waiting));
             }
-            let permit = Permit { agent, channel: waiting.channel.clone() };
-            let first = (waiting.turn, waiting.version);
-            let slot = self.take(&mut state, waiting.conversation, first, Some(&permit))?;
-            if has_come {
-                state.note_more(waiting.conversation, permit.agent);
-            }
-            return Some((slot, waiting));
         }
+    }
+
+    /// Takes the slot of a conversation for its first row, with a permit or the promise of one. Its holder is told of rows that came since
+    /// the round began to read.
+    fn take_row(
+        self: &Arc<Self>,
+        state: &mut State,
+        WaitingConversation { waiting, agent }: &WaitingConversation,
+        is_promised: bool,
+    ) -> Option<Slot> {
+        let has_come = state.permits.forget_row(waiting.conversation, agent);
+        let permit = Permit { agent: agent.clone(), channel: waiting.channel.clone() };
+        let first = (waiting.turn, waiting.version);
+        let slot = if is_promised {
+            self.promise(state, waiting.conversation, first, permit)?
+        } else {
+            self.take(state, waiting.conversation, first, Some(&permit))?
+        };
+        if has_come {
+            state.note_more(waiting.conversation, agent.clone());
+        }
+        Some(slot)
     }
 
     /// The late run in whose place a run may go on, or one of `candidates` or a turn with a promise can run. Removes the candidates whose
@@ -427,18 +439,7 @@ impl Slots {
         agents.retain(|agent, rows| !unread.contains(agent) && state.permits.is_soon(agent, rows.len()));
         let mut rows: Vec<_> = candidates.extract_if(.., |candidate| agents.contains_key(&candidate.agent)).collect();
         rows.sort_unstable_by_key(|row| (row.waiting.position, row.waiting.rank));
-        let promised = rows.into_iter().filter_map(|row| {
-            let WaitingConversation { waiting, agent } = &row;
-            let has_come = state.permits.forget_row(waiting.conversation, agent);
-            let permit = Permit { agent: agent.clone(), channel: waiting.channel.clone() };
-            let first = (waiting.turn, waiting.version);
-            let slot = self.promise(&mut state, waiting.conversation, first, permit)?;
-            if has_come {
-                state.note_more(waiting.conversation, agent.clone());
-            }
-            Some((slot, row))
-        });
-        let promised = promised.collect();
+        let promised = rows.into_iter().filter_map(|row| Some((self.take_row(&mut state, &row, true)?, row))).collect();
         // A permit may have become free since the round gave out the last one.
         self.pass_on(&mut state);
         promised

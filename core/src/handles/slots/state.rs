@@ -83,14 +83,15 @@ impl State {
 
     /// The conversations that hold slots are no `candidates`: their holders are told of the rows.
     pub(super) fn leave_to_holders(&mut self, candidates: &mut Vec<WaitingConversation>) {
-        candidates.retain(|WaitingConversation { waiting, agent }| match self.held.get_mut(&waiting.conversation) {
-            Some(held) => {
-                held.note(waiting, agent.clone());
-                self.permits.forget_row(waiting.conversation, agent);
-                false
-            }
-            None => true,
-        });
+        candidates.retain(|row| !self.leave_to_holder(row));
+    }
+
+    /// Tells the holder of the slot of its conversation of a row. `false` if there is none.
+    pub(super) fn leave_to_holder(&mut self, WaitingConversation { waiting, agent }: &WaitingConversation) -> bool {
+        let Some(held) = self.held.get_mut(&waiting.conversation) else { return false };
+        held.note(waiting, agent.clone());
+        self.permits.forget_row(waiting.conversation, agent);
+        true
     }
 
     /// Tells the holder of the slot of `conversation` that a row of `agent` may wait which it does not know.
