@@ -34,6 +34,13 @@ pub(crate) struct Database {
     servers: Servers,
 }
 
+/// A primary whose processes are stopped.
+pub(crate) struct Frozen {
+    primary: usize,
+    /// With that of Patroni beside it.
+    processes: Vec<u32>,
+}
+
 impl Database {
     /// Starts one server, or with `has_standby` three under Patroni; without Patroni a primary with a synchronous standby.
     pub(crate) async fn start(has_standby: bool) -> Result<Self> {
@@ -243,8 +250,8 @@ impl Database {
         Ok(())
     }
 
-    /// Stops all processes of the primary, and returns them for [`thaw`](Self::thaw).
-    pub(crate) async fn freeze(&self) -> Result<Vec<u32>> {
+    /// Stops all processes of the primary, and what is beside it, until [`end_freeze`](Self::end_freeze).
+    pub(crate) async fn freeze(&self) -> Result<Frozen> {
         self.until_synchronous().await?;
         let primary = self.primary_now().await?;
         let postmaster = self.servers.postmaster(primary)?;
@@ -254,12 +261,23 @@ impl Database {
         processes.extend(self.patroni.as_ref().map(|patroni| patroni.process(primary)));
         signal("STOP", &processes)?;
         processes.push(postmaster);
-        Ok(processes)
+        Ok(Frozen { primary, processes })
     }
 
-    pub(crate) fn thaw(processes: &[u32]) {
+    /// Without Patroni the processes go on. With Patroni they are killed and Patroni is started, as if a watchdog had reset their machine
+    /// 5 s before the lock of the leader ended: until it has booted, a machine is as silent as a frozen one.
+    ///
+    /// If they went on, Patroni up to 3.0.2 could overwrite the lock of the next leader (`_update_leader` in `dcs/etcd3.py`).
+    pub(crate) fn end_freeze(&mut self, frozen: &Frozen) -> Result<()> {
+        let Frozen { primary, processes } = frozen;
+        let name = if self.has_patroni() { "KILL" } else { "CONT" };
         // Some may have ended by themselves.
-        let _ = signal("CONT", processes);
+        let _ = signal(name, processes);
+        if let Some(patroni) = &mut self.patroni {
+            patroni.kill(*primary)?;
+            patroni.start_again(&self.servers, *primary)?;
+        }
+        Ok(())
     }
 
     /// Makes the standby the primary. Returns when it was.

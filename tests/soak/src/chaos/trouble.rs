@@ -51,7 +51,7 @@ const READ: &str = "begin isolation level repeatable read; select sum(length(tur
                     select sum(length(log::text)) from log; commit";
 /// How long the server is frozen.
 const FROZEN_SERVER: Duration = Duration::from_secs(20);
-/// The same with Patroni: long enough that it makes another server the primary.
+/// The same with Patroni: long enough that it makes another server the primary, and longer than its watchdog waits.
 const FROZEN_LEADER: Duration = Duration::from_secs(35);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
@@ -89,7 +89,7 @@ pub(crate) enum Trouble {
     DbActiveReaders,
     /// 500 messages come at once
     DbEventBurst,
-    /// All processes of the server are stopped, and go on
+    /// All processes of the server are stopped, and go on; with Patroni they are killed by a watchdog, and started
     DbFreeze,
     /// The standby becomes the primary
     DbSwitchover,
@@ -225,7 +225,7 @@ impl Stage {
                 Ok(Done::since(began))
             }
             Trouble::DbFreeze => {
-                let processes = self.database.freeze().await?;
+                let frozen = self.database.freeze().await?;
                 let has_patroni = self.database.has_patroni();
                 let until = Instant::now() + if has_patroni { FROZEN_LEADER } else { FROZEN_SERVER };
                 // With Patroni it is back, at another server, while this one is still frozen.
@@ -236,7 +236,7 @@ impl Stage {
                     }
                     self.nodes.live(Duration::from_millis(200)).await;
                 }
-                Database::thaw(&processes);
+                self.database.end_freeze(&frozen)?;
                 let writable = self.database.writable().await?;
                 of_database(back.unwrap_or(writable))
             }
