@@ -264,20 +264,22 @@ impl Database {
         Ok(Frozen { primary, processes })
     }
 
-    /// Without Patroni the processes go on. With Patroni they are killed and Patroni is started, as if a watchdog had reset their machine
-    /// 5 s before the lock of the leader ended: until it has booted, a machine is as silent as a frozen one.
-    ///
-    /// If they went on, Patroni up to 3.0.2 could overwrite the lock of the next leader (`_update_leader` in `dcs/etcd3.py`).
+    /// The processes go on. With a Patroni that may then overwrite the lock of the next leader, they are killed and Patroni is started, as
+    /// if a watchdog had reset their machine 5 s before their own lock ended: until it has booted, a machine is as silent as a frozen one.
     pub(crate) fn end_freeze(&mut self, frozen: &Frozen) -> Result<()> {
         let Frozen { primary, processes } = frozen;
-        let name = if self.has_patroni() { "KILL" } else { "CONT" };
-        // Some may have ended by themselves.
-        let _ = signal(name, processes);
-        if let Some(patroni) = &mut self.patroni {
-            patroni.kill(*primary)?;
-            patroni.start_again(&self.servers, *primary)?;
+        match &mut self.patroni {
+            Some(patroni) if !Patroni::keeps_locks()? => {
+                // Some may have ended by themselves.
+                let _ = signal("KILL", processes);
+                patroni.kill(*primary)?;
+                patroni.start_again(&self.servers, *primary)
+            }
+            _ => {
+                let _ = signal("CONT", processes);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Makes the standby the primary. Returns when it was.

@@ -51,7 +51,7 @@ const READ: &str = "begin isolation level repeatable read; select sum(length(tur
                     select sum(length(log::text)) from log; commit";
 /// How long the server is frozen.
 const FROZEN_SERVER: Duration = Duration::from_secs(20);
-/// The same with Patroni: long enough that it makes another server the primary, and longer than its watchdog waits.
+/// The same with Patroni: long enough that it makes another server the primary.
 const FROZEN_LEADER: Duration = Duration::from_secs(35);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
@@ -89,7 +89,7 @@ pub(crate) enum Trouble {
     DbActiveReaders,
     /// 500 messages come at once
     DbEventBurst,
-    /// All processes of the server are stopped, and go on; with Patroni they are killed by a watchdog, and started
+    /// All processes of the server are stopped, and go on; with Patroni before 3.0.3 they are killed by a watchdog, and started
     DbFreeze,
     /// The standby becomes the primary
     DbSwitchover,

@@ -16,6 +16,8 @@ use tokio::time::sleep;
 
 /// How many servers there are.
 pub(super) const SERVERS: usize = 3;
+/// The first version in which a leader that stood still does not overwrite the lock of the next one (`_update_leader` in `dcs/etcd3.py`).
+const KEEPS_LOCKS: [u32; 3] = [3, 0, 3];
 /// How long a request may take: a restart and a switch-over are done when it is answered.
 const ANSWER: Duration = Duration::from_mins(1);
 /// How long it may take until a standby is synchronous: some 10 s after a restart of the primary.
@@ -33,6 +35,15 @@ pub(super) struct Patroni {
 impl Patroni {
     pub(super) fn is_installed() -> bool {
         ["patroni", "etcd"].iter().all(|program| Command::new(program).arg("--version").output().is_ok())
+    }
+
+    /// Whether a leader that stood still may go on.
+    pub(super) fn keeps_locks() -> Result<bool> {
+        let output = Command::new("patroni").arg("--version").output().context("cannot start Patroni")?;
+        let version = String::from_utf8(output.stdout)?;
+        let numbers: Vec<u32> =
+            version.split(|it: char| !it.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect();
+        Ok(numbers.as_slice() >= KEEPS_LOCKS.as_slice())
     }
 
     /// Starts it for servers that have no data.
