@@ -328,8 +328,8 @@ impl Layer for LifeStore {
             return Err(lost());
         }
         let is_after = |of: Option<Crash>| of == Some(Crash::After);
-        let (is_last, is_lost) = (is_after(crash), is_after(loss));
-        Ok(Pass { _in_flight: self.0.begin(), is_last, is_lost, is_away: false })
+        let _in_flight = self.0.begin();
+        Ok(Pass { _in_flight, is_last: is_after(crash), is_lost: is_after(loss), is_away: false })
     }
 
     /// Leases are granted for good, unless the test has a table of them: those of PostgreSQL end by its own clock, which knows nothing of
