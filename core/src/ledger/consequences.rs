@@ -139,7 +139,7 @@ impl ConsequenceExecutor {
             hints.opens(channel, *conversation);
         }
         if let Some(agent) = &consequences.runs_again {
-            hints.tell(|| Hint::Waiting(agent.clone()));
+            hints.tell(|| Hint::Waiting(agent.clone(), after.conversation));
         }
         if (was.is_running() || is.is_running()) && self.slots.ran(after.conversation, id).is_none() {
             hints.tell(|| Hint::Run(id));

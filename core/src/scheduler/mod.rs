@@ -139,7 +139,7 @@ impl Scheduler {
     /// Notes that a turn that was just accepted in this mode waits for its run.
     pub(crate) fn enqueue(&self, turn: TurnRecord, mode: QueueMode) {
         let (conversation, agent) = (turn.conversation, self.ledger.context.next_agent(&turn));
-        self.ledger.executor.hints.tell(|| Hint::Waiting(agent.clone()));
+        self.ledger.executor.hints.tell(|| Hint::Waiting(agent.clone(), conversation));
         self.marker.wait(&turn);
         if merges::begins_by_itself(&turn.event, mode) {
             // Turns that run before it may begin the transcript.

@@ -236,7 +236,8 @@ async fn a_run_that_fails_after_another_node_has_ended_it_costs_no_answer() {
     other_decides(&gateway, turn, Event::Recovered).await;
     gateway.advance(secs(11)).await;
     assert!(gateway.visible(&chat("ada")).is_empty());
-    gateway.hears(Hint::Waiting("main".into())).await;
+    let conversation = gateway.dossier(turn).await.turn.conversation;
+    gateway.hears(Hint::Waiting("main".into(), conversation)).await;
     gateway.advance(MINUTE).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);

@@ -10,7 +10,7 @@ use rejoinder_core::{
     AgentTurn, ConversationId, EventId, Expectation, Handler, InboundEvent, Obligation, Policy, Resend, SessionId,
     TurnId,
     conformance::scripted::Script,
-    store::{LeaseName, NewEvent, NewTurn, RunStart, SessionUse},
+    store::{Hint, LeaseName, NewEvent, NewTurn, RunStart, SessionUse},
 };
 use rejoinder_guard::Event;
 
@@ -53,6 +53,11 @@ pub(crate) fn waits_elsewhere(event: InboundEvent) -> NewEvent {
         day: None,
     };
     NewEvent { id: EventId::new(at), event: Arc::new(event), turn: Some(turn), only_if_known: false, files: Vec::new() }
+}
+
+/// What its node tells of a turn that waits.
+fn hint_of(waits: &NewEvent) -> Hint {
+    Hint::Waiting("main".into(), waits.turn.as_ref().expect("it has a turn").conversation)
 }
 
 /// A turn that another node has accepted and runs.

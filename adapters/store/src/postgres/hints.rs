@@ -277,7 +277,7 @@ fn text(hint: &Hint) -> String {
         Hint::Lane(channel, conversation) => format!("lane {conversation} {channel}"),
         Hint::Asked(channel, conversation, delivery) => format!("asked {conversation} {delivery} {channel}"),
         Hint::Tried(channel) => format!("tried {channel}"),
-        Hint::Waiting(agent) => format!("waiting {agent}"),
+        Hint::Waiting(agent, conversation) => format!("waiting {conversation} {agent}"),
         Hint::Noun(Noun::People) => "people".to_owned(),
         Hint::Noun(Noun::Schedules) => "schedules".to_owned(),
         Hint::Noun(Noun::SessionsIn(conversation)) => format!("sessions-in {conversation}"),
@@ -314,7 +314,10 @@ fn hint(line: &str) -> Option<Hint> {
             Hint::Asked(ChannelId::from_stored(channel), id(conversation)?, id(delivery)?)
         }
         "tried" => Hint::Tried(ChannelId::from_stored(rest)),
-        "waiting" => Hint::Waiting(AgentName::from(rest)),
+        "waiting" => {
+            let (conversation, agent) = rest.split_once(' ')?;
+            Hint::Waiting(AgentName::from(agent), id(conversation)?)
+        }
         "people" => Hint::Noun(Noun::People),
         "schedules" => Hint::Noun(Noun::Schedules),
         "sessions-in" => Hint::Noun(Noun::SessionsIn(id(rest)?)),
@@ -362,7 +365,7 @@ mod tests {
             Hint::Lane(channel(), conversation),
             Hint::Asked(channel(), conversation, delivery),
             Hint::Tried(channel()),
-            Hint::Waiting("an agent".into()),
+            Hint::Waiting("an agent".into(), conversation),
             Hint::Noun(Noun::People),
             Hint::Noun(Noun::Schedules),
             Hint::Noun(Noun::SessionsIn(conversation)),
@@ -383,7 +386,7 @@ mod tests {
         }
         assert_eq!(hint("later 1"), None);
         assert_eq!(hint("turn 1"), None);
-        assert_eq!(text(&Hint::Waiting("a\nb".into())), ALL);
+        assert_eq!(text(&Hint::Waiting("a\nb".into(), conversation)), ALL);
     }
 
     #[test]

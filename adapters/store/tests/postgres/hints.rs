@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Timestamp, TurnId,
+    ConversationId, Timestamp, TurnId,
     store::{Hint, HintStore, StoreState},
 };
 use sqlx::Executor;
@@ -63,7 +63,8 @@ async fn many_hints_come_in_time() {
     let other = open(&database.url).await;
     let mut hints = database.store.hints();
     assert_eq!(next(&mut hints).await, Hint::All);
-    let mut told: Vec<_> = (0..1000).map(|number| Hint::Waiting(format!("agent {number}").as_str().into())).collect();
+    let waiting = |_| Hint::Waiting("main".into(), ConversationId::new(Timestamp::from_millis(0)));
+    let mut told: Vec<_> = (0..1000).map(waiting).collect();
 
     for hint in &told {
         other.hint(hint.clone());

@@ -15,7 +15,7 @@ use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
         conversation::ChannelId,
-        ids::TurnId,
+        ids::{ConversationId, TurnId},
         turn::Version,
     },
     ports::store::{
@@ -40,8 +40,8 @@ pub async fn hints_are_heard_by_the_other_store(subject: &mut impl Subject) {
         Ok(first) => assert_eq!(first, Hint::All, "hints may have been lost before"),
     }
     let turn = TurnId::new(at(1));
-    let told =
-        [Hint::Turn(ChannelId::new("test", "main"), turn), Hint::Noun(Noun::People), Hint::Waiting("main".into())];
+    let waiting = Hint::Waiting("main".into(), ConversationId::new(at(1)));
+    let told = [Hint::Turn(ChannelId::new("test", "main"), turn), Hint::Noun(Noun::People), waiting];
 
     one.hint(Hint::Run(turn));
     for hint in &told {

@@ -16,8 +16,8 @@ pub enum Hint {
     Asked(ChannelId, ConversationId, DeliveryId),
     /// An operator has what waits for the channel tried now.
     Tried(ChannelId),
-    /// A turn waits for a run of this agent.
-    Waiting(AgentName),
+    /// A turn of this conversation waits for a run of this agent.
+    Waiting(AgentName, ConversationId),
     /// Rows that are decided on together.
     Noun(Noun),
     /// Questions or approvals were asked or closed.

@@ -6,10 +6,10 @@ use rejoinder_core::{
     Accepted, AgentTurn, ChannelId, Clock as _, ConversationRef, Directed, Farewell, HandedOut, Handler, InboundEvent,
     PersonLimits, Policy, Sender, StoredRuns,
     conformance::scripted::{Script, ScriptedAgent},
-    store::{DeliveryState, Hint},
+    store::DeliveryState,
 };
 
-use super::{MINUTE, QUARTER, beside, runs_elsewhere, waits_elsewhere};
+use super::{MINUTE, QUARTER, beside, hint_of, runs_elsewhere, waits_elsewhere};
 use crate::gateway::{
     GatewaySetup, HARD_DEADLINE, chat, comes_in, is_on_postgres, main_channel, operator, other_node, policy, said, secs,
 };
@@ -103,8 +103,9 @@ async fn a_turn_that_another_node_has_accepted_is_read_once() {
     let before = gateway.life.reads("next_waiting");
 
     let waits = waits_elsewhere(said(&chat("ada"), "one"));
+    let hint = hint_of(&waits);
     gateway.store.accept(vec![waits], None).await.expect("it is accepted");
-    gateway.hears(Hint::Waiting("main".into())).await;
+    gateway.hears(hint).await;
     assert_eq!(gateway.visible(&chat("ada")), ["one"]);
     assert_eq!(gateway.life.reads("next_waiting") - before, 1);
 
@@ -121,9 +122,10 @@ async fn what_another_node_accepts_behind_a_turn_that_runs_here_is_found_within_
     gateway.advance(secs(5)).await;
     for text in ["one", "two"] {
         let waits = waits_elsewhere(said(&chat("ada"), text));
+        let hint = hint_of(&waits);
         gateway.store.accept(vec![waits], None).await.expect("it is accepted");
         if text == "one" {
-            gateway.hears(Hint::Waiting("main".into())).await;
+            gateway.hears(hint).await;
         }
     }
 
