@@ -144,10 +144,10 @@ impl Slots {
         self.promise(&mut state, conversation, (turn, NEW), permit.clone())
     }
 
-    /// Whether a turn of a conversation may wait for another agent than this one, and not be known here: after the start, if more wait
-    /// than were read, or at another node. The store knows.
-    pub(crate) fn hide_rows_beside(&self, agent: &AgentName) -> bool {
-        self.state().permits.hides_rows_beside(agent)
+    /// Whether only the store knows if a turn of a conversation waits: another node has told of one, or one may wait for another agent than
+    /// this one, after a start at which more waited than were read.
+    pub(crate) fn hide_row(&self, conversation: ConversationId, agent: &AgentName) -> bool {
+        self.state().permits.hides_row(conversation, agent)
     }
 
     /// Takes a slot for which a permit is promised.
@@ -218,12 +218,27 @@ impl Slots {
     /// Notes that a row of `conversation` waits for a run of `agent`: the holder of its slot runs it, or the scheduler
     /// finds it.
     pub(crate) fn enqueue(&self, conversation: ConversationId, agent: &AgentName) {
+        self.note(conversation, agent, Permits::fall_behind);
+    }
+
+    /// The same at the word of another node, which may have run the row since: until it was read here, new turns of other conversations
+    /// do not wait for it. Otherwise they would be rows as well, of which this node would tell the others.
+    pub(crate) fn hear_of(&self, conversation: ConversationId, agent: &AgentName) {
+        self.note(conversation, agent, Permits::hear_of);
+    }
+
+    fn note(
+        &self,
+        conversation: ConversationId,
+        agent: &AgentName,
+        note: fn(&mut Permits, ConversationId, &AgentName),
+    ) {
         let mut state = self.state();
         if let Some(held) = state.held.get_mut(&conversation) {
             held.more.insert(agent.clone());
             return;
         }
-        state.permits.fall_behind(conversation, agent);
+        note(&mut state.permits, conversation, agent);
         self.pass_on(&mut state);
     }
 
@@ -231,13 +246,6 @@ impl Slots {
     pub(crate) fn fall_behind(&self) {
         let mut state = self.state();
         state.permits.all_fall_behind();
-        self.pass_on(&mut state);
-    }
-
-    /// As [`fall_behind`](Self::fall_behind), of one agent.
-    pub(crate) fn falls_behind(&self, agent: &AgentName) {
-        let mut state = self.state();
-        state.permits.falls_behind(agent);
         self.pass_on(&mut state);
     }
 

@@ -28,7 +28,8 @@
 //!
 //! Several nodes run turns of one store. Any of them that has a permit takes the next turn, and a row decides which turn of a conversation
 //! runs: a turn that cannot begin because of that is left to the node that has the row, and [looked for](sharing) again. Of conversations
-//! within [`PERSON_STEP`] positions a node prefers those whose turn it accepted itself and has in memory.
+//! within [`PERSON_STEP`] positions a node prefers those whose turn it accepted itself and has in memory. What another node tells of is
+//! looked for once a permit is free here that was promised to no turn, and each second. New turns wait for it once it was read.
 //!
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first: also if a later one is for
 //! another agent, which is free. [`Merges`] says which of them begin together.

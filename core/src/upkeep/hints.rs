@@ -141,7 +141,7 @@ impl HintFollower {
                 self.lanes.ask(&channel, conversation, delivery);
             }
             Hint::Tried(channel) if self.holds(&channel) => self.caller.health.try_now(&channel),
-            Hint::Waiting(agent, _) => self.slots.falls_behind(&agent),
+            Hint::Waiting(agent, conversation) => self.slots.hear_of(conversation, &agent),
             Hint::Noun(Noun::People) => self.people.refresh(self.people.seen()).await?,
             Hint::Noun(Noun::Schedules) => self.calendar.refresh().await?,
             Hint::Questions => {

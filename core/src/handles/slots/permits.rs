@@ -140,14 +140,18 @@ impl Permits {
         self.free > 0 && self.free_of(agent) > 0
     }
 
-    /// Whether turns wait that may run now. New turns do not run before them.
+    /// Whether turns wait that may run now.
     pub(super) fn is_someone_next(&self) -> bool {
-        self.free > 0 && self.agents.values().any(|agent| agent.rows.are_there() && agent.free() > 0)
+        self.may_run(Rows::are_there)
     }
 
-    /// Whether a new turn of `agent` may run now.
+    /// Whether a new turn of `agent` may run now, and none that waits comes first.
     pub(super) fn may_take(&self, agent: &AgentName) -> bool {
-        self.has_one_for(agent) && !self.is_someone_next()
+        self.has_one_for(agent) && !self.may_run(Rows::come_first)
+    }
+
+    fn may_run(&self, wait: fn(&Rows) -> bool) -> bool {
+        self.free > 0 && self.agents.values().any(|agent| wait(&agent.rows) && agent.free() > 0)
     }
 
     /// Whether a row of `conversation` is known to wait, for whichever agent: a new turn of it comes after that one.
@@ -155,9 +159,12 @@ impl Permits {
         self.agents.values().any(|permits| permits.rows.has(conversation))
     }
 
-    /// Whether rows may wait for other agents than this one of which not all are known.
-    pub(super) fn hides_rows_beside(&self, agent: &AgentName) -> bool {
-        self.agents.iter().any(|(other, permits)| other != agent && permits.rows.count().is_none())
+    /// Whether a row of `conversation` may wait that is not known for sure: another node has told of it, or not all rows are known of
+    /// another agent than this one.
+    pub(super) fn hides_row(&self, conversation: ConversationId, agent: &AgentName) -> bool {
+        self.agents.iter().any(|(other, permits)| {
+            permits.rows.is_hinted(conversation) || (other != agent && permits.rows.count().is_none())
+        })
     }
 
     /// Whether a permit will be free soon for a new turn of `agent`, after all that wait.
@@ -166,11 +173,12 @@ impl Permits {
         rows.is_some_and(|rows| self.is_soon(agent, rows + 1))
     }
 
-    /// How many rows of an agent may all be promised permits: of the agent with the most. They would be rows no more, so that new turns
-    /// need not be.
-    pub(super) fn promisable(&self) -> Option<usize> {
-        let counts = self.agents.iter().filter_map(|(name, agent)| Some((name, agent.rows.count()?)));
-        counts.filter(|(name, rows)| *rows > 0 && self.is_soon(name, *rows)).map(|(_, rows)| rows).max()
+    /// Whether all rows of an agent may be promised permits. They would be rows no more, so that new turns need not be.
+    pub(super) fn are_promisable(&self) -> bool {
+        let are_promisable = |(name, agent): (&AgentName, &AgentPermits)| {
+            agent.rows.count().is_some_and(|rows| rows > 0 && self.is_soon(name, rows))
+        };
+        self.agents.iter().any(are_promisable)
     }
 
     /// Whether permits will be free soon for so many turns of `agent`, and no other agent's rows wait for them. Those that runs of other
@@ -223,15 +231,15 @@ impl Permits {
         }
     }
 
-    /// Whether a row waits that could run with a permit of `agent`.
+    /// Whether a row waits that comes first and could run with a permit of `agent`.
     pub(super) fn is_contended(&self, agent: &AgentName) -> bool {
         self.contenders(agent).next().is_some()
     }
 
-    /// The agents with rows that could run with a permit of `agent`.
+    /// The agents with rows that come first and could run with a permit of `agent`.
     fn contenders<'a>(&'a self, agent: &'a AgentName) -> impl Iterator<Item = &'a AgentName> {
         let contends = move |(name, permits): &(&AgentName, &AgentPermits)| {
-            permits.rows.are_there() && (*name == agent || (self.free == 0 && permits.free() > 0))
+            permits.rows.come_first() && (*name == agent || (self.free == 0 && permits.free() > 0))
         };
         self.agents.iter().filter(contends).map(|(name, _)| name)
     }
@@ -248,10 +256,10 @@ impl Permits {
         }
     }
 
-    /// Notes that rows may wait for `agent`.
-    pub(super) fn falls_behind(&mut self, agent: &AgentName) {
+    /// Another node has told of a row of `conversation` that waits for `agent`.
+    pub(super) fn hear_of(&mut self, conversation: ConversationId, agent: &AgentName) {
         if let Some(permits) = self.agents.get_mut(agent) {
-            permits.rows.note_others();
+            permits.rows.hear_of(conversation);
         }
     }
 
@@ -279,8 +287,13 @@ impl Permits {
     /// or nobody knows, it looks for as many as can be known, once in so many permits.
     pub(super) fn begin_reading(&mut self) -> usize {
         self.agents.values_mut().for_each(|agent| agent.rows.begin_reading());
-        if let Some(rows) = self.promisable() {
-            return rows * 2 + 1;
+        let known = |(name, agent): (&AgentName, &AgentPermits)| {
+            let rows = agent.rows.count()?;
+            let known = rows + agent.rows.hinted();
+            (known > 0 && self.is_soon(name, rows)).then_some(known)
+        };
+        if let Some(known) = self.agents.iter().filter_map(known).max() {
+            return known * 2 + 1;
         }
         if self.given < self.counted + KNOWN as u64 || !self.agents.values().any(|agent| agent.rows.are_there()) {
             return 0;

@@ -122,7 +122,7 @@ impl State {
 
     /// Whether turns wait that may run now or in the place of a late run, or may be promised permits.
     pub(super) fn needs_round(&self) -> bool {
-        self.is_someone_next() || self.permits.promisable().is_some()
+        self.is_someone_next() || self.permits.are_promisable()
     }
 
     /// Whether turns wait that may run now, or in the place of a late run.

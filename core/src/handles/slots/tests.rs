@@ -372,6 +372,72 @@ fn nothing_is_promised_past_rows_that_nobody_has_counted() {
     promised(&slots).release();
 }
 
+/// Otherwise its new turns would be rows as well, of which it would tell the others.
+#[test]
+fn a_node_goes_on_giving_its_permits_while_another_one_tells_of_rows() {
+    let (slots, running) = busy_slots(Duration::from_millis(10));
+    let first = promised(&slots);
+    slots.hear_of(ids().0, &main());
+    let second = promised(&slots);
+
+    running.release();
+    assert!(first.has_permit() && !slots.state().permits.is_contended(&main()));
+    first.release();
+    assert!(second.has_permit() && !wants_a_round(&slots));
+    second.release();
+    assert!(wants_a_round(&slots), "the permit is free for the row");
+    assert!(slots.try_take(ids().0, ids().1, &permit()).is_some_and(|slot| slot.has_permit()), "it was not read yet");
+}
+
+#[test]
+fn a_row_of_which_another_node_has_told_is_promised_a_permit_once_it_was_read() {
+    let (slots, running) = busy_slots(Duration::from_millis(10));
+    let (conversation, turn) = ids();
+    let row = || vec![candidate(conversation, turn)];
+    slots.hear_of(conversation, &main());
+    let before = promised(&slots);
+
+    slots.note_rows(&slots.marks(), row(), 10);
+    assert!(wants_a_round(&slots));
+    let mut rows = row();
+    let promised_rows = slots.take_promised(&mut rows, &HashSet::new());
+    settle(&slots, &rows);
+    let after = promised(&slots);
+
+    running.release();
+    before.release();
+    assert!(promised_rows[0].0.has_permit() && !after.has_permit() && !wants_a_round(&slots));
+}
+
+/// Of rows that it did not know, there may be more than it can promise permits.
+#[test]
+fn a_round_reads_all_rows_of_which_other_nodes_have_told() {
+    let slots = fast_slots(Arc::new(SystemClock), 1);
+    assert_eq!(slots.begin_round().few, 3);
+
+    (0..5).for_each(|_| slots.hear_of(ids().0, &main()));
+
+    assert_eq!(slots.begin_round().few, 11);
+}
+
+/// The store says whether the other node has run it.
+#[test]
+fn whether_a_row_of_another_node_still_waits_is_not_known_for_sure() {
+    let slots = slots(1);
+    let (conversation, turn) = ids();
+    slots.hear_of(conversation, &main());
+    let other = AgentName::from("other");
+    assert!(slots.hide_row(conversation, &main()) && slots.hide_row(conversation, &other));
+    assert!(!slots.hide_row(ids().0, &main()));
+
+    slots.note_rows(&slots.marks(), Vec::new(), 10);
+    assert!(!slots.hide_row(conversation, &main()));
+
+    let slot = slots.try_take(conversation, turn, &permit()).expect("it is free");
+    slots.hear_of(conversation, &main());
+    assert!(slot.take_more() && !slots.hide_row(conversation, &main()), "its holder looks");
+}
+
 /// An approval may take hours.
 #[test]
 fn a_run_that_waits_for_an_approval_keeps_nobody_from_being_promised_a_permit() {
@@ -666,12 +732,12 @@ fn permits_are_over_when_nothing_was_granted_for_long() {
     take().expect("it was granted anew").release();
 }
 
-/// Of rows that nobody has counted, one waits at least.
+/// Of rows of which another node has told, one waits at least.
 #[test]
 fn permits_are_wanted_for_rows_that_are_there() {
     let slots = slots(4);
     slots.set_limit(&main(), 0);
-    slots.falls_behind(&main());
+    slots.hear_of(ids().0, &main());
     assert_eq!(slots.demand(&main()).wanted, 1);
 
     let marks = slots.marks();

@@ -57,13 +57,14 @@ pub(in crate::intake) async fn line(
     Ok(())
 }
 
-/// Whether an earlier turn of the conversation waits, which the slots may not know.
+/// Whether an earlier turn of the conversation waits, as the store says where the slots do not know.
 async fn is_behind(
     arrival: &mut Arrival,
     addresses: &Addresses,
     slots: &Slots,
     limits: &Limits,
 ) -> Result<bool, StoreError> {
-    let hides = arrival.handling.handler.agent().is_some_and(|agent| slots.hide_rows_beside(agent));
-    Ok(hides && limits.waits_in(arrival.conversation(addresses).await?.id).await?)
+    let conversation = arrival.conversation(addresses).await?.id;
+    let hide = arrival.handling.handler.agent().is_some_and(|agent| slots.hide_row(conversation, agent));
+    Ok(hide && limits.waits_in(conversation).await?)
 }
