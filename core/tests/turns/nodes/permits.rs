@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentTurn, PersonRole, Policy, Resend, TurnId,
+    AgentTurn, Farewell, InboundEvent, PersonRole, Policy, Resend, Sender, TurnId,
     conformance::scripted::{Script, ScriptedAgent},
     store::{ApprovalFilter, NodeStore, WantedPermits},
 };
 
-use super::{MINUTE, QUARTER};
+use super::{MINUTE, QUARTER, hint_of, waits_elsewhere};
 use crate::{
     approvals::person,
     gateway::{GatewaySetup, TestGateway, chat, operator, other_node, policy, said, secs},
@@ -250,5 +250,105 @@ async fn a_gateway_that_stops_gives_its_permits_up_before_its_runs_have_ended() 
     gateway.begin_life().await;
     gateway.settle().await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// How long a turn takes that is not quick.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// A gateway beside another node, whose agent has been fast. It has one permit, with which a turn runs.
+async fn busy_beside_another() -> TestGateway {
+    let setup = GatewaySetup { held_elsewhere: Some(Vec::new()), ..GatewaySetup::new() };
+    let takes = |turn: &AgentTurn| if turn.message.text == "quick" { Duration::ZERO } else { MOMENT };
+    let script = move |turn: &AgentTurn| Script::replies(&turn.message.text).taking(takes(turn));
+    let gateway = setup.slots(1).agent("main", script).start().await;
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    for number in 0..60 {
+        gateway.receives(by(&format!("quick {number}"), "quick")).await;
+    }
+    gateway.receives(by("ada", "runs")).await;
+    gateway
+}
+
+/// A message of a person in a chat of their own.
+fn by(name: &str, text: &str) -> InboundEvent {
+    let event = said(&chat(name), text);
+    InboundEvent { sender: Sender { id: name.to_owned(), ..event.sender.clone() }, ..event }
+}
+
+/// The other node accepts a turn that waits, and tells of it.
+async fn other_accepts(gateway: &TestGateway, event: InboundEvent) -> TurnId {
+    let waits = waits_elsewhere(event);
+    let (hint, turn) = (hint_of(&waits), waits.turn.as_ref().expect("it has a turn").id);
+    gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+    gateway.hears(hint).await;
+    turn
+}
+
+/// A turn with the promise of a permit is stored as running. Otherwise it is a row.
+async fn is_promised(gateway: &TestGateway, turn: TurnId) -> bool {
+    let runs = gateway.dossier(turn).await.runs;
+    assert!(runs.iter().all(|run| run.end.is_none()), "none has ended");
+    !runs.is_empty()
+}
+
+/// What the agent was asked that was not quick, in order.
+fn asked(gateway: &TestGateway) -> Vec<String> {
+    let runs = gateway.agent("main").runs().into_iter().map(|run| run.turn.message.text);
+    runs.filter(|text| text != "quick").collect()
+}
+
+/// Otherwise its turns would be rows as well, of which it would tell the other node, which would promise nothing either.
+#[tokio::test]
+async fn a_busy_node_goes_on_promising_permits_while_rows_wait_at_another_one() {
+    let gateway = busy_beside_another().await;
+    other_accepts(&gateway, by("bob", "elsewhere")).await;
+
+    let turn = gateway.receives(by("cid", "here")).await;
+
+    assert!(is_promised(&gateway, turn).await);
+    gateway.advance(secs(3)).await;
+    assert_eq!(asked(&gateway), ["runs", "here", "elsewhere"]);
+    gateway.at_rest().await;
+}
+
+/// It has a promise of its own for each permit that becomes free.
+#[tokio::test]
+async fn what_waits_at_another_node_does_not_starve_beside_a_busy_one() {
+    let gateway = busy_beside_another().await;
+    other_accepts(&gateway, by("bob", "elsewhere")).await;
+    gateway.accepts(by("cid", "here")).await;
+
+    for number in 0..30 {
+        gateway.accepts(by(&format!("{number}"), "here")).await;
+        gateway.advance(MOMENT).await;
+    }
+
+    let before = asked(&gateway).iter().position(|text| text == "elsewhere").expect("it has run");
+    assert!((1..20).contains(&before), "{before}");
+    gateway.advance(secs(5)).await;
+    gateway.at_rest().await;
+}
+
+/// B1. The second case: by now it waits no more, and this node has not read that yet.
+#[rstest::rstest]
+#[case::that_waits(false)]
+#[case::that_waits_no_more(true)]
+#[tokio::test]
+async fn a_turn_waits_for_the_earlier_one_of_its_conversation_at_another_node(#[case] is_over: bool) {
+    let gateway = busy_beside_another().await;
+    let earlier = other_accepts(&gateway, by("bob", "one")).await;
+    if is_over {
+        let operations = gateway.engine().operations();
+        operations.cancel(earlier, Farewell::Silence, operator("a mistake")).await.expect("it is open");
+    }
+
+    let turn = gateway.receives(by("bob", "two")).await;
+
+    assert_eq!(is_promised(&gateway, turn).await, is_over);
+    gateway.advance(secs(3)).await;
+    let expected: &[_] = if is_over { &["runs", "two"] } else { &["runs", "one", "two"] };
+    assert_eq!(asked(&gateway), expected);
     gateway.at_rest().await;
 }
