@@ -75,6 +75,9 @@ use crate::{
 /// How many characters are kept of the note of a deferral.
 const MOST_NOTE: usize = 4000;
 
+/// After how long it is asked again before a run begins whether it is still to. By then other nodes may count this one as lost.
+const DOUBTED_AFTER: Duration = Duration::from_secs(5);
+
 /// Runs agents on turns and passes their outcomes to the guard.
 pub(crate) struct Worker {
     pub(crate) agents: Arc<Agents>,
@@ -323,16 +326,26 @@ impl Worker {
 
     /// What a run is given, or why it does not begin.
     async fn prepare(&self, turn: &TurnRecord, run: &Run, stop: &CancellationToken) -> Result<PreparedRun, RunResult> {
-        let reads = self.reads(turn, stop);
+        let (reads, began) = (self.reads(turn, stop), self.clock.boottime());
         let rest = || self.budgets.rest(run, &self.inputs.agents);
         let (left, spent) = match reads.get("what the agent has used of the day", rest).await? {
             Rest::Some { left, spent } => (left, spent),
             Rest::Nothing(why) => return Err(RunResult::Spent(why)),
         };
         let mut prepared = self.inputs.prepare(turn, run, reads).await?;
+        let has_waited = self.clock.boottime().saturating_sub(began) >= DOUBTED_AFTER;
+        if has_waited && !reads.get("the turn", || self.is_current(turn, run)).await? {
+            return Err(RunResult::Stopped);
+        }
         let rights = &mut prepared.input.rights;
         (rights.budget, rights.spent) = (left, spent);
         Ok(prepared)
+    }
+
+    /// Whether a run is still the one of its turn. Another node may have recovered it, or ended the turn.
+    async fn is_current(&self, turn: &TurnRecord, run: &Run) -> Result<bool, StoreError> {
+        let turn = self.ledger.turn(turn.id).await?;
+        Ok(turn.runs == run.number && turn.obligation.is_running())
     }
 
     fn drafting(&self, run: &Run, capabilities: &Capabilities, show: &CancellationToken) -> Drafting {

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use rejoinder_core::{
     Action, AgentTurn, CancelledBy, Clock as _, ConversationRef, Missed, NewSchedule, Policy, Queues, ScheduledAction,
     TurnId, When,
-    conformance::scripted::{Script, capabilities},
+    conformance::scripted::{Script, ScriptedAgent, capabilities},
     store::{
         Commit, DeliveryChange, Hint, LeaseName, NodeReport, Noun, Pause, Removal, RunEnd, ScheduleChange, Transition,
         TurnChange,
@@ -243,6 +243,34 @@ async fn a_run_that_fails_after_another_node_has_ended_it_costs_no_answer() {
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     let ends: Vec<_> = gateway.dossier(turn).await.runs.into_iter().filter_map(|run| run.end).collect();
     assert_eq!(ends, ["failed", "reply"]);
+    gateway.at_rest().await;
+}
+
+/// This node was cut off before its agent was called, and has not heard since that another one has recovered the run: it may have run it.
+#[tokio::test]
+async fn a_run_that_waited_for_the_store_does_not_begin_if_another_node_has_recovered_it() {
+    let mut setup = beside(&[]);
+    let agent = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).remembering(50);
+    setup.agents.push(("main", Box::new(agent)));
+    let gateway = setup.policy(Policy { soft_deadline: None, ..policy() }).start().await;
+    gateway.receives(said(&chat("ada"), "before")).await;
+    gateway.life.set_away(Some("transcript"));
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+
+    let end = RunEnd::new(turn, 1, gateway.clock.now(), "crashed".to_owned(), None);
+    other_commits(&gateway, Transition { runs_ended: vec![end], ..Transition::default() }).await;
+    other_decides(&gateway, turn, Event::Recovered).await;
+    gateway.life.set_away(None);
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    let conversation = gateway.dossier(turn).await.turn.conversation;
+    gateway.hears(Hint::Waiting("main".into(), conversation)).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "done"]);
+    let attempts: Vec<_> = gateway.agent("main").runs().iter().map(|run| run.turn.attempt).collect();
+    assert_eq!(attempts, [1, 2]);
     gateway.at_rest().await;
 }
 
