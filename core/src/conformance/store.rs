@@ -272,6 +272,7 @@ macro_rules! store_conformance {
             what_is_written_under_a_lease_needs_it
             nodes_have_no_more_permits_together_than_the_limit
             in_a_conversation_one_turn_runs_at_a_time
+            a_turn_does_not_begin_before_one_that_waits_in_its_conversation
             of_what_comes_with_a_turn_that_cannot_begin_nothing_is_stored
             a_slot_is_free_once_its_run_keeps_nobody_waiting
             a_slot_is_kept_as_long_as_its_turn_can_be_read

@@ -238,7 +238,8 @@ impl Acceptor {
         Err(StoreError::Failed("the store has no slot for turns that wait".to_owned()).into())
     }
 
-    /// `None` if another node runs a turn of one of the conversations: nothing was accepted. It cannot be if no turn `begins` at once.
+    /// `None` if another node runs a turn of one of the conversations, or an earlier one waits: nothing was accepted. It cannot be if no turn
+    /// `begins` at once.
     async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,

@@ -82,6 +82,27 @@ pub async fn in_a_conversation_one_turn_runs_at_a_time(subject: &mut impl Subjec
     other.close().await;
 }
 
+/// B1. Another node has accepted the earlier one, and its own run of the conversation has just ended: no slot tells of it.
+pub async fn a_turn_does_not_begin_before_one_that_waits_in_its_conversation(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    if is_shared(&*one).await {
+        let mut first = Turn::of(&*one, begun(said(&chat("a"), "1"), me())).await;
+        let mut second = Turn::accept(&*one, said(&chat("a"), "2")).await;
+        done(&*one, first.on(answered(), 2)).await;
+        assert_eq!(slot(&*other, &first).await, None);
+
+        let event = said(&chat("a"), "3");
+        assert_eq!(accept_one(&*other, begun(event.clone(), gone())).await, Stored::Busy);
+        let mut third = Turn::accept(&*other, event).await;
+        Turn::of(&*other, begun(said(&chat("b"), "4"), gone())).await;
+
+        done(&*one, begins(&mut second, me())).await;
+        done(&*one, second.on(answered(), 3)).await;
+        done(&*other, begins(&mut third, gone())).await;
+    }
+    other.close().await;
+}
+
 /// Also of the events for which there was room, and of the cursor that covers them.
 pub async fn of_what_comes_with_a_turn_that_cannot_begin_nothing_is_stored(subject: &mut impl Subject) {
     let store = subject.store();

@@ -109,8 +109,8 @@ pub enum Stored {
     Kept,
     /// It was only looked for, and is not known: nothing was stored.
     Unknown,
-    /// A turn with a run was to begin in a conversation in which another turn runs, on another node. Nothing of the request was stored:
-    /// it is so for all its events. A turn without a run can be stored.
+    /// A turn with a run was to begin in a conversation in which another turn runs, on another node, or an earlier one waits. Nothing of
+    /// the request was stored: it is so for all its events. A turn without a run can be stored.
     Busy,
     /// It picks from a question that was answered before; it opened no turn.
     Picked {

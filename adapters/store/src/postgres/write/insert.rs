@@ -178,7 +178,7 @@ async fn locked(
 }
 
 /// Inserts the turn of the event with the place `event_seq`, and its run if that starts at once. If another turn has the slot of the
-/// conversation, the transaction is rolled back.
+/// conversation, or waits for it, the transaction is rolled back.
 async fn open(
     transaction: &mut Transaction<'_>,
     event_seq: EventSeq,
@@ -188,7 +188,7 @@ async fn open(
     let (address, at) = (&event.conversation, event.received_at);
     let CurrentSession { conversation, session, has_history } = current_session(transaction, address, turn, at).await?;
     if let Some(run) = &turn.run
-        && !slots::take(transaction, conversation.as_uuid(), run).await?
+        && !slots::take_at_once(transaction, conversation.as_uuid(), run).await?
     {
         return Ok(Stored::Busy);
     }

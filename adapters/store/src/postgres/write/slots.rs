@@ -21,6 +21,18 @@ pub(super) async fn take(
     Ok(rows::change(transaction, take).await? > 0)
 }
 
+/// The same for a turn that begins as it is stored: `false` also if an earlier one of the conversation waits. Its node may not know of that
+/// one: another node has accepted it, or it waited behind a run of another node.
+pub(super) async fn take_at_once(
+    transaction: &mut Transaction<'_>,
+    conversation: Uuid,
+    run: &RunStart,
+) -> Result<bool, StoreError> {
+    let is_behind = run.handler.agent().is_some()
+        && rows::one(transaction, statement!(IS_BEHIND, conversation), |_| Ok(())).await?.is_some();
+    Ok(!is_behind && take(transaction, conversation, run).await?)
+}
+
 /// Frees the slot of a conversation, if the turn has it: a run that went on after an approval has none. If no run `has_left` it, the one
 /// in flight still has to end: then it is only freed if its node is over, and that node frees it later.
 pub(super) async fn free(
@@ -31,6 +43,9 @@ pub(super) async fn free(
 ) -> Result<(), StoreError> {
     rows::change(transaction, statement!(FREE, conversation, turn, has_left)).await.map(drop)
 }
+
+/// Of those that wait in a conversation, the first has a place.
+const IS_BEHIND: &str = "select 1 from turns where place is not null and conversation_id = $1";
 
 const TAKE: &str = concat!(
     "

@@ -2,8 +2,8 @@
 //! [`insert`](super::super::insert).
 //!
 //! The first inserts the events and locks the conversations, the second looks what is there, and the third writes what follows. An event
-//! that is not new, a slot that another node has, a lease that is lost or a session that ends is not for a batch: the transaction is
-//! rolled back, and the other requests are accepted without it.
+//! that is not new, a slot that another node has or for which an earlier turn waits, a lease that is lost or a session that ends is not for
+//! a batch: the transaction is rolled back, and the other requests are accepted without it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -290,7 +290,8 @@ struct Opened<'a> {
 impl<'a> Opened<'a> {
     /// `None` if more must be done for it than what a batch does.
     fn of(item: &'a Item<'a>, turn: &'a NewTurn, entered: &Entered, look: &Look) -> Option<Self> {
-        if !look.may_open {
+        let begins = turn.run.as_ref().is_some_and(|run| run.handler.agent().is_some());
+        if !look.may_open || (begins && look.is_placed) {
             return None;
         }
         let (wanted, is_agents, at) = (&turn.session, turn.handler.agent().is_some(), item.new.event.received_at);
