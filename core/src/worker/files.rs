@@ -16,12 +16,15 @@ use tracing::warn;
 
 use super::{reads::Reads, result::RunResult};
 use crate::{
-    model::{AgentFile, FileBytes, StoredFile},
-    ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore},
+    model::{AgentFile, FileBytes, FileDigest, StoredFile},
+    ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore, StoreError},
 };
 
 /// The time limit for fetching all files of a turn from its platform.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often a stored file may not come although the store answers: one may be too large to be read in time.
+const MOST_TRIES: usize = 3;
 
 /// How many files are fetched at once.
 const AT_ONCE: usize = 4;
@@ -110,11 +113,25 @@ impl Files<'_> {
         if size > limit {
             return Err(FetchError::TooLarge { limit });
         }
-        let bytes = self.reads.get("a file", || self.store.file(digest)).await.map_err(|ended| match ended {
+        let tries = AtomicUsize::new(0);
+        let bytes = self.reads.get("a file", || self.stored(digest, &tries)).await.map_err(|ended| match ended {
             RunResult::Unread(why) => FetchError::Failed(why),
             _ => failed("the run was stopped"),
         })?;
         bytes.ok_or_else(|| failed("its bytes are not stored any more"))
+    }
+
+    /// The bytes of a stored file. While the store answers, it is not tried for long: the turn would wait for nothing, and others for the
+    /// store.
+    async fn stored(&self, digest: FileDigest, tries: &AtomicUsize) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.store.file(digest).await {
+            // An empty file is read at once, whether there is one or not.
+            Err(error) if error.is_outage() && self.store.file(FileDigest::of(&[])).await.is_ok() => {
+                let is_last = tries.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_TRIES;
+                Err(if is_last { StoreError::TooSlow } else { error })
+            }
+            read => read,
+        }
     }
 
     /// The bytes of a file, taken from what is `left` for the turn, and from the budget.
@@ -125,6 +142,8 @@ impl Files<'_> {
         deadline: Timestamp,
         left: &AtomicUsize,
     ) -> Option<FileBytes> {
+        // A stored one may wait for the store, and others need the rest meanwhile.
+        let largest = StoredFile::in_url(&attachment.url).map_or(largest, |file| file.size.min(largest));
         let mut reserved = self.budget.reserve(largest.min(left.load(Ordering::Relaxed)));
         let limit = reserved.num_permits();
         let fetched = AssertUnwindSafe(self.read(attachment, limit, deadline)).catch_unwind().await;
@@ -224,6 +243,37 @@ mod tests {
         }
     }
 
+    /// A store with one file, which may not come in time. Others are not there.
+    struct OneFile {
+        digest: FileDigest,
+        bytes: Option<Vec<u8>>,
+        budget: FileBudget,
+        /// How many bytes of the budget were left when it was read last.
+        left: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl FileStore for OneFile {
+        async fn file(&self, digest: FileDigest) -> Result<Option<Vec<u8>>, StoreError> {
+            if digest != self.digest {
+                return Ok(None);
+            }
+            self.left.store(self.budget.0.available_permits(), Ordering::Relaxed);
+            let late = || StoreError::Unavailable("the database did not answer in time".to_owned());
+            self.bytes.clone().map(Some).ok_or_else(late)
+        }
+    }
+
+    /// The size of a stored file, if it comes; how many bytes of the budget of 1000 were left meanwhile; and how long that took.
+    async fn fetched_from_store(comes: bool) -> (Option<usize>, usize, Duration) {
+        let (budget, bytes) = (FileBudget::of(1000), b"ten bytes!".to_vec());
+        let (file, left) = (StoredFile::of(&bytes), AtomicUsize::new(0));
+        let store = OneFile { digest: file.digest, bytes: comes.then_some(bytes), budget: budget.clone(), left };
+        let url = file.to_string();
+        let (files, took) = fetched_of(&store, (&budget, 600, usize::MAX), &[&*url]).await;
+        (sizes(&files)[0], store.left.into_inner(), took)
+    }
+
     /// The sizes of the files, as far as they were fetched, and how long that took.
     async fn fetched(urls: &[&str], limit: usize) -> (Vec<Option<usize>>, Duration) {
         let (files, took) = fetched_within(&FileBudget::default(), urls, limit, usize::MAX).await;
@@ -236,6 +286,14 @@ mod tests {
         urls: &[&str],
         limit: usize,
         largest: usize,
+    ) -> (Vec<AgentFile>, Duration) {
+        fetched_of(&NullStore, (budget, limit, largest), urls).await
+    }
+
+    async fn fetched_of(
+        store: &dyn FileStore,
+        (budget, limit, largest): (&FileBudget, usize, usize),
+        urls: &[&str],
     ) -> (Vec<AgentFile>, Duration) {
         let clock = TestClock::new();
         let shared: SharedClock = Arc::clone(&clock) as SharedClock;
@@ -250,8 +308,9 @@ mod tests {
         let begun = shared.now();
         let (lifecycle, stop) = (Lifecycle::new(Arc::clone(&shared)), CancellationToken::new());
         let turn = TurnId::new(begun);
-        let reads = Reads { lifecycle: &lifecycle, clock: &shared, turn, stop: &stop, deadline: None };
-        let files = Files { budget, channel: &channel, store: &NullStore, limit, reads };
+        let deadline = Some(begun + TIMEOUT * 2);
+        let reads = Reads { lifecycle: &lifecycle, clock: &shared, turn, stop: &stop, deadline };
+        let files = Files { budget, channel: &channel, store, limit, reads };
         let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);
@@ -315,6 +374,21 @@ mod tests {
         drop((turns, small));
         let (again, _) = fetched_within(&budget, &["500"], 600, usize::MAX).await;
         assert_eq!(sizes(&again), [Some(500)]);
+    }
+
+    /// Many wait while the store is away.
+    #[tokio::test]
+    async fn a_stored_file_reserves_no_more_than_it_has() {
+        let (size, left, _) = fetched_from_store(true).await;
+
+        assert_eq!((size, left), (Some(10), 990));
+    }
+
+    #[tokio::test]
+    async fn a_stored_file_that_never_comes_in_time_costs_only_itself() {
+        let (size, _, took) = fetched_from_store(false).await;
+
+        assert!(size.is_none() && took < TIMEOUT, "{size:?}, {took:?}");
     }
 
     #[tokio::test]
