@@ -68,18 +68,20 @@ pub(super) struct Commands {
     waiting: VecDeque<Waiting>,
     /// Whether requests are written together.
     has_batches: bool,
-    /// How many lanes write.
+    /// How many lanes write batches.
     writing: watch::Sender<usize>,
 }
 
-/// What a lane writes together. While it has that, it counts as one that writes.
+/// What a lane writes together.
 pub(super) struct Together {
     pub(super) kind: Kind,
     pub(super) commands: Vec<Command>,
-    pub(super) writing: Writing,
+    /// While the lane has this, it counts as one that writes; `None` if it has no batch: that may take long, and one caller waits for it at
+    /// most.
+    pub(super) writing: Option<Writing>,
 }
 
-/// Counts a lane as one that writes.
+/// Counts a lane as one that writes a batch.
 pub(super) struct Writing(watch::Sender<usize>);
 
 impl Writing {
@@ -142,11 +144,11 @@ impl Commands {
         }
         self.gather().await;
         let Waiting { command, kind, keys } = self.waiting.pop_front()?;
-        let writing = Writing::begin(&self.writing);
         let mut together = vec![command];
         if kind == Kind::Rows {
-            return Some(Together { kind, commands: together, writing });
+            return Some(Together { kind, commands: together, writing: None });
         }
+        let writing = Some(Writing::begin(&self.writing));
         let (mut taken, mut at): (HashSet<u64>, usize) = (keys.into_iter().collect(), 0);
         while together.len() < BATCH
             && let Some(other) = self.waiting.get(at)
@@ -162,7 +164,7 @@ impl Commands {
         Some(Together { kind, commands: together, writing })
     }
 
-    /// While another lane writes, waits until there is enough for a batch: one of eight costs the database hardly more than one of four.
+    /// While another lane writes a batch, waits until there is enough for one: one of eight costs the database hardly more than one of four.
     async fn gather(&mut self) {
         let (mut writing, until) = (self.writing.subscribe(), Instant::now() + GATHERING);
         while self.waiting.len() < FEW && self.waiting.iter().all(|waiting| waiting.kind != Kind::Rows) {
@@ -297,5 +299,24 @@ mod tests {
         let (enough, waited, _) = next().await;
         assert_eq!((enough, waited), (FEW, Duration::ZERO), "there is enough for a batch");
         drop((second, third));
+    }
+
+    /// It removes old rows, perhaps.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_waits_for_a_request_that_is_not_for_a_batch() {
+        let (sender, receiver) = mpsc::channel(FEW);
+        let send = async |request: WriteRequest| {
+            let (answer, _) = oneshot::channel();
+            sender.send(Command::Write(vec![request], Instant::now(), answer)).await.expect("it is queued");
+        };
+        let mut commands = Commands::new(receiver, true);
+        send(WriteRequest::Probe { room: 0 }).await;
+        let alone = commands.next_together().await.expect("something waits");
+        send(change(TurnId::new(SystemClock.now()))).await;
+        let started = Instant::now();
+
+        let next = commands.next_together().await.expect("something waits");
+
+        assert_eq!((alone.kind, next.kind, started.elapsed()), (Kind::Rows, Kind::Settling, Duration::ZERO));
     }
 }
