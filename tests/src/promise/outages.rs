@@ -16,8 +16,8 @@ const FASTER: u32 = 5;
 /// How long the platform is unavailable, by the gateway's clock: long enough for the retry backoff to grow.
 const AWAY: Duration = Duration::from_secs(20);
 
-/// The limit for "at once", by our clock: far below the backoff, far above the time that sending takes.
-const AT_ONCE: Duration = Duration::from_millis(1500);
+/// The limit for "at once", by our clock: half of what is left of the backoff, and far above the time that sending takes.
+const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// How long an answer may take once a gateway is ready: far below the backoff for a platform that rejects the token.
 const SOON: Duration = Duration::from_secs(8);
