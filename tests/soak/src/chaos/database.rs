@@ -264,13 +264,12 @@ impl Database {
         Ok(Frozen { primary, processes })
     }
 
-    /// The processes go on. With a Patroni that may then overwrite the lock of the next leader, they are killed and Patroni is started, as
-    /// if a watchdog had reset their machine 5 s before their own lock ended: until it has booted, a machine is as silent as a frozen one.
+    /// The processes go on; some may have ended by themselves. With a Patroni that could then overwrite the lock of the next leader, they
+    /// are killed and Patroni is started, as if a watchdog had reset their machine: until it has booted, it is as silent as a frozen one.
     pub(crate) fn end_freeze(&mut self, frozen: &Frozen) -> Result<()> {
         let Frozen { primary, processes } = frozen;
         match &mut self.patroni {
             Some(patroni) if !Patroni::keeps_locks()? => {
-                // Some may have ended by themselves.
                 let _ = signal("KILL", processes);
                 patroni.kill(*primary)?;
                 patroni.start_again(&self.servers, *primary)

@@ -89,7 +89,7 @@ pub(crate) enum Trouble {
     DbActiveReaders,
     /// 500 messages come at once
     DbEventBurst,
-    /// All processes of the server are stopped, and go on; with Patroni before 3.0.3 they are killed by a watchdog, and started
+    /// All processes of the server are stopped, and go on; with Patroni before 3.0.3 they are killed and started
     DbFreeze,
     /// The standby becomes the primary
     DbSwitchover,

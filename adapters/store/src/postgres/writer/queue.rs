@@ -217,7 +217,6 @@ mod tests {
         Clock, Expectation, Obligation, Policy, SystemClock, TurnId,
         store::{Transition, TurnChange},
     };
-
     use tokio::time::sleep;
 
     use super::*;
