@@ -81,6 +81,11 @@ pub(super) fn open_writer(path: &Path, busy_timeout: Duration) -> rusqlite::Resu
     Ok(connection)
 }
 
+/// Opens a connection for one reading that SQLx cannot do.
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
 /// The size of a page in the log, in bytes: with its header. An older database has larger pages.
 pub(super) fn logged_page(connection: &Connection) -> rusqlite::Result<u64> {
     let page: u32 = connection.query_row("pragma page_size", [], |row| row.get(0))?;

@@ -97,3 +97,24 @@ pub async fn a_transition_that_conflicts_stores_no_file(subject: &mut impl Subje
 
     assert_eq!((read(&*store, CONTENT).await, rows(&*store).await), (None, (0, 0)));
 }
+
+/// Each part is read by itself, and one beyond the end is empty.
+pub async fn a_file_is_read_in_parts(subject: &mut impl Subject) {
+    // Of several pages, on either database.
+    let content: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+    let store = subject.store();
+    let turn = ended(&*store, "a").await;
+    done(&*store, of_turn(turn, new_file(&content))).await;
+    let digest = StoredFile::of(&content).digest;
+    let part = async |from, most| store.file_part(digest, from, most).await.expect("a part is read");
+
+    for (from, most) in [(0, 1), (0, content.len()), (7, 300_000), (399_999, 1), (399_999, 10), (5, 0)] {
+        let expected = &content[from..content.len().min(from + most)];
+        assert!(part(from, most).await.as_deref() == Some(expected), "{most} bytes from {from}");
+    }
+    for from in [content.len(), content.len() + 5] {
+        assert_eq!(part(from, 10).await.as_deref(), Some(&b""[..]));
+    }
+    store.remove(Removal::Turns(vec![turn])).await.expect("it is removed");
+    assert_eq!(part(0, 1).await, None);
+}
