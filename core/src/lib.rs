@@ -157,6 +157,7 @@ pub use model::{
     down::{Down, Part},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
     file_bytes::FileBytes,
+    file_links::FileLinks,
     finding::{PersonFilter, folded, meant},
     ids::{ApprovalId, ConversationId, DeliveryId, EventId, NodeId, PersonId, ScheduleId, SessionId, TurnId},
     language::Language,

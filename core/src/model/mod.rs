@@ -21,6 +21,7 @@ pub(crate) mod delivery;
 pub(crate) mod down;
 pub(crate) mod event;
 pub(crate) mod file_bytes;
+pub(crate) mod file_links;
 pub(crate) mod finding;
 pub(crate) mod ids;
 pub(crate) mod language;

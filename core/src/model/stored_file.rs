@@ -25,18 +25,23 @@ impl FileDigest {
         &self.0
     }
 
-    /// Reads 64 hexadecimal digits in lower case.
-    fn read(digits: &str) -> Option<Self> {
+    /// 64 hexadecimal digits in lower case.
+    pub fn digits(&self) -> String {
+        hex::encode(self.0)
+    }
+
+    /// Reads what [`digits`](Self::digits) writes.
+    pub fn read(digits: &str) -> Option<Self> {
         let mut digest = [0; 32];
         let is_read = hex::decode_to_slice(digits, &mut digest).is_ok();
         (is_read && !digits.bytes().any(|byte| byte.is_ascii_uppercase())).then_some(Self(digest))
     }
 }
 
-/// `sha256:` and 64 hexadecimal digits.
+/// `sha256:` and the [digits](FileDigest::digits).
 impl fmt::Display for FileDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SCHEME}{}", hex::encode(self.0))
+        write!(f, "{SCHEME}{}", self.digits())
     }
 }
 
