@@ -8,6 +8,7 @@ mod admin;
 mod app;
 mod connection_permits;
 mod error;
+mod files;
 mod health;
 mod keys_in_use;
 mod layers;
@@ -22,11 +23,7 @@ mod sessions;
 
 use std::sync::Arc;
 
-use axum::{
-    Router, middleware,
-    response::Redirect,
-    routing::{MethodRouter, get},
-};
+use axum::{Router, middleware, response::Redirect, routing::get};
 
 #[cfg(test)]
 pub(crate) use self::openapi::description;
@@ -54,7 +51,7 @@ pub(crate) use self::{
 /// `front_page`.
 pub(crate) fn routes(app: App, front_page: Option<&'static str>, channel_routes: Vec<Router>) -> Router {
     let app = Arc::new(app);
-    let public = public_routes(&app, get(health::ready), front_page, channel_routes);
+    let public = public_routes(&app, true, front_page, channel_routes);
     with_fallbacks(&app, public.merge(operator_routes(&app)))
 }
 
@@ -66,18 +63,22 @@ pub(crate) fn separate_routes(
     channel_routes: Vec<Router>,
 ) -> (Router, Router) {
     let (app, operator) = (Arc::new(app), Arc::new(operator));
-    let of_operator = public_routes(&operator, get(health::ready), None, Vec::new()).merge(operator_routes(&operator));
-    let public = public_routes(&app, get(health::status), front_page, channel_routes);
+    let of_operator = public_routes(&operator, true, None, Vec::new()).merge(operator_routes(&operator));
+    let public = public_routes(&app, false, front_page, channel_routes);
     (with_fallbacks(&app, public), with_fallbacks(&operator, of_operator))
 }
 
+/// What is served to everybody. `is_operators`: operators are served at this address, too.
 fn public_routes(
     app: &Arc<App>,
-    readiness: MethodRouter<Arc<App>>,
+    is_operators: bool,
     front_page: Option<&'static str>,
     channel_routes: Vec<Router>,
 ) -> Router {
-    let own = in_time(app, Router::new().route("/readyz", readiness)).route("/healthz", get(health::alive));
+    let readiness = if is_operators { get(health::ready) } else { get(health::status) };
+    let files = if is_operators && app.access.has_admin() { get(files::show) } else { get(files::show_by_link) };
+    let own = Router::new().route("/readyz", readiness).route("/files/{digest}", files);
+    let own = in_time(app, own).route("/healthz", get(health::alive));
     let own = match front_page {
         Some(page) => own.route("/", get(async move || Redirect::to(page))),
         None => own,
@@ -93,7 +94,11 @@ fn operator_routes(app: &Arc<App>) -> Router {
         .route("/openapi.json", get(openapi::document))
         .layer(middleware::from_fn_with_state(Arc::clone(app), layers::reader));
     let own = if app.access.has_admin() {
-        readers.nest("/admin/api", admin::routes(app, get(openapi::document))).merge(admin::page::routes())
+        readers
+            .nest("/admin/api", admin::routes(app, get(openapi::document)))
+            .merge(admin::page::routes())
+            // For the page: its cookie is sent below `/admin` only.
+            .route("/admin/files/{digest}", get(files::show))
     } else {
         readers
     };

@@ -9,7 +9,7 @@ use std::{
 
 use rejoinder_config::{Config, Origin, Secret, Token, TokenValue};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelId, HandedOut, Masker, Runtimes, SharedClock, StoreError, Timestamp,
+    AgentName, AgentRuntime, ChannelId, FileLinks, HandedOut, Masker, Runtimes, SharedClock, StoreError, Timestamp,
     store::AgreementStore,
 };
 use rejoinder_kit::{Guesses, Tokens};
@@ -22,6 +22,9 @@ use crate::{
     own_tools::{Caller, OwnTools},
     secrets::{self, GeneratedToken},
 };
+
+/// The file in the data directory with the key of links to files.
+const FILE_LINK_KEY: &str = "file-link-key";
 
 /// Why the parts cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +180,11 @@ impl<'a> Materials<'a> {
         generated.insert(file.to_owned(), made.token.clone());
         drop(generated);
         Ok(made)
+    }
+
+    /// What makes and verifies links to files: the same wherever it is used.
+    pub(crate) fn file_links(&self) -> Result<FileLinks, WiringError> {
+        Ok(FileLinks::new(self.generated_token(FILE_LINK_KEY)?.token.expose_secret()))
     }
 }
 

@@ -6,8 +6,9 @@ use std::{collections::HashMap, io, net::SocketAddr, path::Path, sync::Arc, time
 use axum::Router;
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
 use rejoinder_core::{
-    Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, Language, Lifetimes, Masker, PersonRole, Policies,
-    Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock, Templates,
+    Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, FileLinks, Language, Lifetimes, Masker, PersonRole,
+    Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock,
+    Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -64,6 +65,7 @@ pub(crate) struct Parts {
     pub(crate) admin_tokens: Option<Tokens>,
     pub(crate) admin_token_source: Option<TokenSource>,
     pub(crate) metrics_tokens: Option<Tokens>,
+    pub(crate) file_links: FileLinks,
     pub(crate) guesses: Arc<Guesses>,
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) stop_waiting: CancellationToken,
@@ -171,6 +173,7 @@ impl Wiring<'_> {
         let Config { admin, metrics, .. } = self.0.config;
         let admin = admin.enabled.then(|| self.0.tokens(&admin.token, ADMIN_TOKEN_FILE)).transpose()?.unzip();
         let metrics = metrics.token.as_ref().map(|token| self.0.tokens(token, METRICS_TOKEN_FILE)).transpose()?;
+        let file_links = self.0.file_links()?;
         let server = &self.0.config.server;
         let mut parts = Parts {
             // After everything that may generate a token.
@@ -185,6 +188,7 @@ impl Wiring<'_> {
             admin_tokens: admin.0,
             admin_token_source: admin.1,
             metrics_tokens: metrics.map(|(tokens, _)| tokens),
+            file_links,
             guesses: Arc::clone(&self.0.guesses),
             stop_waiting: self.0.stop_waiting.clone(),
             public_url: server.public_url.clone(),

@@ -7,7 +7,7 @@ mod agents;
 mod alerts;
 mod approvals;
 mod audit;
-mod caller;
+pub(super) mod caller;
 mod channels;
 mod configuration;
 mod conversations;

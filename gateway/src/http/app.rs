@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
 use axum::extract::{FromRef, State};
 use metrics_exporter_prometheus::PrometheusHandle;
-use rejoinder_core::{Addressees, ChannelId, Engine, SharedClock, Timestamp, store::InboxStore};
+use rejoinder_core::{Addressees, ChannelId, Engine, FileLinks, SharedClock, Timestamp, store::InboxStore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -31,6 +31,7 @@ pub(crate) struct App {
     commons: Commons,
     pub(super) agents: Vec<AgentInfo>,
     pub(super) access: Access,
+    pub(super) file_links: FileLinks,
     pub(super) probe: StoreProbe,
     pub(super) backlog: BacklogReader,
     pub(super) nodes: NodesReader,
@@ -91,6 +92,7 @@ impl App {
                 is_public,
             )
             .with_host_of(parts.node_url.as_ref()),
+            file_links: parts.file_links.clone(),
             probe: StoreProbe::new(commons.store.clone()),
             backlog: BacklogReader::new(commons.records.lists.clone()),
             nodes: NodesReader::new(commons.engine.clone()),

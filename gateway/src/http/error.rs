@@ -45,6 +45,8 @@ pub(crate) enum ApiError {
     #[error("{0}")]
     NotFound(&'static str),
     #[error("{0}")]
+    Gone(&'static str),
+    #[error("{0}")]
     Conflict(String),
     #[error("this path does not support this method")]
     WrongMethod,
@@ -168,6 +170,7 @@ impl IntoResponse for ApiError {
             Self::ForeignHost => (StatusCode::FORBIDDEN, "foreign-host", "Forbidden: foreign host"),
             Self::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", "Forbidden: the role does not allow this"),
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "Not found"),
+            Self::Gone(_) => (StatusCode::GONE, "gone", "Gone"),
             Self::Conflict(_) => (StatusCode::CONFLICT, "conflict", "Conflict"),
             Self::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "Method not allowed"),
             Self::TooSlow => {

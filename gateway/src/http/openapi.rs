@@ -6,7 +6,7 @@ use utoipa::{
     openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
 };
 
-use super::{admin, error::ProblemDocument, health};
+use super::{admin, error::ProblemDocument, files, health};
 use crate::platforms::{self, Platform};
 
 #[derive(OpenApi)]
@@ -21,6 +21,7 @@ use crate::platforms::{self, Platform};
         health::ready,
         health::metrics,
         document,
+        files::show,
     ),
     tags(
         (name = "health", description = "Health, readiness and metrics"),
@@ -28,6 +29,7 @@ use crate::platforms::{self, Platform};
         (name = "completions", description = "The agents as models of an OpenAI-compatible API"),
         (name = "services", description = "What the gateway asks an agent of the kind `http`"),
         (name = "workers", description = "What the workers of an agent of the kind `pull` use"),
+        (name = "files", description = "Files of messages"),
         (name = "chat", description = "The chat page and its socket"),
         (name = "admin", description = "What operators see and do"),
     ),

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     SharedClock, Store,
-    store::{HousekeepingStore, LineStore, LogStore, OperatorStore, OutboxStore, PeopleStore, SearchStore, TokenStore},
+    store::{
+        FileStore, HousekeepingStore, LineStore, LogStore, OperatorStore, OutboxStore, PeopleStore, SearchStore,
+        TokenStore, TurnStore,
+    },
 };
 
 #[derive(Clone)]
 pub(crate) struct Records {
     pub(crate) lists: Arc<dyn OperatorStore>,
+    pub(super) files: Arc<dyn FileStore>,
     pub(super) housekeeping: Arc<dyn HousekeepingStore>,
     pub(super) lines: Arc<dyn LineStore>,
     pub(super) log: Arc<dyn LogStore>,
@@ -17,6 +21,7 @@ pub(crate) struct Records {
     pub(super) people: Arc<dyn PeopleStore>,
     pub(super) search: Arc<dyn SearchStore>,
     pub(super) tokens: Arc<dyn TokenStore>,
+    pub(super) turns: Arc<dyn TurnStore>,
     pub(super) clock: SharedClock,
 }
 
@@ -24,6 +29,7 @@ impl Records {
     pub(crate) fn new(store: &Arc<dyn Store>, clock: SharedClock) -> Self {
         Self {
             lists: store.clone(),
+            files: store.clone(),
             housekeeping: store.clone(),
             lines: store.clone(),
             log: store.clone(),
@@ -31,6 +37,7 @@ impl Records {
             people: store.clone(),
             search: store.clone(),
             tokens: store.clone(),
+            turns: store.clone(),
             clock,
         }
     }

@@ -38,7 +38,7 @@ pub(super) async fn identify(State(app): Shared, request: Request, next: Next) -
 }
 
 /// Who has the session or the token of a request.
-async fn caller_of(request: &Parts, app: &App) -> Result<Caller, ApiError> {
+pub(in crate::http) async fn caller_of(request: &Parts, app: &App) -> Result<Caller, ApiError> {
     let headers = &request.headers;
     if bearer(headers).is_none() && headers.contains_key(header::COOKIE) {
         // The session may have begun at another node.
