@@ -7,6 +7,7 @@ mod asked;
 mod discord;
 mod doctor;
 mod doors;
+mod files;
 mod health;
 #[cfg(feature = "telegram")]
 mod initiative;

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder::{BuiltAgent, Setup};
 use rejoinder_config::{Environment, Options};
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents};
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Attachment, Outcome, Reply, RunEvents, data_url};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,7 +30,11 @@ token = "hook-token-of-the-tests"
 kind = "front-desk"
 "#;
 
-/// An agent that repeats the text, at once or when it is released.
+/// A picture with one pixel.
+pub(crate) const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\
+    \0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
+
+/// An agent that repeats the text, at once or when it is released. Who asks for a picture gets one.
 pub(crate) struct Echo {
     /// If set, each run waits for a permit of it.
     pub(crate) release: Option<Arc<Notify>>,
@@ -60,7 +64,14 @@ impl AgentRuntime for Echo {
             release.notified().await;
         }
         assert!(turn.message.text != "panic", "the text asks for a panic");
-        Ok(Outcome::Reply(Reply::text(format!("you said: {}", turn.message.text))))
+        let mut said = turn.more.iter().chain([&turn.message]);
+        let picture = said.any(|message| message.text.contains("a picture")).then(|| Attachment {
+            name: "dot.png".to_owned(),
+            media_type: "image/png".to_owned(),
+            url: data_url("image/png", PICTURE),
+        });
+        let text = format!("you said: {}", turn.message.text);
+        Ok(Outcome::Reply(Reply { attachments: picture.into_iter().collect(), ..Reply::text(text) }))
     }
 }
 
