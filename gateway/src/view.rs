@@ -165,7 +165,7 @@ item! {
     }
 }
 
-/// A file of a message. Its bytes are not shown.
+/// A file of a message. Those of a stored one are read at `/files`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FileDetail {
     pub(crate) name: String,

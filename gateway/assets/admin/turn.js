@@ -103,7 +103,7 @@ function said({ event, ...turn }) {
     began({ event, ...turn }),
     make("blockquote", { className: "words" }, event.text || "(no text)"),
     facts([
-      ["Files", fileNames(event.attachments)],
+      ["Files", files(event.attachments, turn.turn_id)],
       ["Replies to", event.quoted && excerpt(event.quoted.text ?? "another message")],
       ["Forwarded from", event.forwarded && (event.forwarded.name ?? "somebody")],
       ["Received", time(event.received_at, { isExact: true })],
@@ -115,12 +115,26 @@ function said({ event, ...turn }) {
 
 const ENDS = { reply: "It answered", reaction: "It reacted", deferral: "It deferred the answer", silent: "It said nothing", failed: "It failed", stopped: "It was stopped", crashed: "The gateway ended while it ran", unreadable: "The message could not be read", budget: "Its agent has used its budget of the day" };
 
-function fileName({ name, media_type, size, digest }) {
-  const facts = [media_type, size !== undefined && plural(size, "byte"), digest?.slice(0, 19)];
-  return `${name ?? "a file"} (${facts.filter(Boolean).join(", ")})`;
+/** What the gateway serves as a picture. */
+const PICTURE = /^image\/(png|jpeg|gif|webp)(;|$)/;
+
+/** A file of a turn. If it is stored, its name opens it, a picture is shown, and a sound can be played. */
+function file({ name, media_type: type, size, digest }, turn) {
+  const about = [type, size !== undefined && plural(size, "byte"), digest?.slice(0, 19)];
+  const title = `${name || "a file"} (${about.filter(Boolean).join(", ")})`;
+  if (!digest) return make("div", { className: "file" }, title);
+  const url = `/admin/files/${digest.replace("sha256:", "")}?turn=${turn}`;
+  return make(
+    "div",
+    { className: "file" },
+    make("a", { href: url, target: "_blank" }, title),
+    // What they load is set last: an element that `show` throws away must load nothing.
+    PICTURE.test(type) && make("img", { loading: "lazy", alt: name || "a picture", src: url }),
+    type.startsWith("audio/") && make("audio", { controls: true, preload: "none", src: url, attributes: { "aria-label": name || "a sound" } }),
+  );
 }
 
-const fileNames = (attachments) => attachments?.map(fileName).join(", ");
+const files = (attachments, turn) => attachments?.map((one) => file(one, turn));
 
 function runs({ runs: all }) {
   if (!all.length) return card("Runs", empty("No run has begun."));
@@ -178,7 +192,7 @@ function tools({ number: run, tools: all, tools_left_out: missing }) {
   );
 }
 
-function deliveries({ deliveries: all }) {
+function deliveries({ deliveries: all, turn_id: turn }) {
   if (!all.length) return card("Deliveries", empty("Nothing was cleared to be sent."));
   return all.map((delivery) =>
     card(
@@ -186,7 +200,7 @@ function deliveries({ deliveries: all }) {
       make("blockquote", { className: "words" }, delivery.text || "(no text)"),
       facts([
         ["Choices", delivery.choices?.join(", ")],
-        ["Files", fileNames(delivery.attachments)],
+        ["Files", files(delivery.attachments, turn)],
         ["Problem", delivery.error],
         ["Next attempt", time(delivery.next_attempt_at)],
         ["Acknowledged", time(delivery.delivered_at, { isExact: true })],

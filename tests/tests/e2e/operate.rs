@@ -1,6 +1,7 @@
 //! What operators do over the admin API: tokens with roles, operations, the events as they happen.
 
 use futures_util::StreamExt;
+use rejoinder_core::data_url;
 use rejoinder_tests::{AgentKind, Browser, Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -410,6 +411,31 @@ async fn a_turn_is_given_up_on_the_page_with_a_word_to_the_person() {
     assert_eq!((told.state(), told.text()), ("cancelled", "Ask Grace, please."));
     browser.resume().await;
     browser.succeeds().await;
+}
+
+/// A picture with one pixel.
+const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
+
+/// Half a second of silence, with 8,000 samples of 8 bits in a second.
+fn sound() -> Vec<u8> {
+    let head = b"RIFF\xc4\x0f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\xa0\x0f\0\0";
+    [&head[..], &[128; 4000]].concat()
+}
+
+/// In a browser: a picture is shown and a sound is played; what could be active is neither.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_files_of_a_turn_are_seen_and_heard_on_the_page() {
+    let (gateway, _agent) = gateway().await;
+    let files = [
+        ("dot.png", PICTURE.to_owned()),
+        ("note.wav", data_url("audio/wav", &sound())),
+        ("page.html", data_url("text/html", b"<script>alert(1)</script>")),
+    ];
+    let files = files.map(|(name, url)| json!({ "name": name, "url": url }));
+    let message = gateway.hook("test", TOKEN).call().json(&json!({ "message": "Look!", "attachments": files }));
+    let _ = Reply::of(message).await.turn();
+
+    Browser::start("operator-files", &gateway.url()).succeeds().await;
 }
 
 /// What was said in a conversation, and what was sent to it.

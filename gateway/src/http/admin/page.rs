@@ -16,7 +16,7 @@ use crate::http::{app::App, error::ApiError};
 
 /// The page may run only its own scripts, and call only us.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'";
 
 #[derive(RustEmbed)]
