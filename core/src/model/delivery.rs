@@ -231,12 +231,30 @@ pub struct Receipt {
     /// The platform's id of the message that was sent, edited, reacted to or deleted. An action without a message (a
     /// typing notice, a draft that is not a message) has the delivery's own id, and so has one whose id contains U+0000.
     pub message_id: String,
+    /// The ids of the other messages of an album, on a platform where it is several messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
 }
 
 impl Receipt {
     /// The acknowledgement of an action on the message `message_id`.
     pub fn of(message_id: impl Into<String>) -> Self {
-        Self { message_id: message_id.into() }
+        Self { message_id: message_id.into(), more: Vec::new() }
+    }
+
+    /// The acknowledgement of an album, of which `message_ids` are the messages in their order. `None` if there are none.
+    pub fn of_album(message_ids: impl IntoIterator<Item = String>) -> Option<Self> {
+        let mut ids = message_ids.into_iter();
+        Some(Self { message_id: ids.next()?, more: ids.collect() })
+    }
+
+    /// The ids of all its messages.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.message_id).chain(&self.more).map(String::as_str)
+    }
+
+    pub(crate) fn into_ids(self) -> Vec<String> {
+        std::iter::once(self.message_id).chain(self.more).collect()
     }
 }
 

@@ -87,7 +87,7 @@ impl StartedAttempt {
 
     fn end(&self, result: &Result<Receipt, DeliveryError>, at: Timestamp) -> AttemptEnd {
         let (name, detail) = match result {
-            Ok(receipt) => ("delivered", receipt.message_id.clone()),
+            Ok(receipt) => ("delivered", receipt.ids().collect::<Vec<_>>().join(", ")),
             Err(error) => (error.as_str(), error.to_string()),
         };
         let (delivery, number) = (self.delivery.id, self.number);
@@ -602,10 +602,9 @@ impl Attempts {
         receipt: Option<Receipt>,
     ) -> Result<Option<Event>, StoreError> {
         let (claim, part) = (delivery.claim, delivery.part);
+        let shown = receipt.filter(|_| !is_removal(&delivery.action)).map(Receipt::into_ids).unwrap_or_default();
         if part < delivery.parts {
-            let messages =
-                Vec::from_iter(receipt.filter(|_| !is_removal(&delivery.action)).map(|part| part.message_id));
-            return Ok(Some(Event::PartDelivered { claim, messages }));
+            return Ok(Some(Event::PartDelivered { claim, messages: shown }));
         }
         let mut messages = Vec::new();
         if delivery.parts > 1 {
@@ -616,7 +615,7 @@ impl Attempts {
                 }
             }
         }
-        messages.extend(receipt.filter(|_| !is_removal(&delivery.action)).map(|receipt| receipt.message_id));
+        messages.extend(shown);
         Ok(Some(Event::Delivered { claim, messages }))
     }
 
@@ -664,7 +663,7 @@ impl Attempts {
 fn delivered(delivery: &DeliveryRecord, receipt: Receipt, at: Timestamp) -> DeliveryChange {
     DeliveryChange {
         state: DeliveryState::Delivered,
-        message_ids: vec![receipt.message_id],
+        message_ids: receipt.into_ids(),
         error: None,
         delivered_at: Some(at),
         ..DeliveryChange::of(delivery)

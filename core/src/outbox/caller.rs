@@ -68,9 +68,11 @@ impl Caller {
 fn without_nul(id: DeliveryId, result: Result<Receipt, DeliveryError>) -> Result<Receipt, DeliveryError> {
     match result {
         Ok(mut receipt) => {
-            if receipt.message_id.contains('\0') {
-                warn!(delivery = %id, "a message has an id with U+0000, which is not kept: it cannot be changed later");
-                receipt.message_id = id.to_string();
+            for message in std::iter::once(&mut receipt.message_id).chain(&mut receipt.more) {
+                if message.contains('\0') {
+                    warn!(delivery = %id, "a message has an id with U+0000, which is not kept: it cannot be changed later");
+                    *message = id.to_string();
+                }
             }
             Ok(receipt)
         }
@@ -92,7 +94,9 @@ mod tests {
     fn what_an_adapter_says_of_a_delivery_has_no_nul() {
         let text = |text: &str| text.to_owned();
         let id = DeliveryId::new(Timestamp::from_millis(0));
+        let album = |second: &str| Ok(Receipt { more: vec![second.to_owned()], ..Receipt::of("42") });
         for (said, kept) in [
+            (album("4\u{0}3"), album(&id.to_string())),
             (Ok(Receipt::of("42")), Ok(Receipt::of("42"))),
             (Ok(Receipt::of("4\u{0}2")), Ok(Receipt::of(id.to_string()))),
             (Err(DeliveryError::Unknown(text("no\u{0} answer"))), Err(DeliveryError::Unknown(text("no answer")))),
