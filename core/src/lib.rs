@@ -174,7 +174,7 @@ pub use model::{
     },
     session::{NewInGroups, SessionReset, SessionSettings},
     settings::{Budget, Lifetimes, PersonLimits, Policies, Question, Settings, SpecialLimits, Templates},
-    stored_file::{FileDigest, StoredFile, data_url, stored_url},
+    stored_file::{FileDigest, StoredFile, data_url, file_size, stored_url},
     target::{Addressees, BegunTurn, NotATarget, NotReached, Reached, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,

@@ -23,6 +23,10 @@ pub(crate) const fn table() -> Capabilities {
         choices: Support::Degraded,
         // As links below the text, and in the field `rejoinder`.
         attachments: Support::Degraded,
+        // A row has all files of an answer, and its text.
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         // Deltas of a stream. Nobody reads them without one.
         drafts: Support::Full,
         drafts_are_messages: false,

@@ -23,6 +23,9 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
         choices: Support::Full,
         // "Uploading Files".
         attachments: Support::Full,
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         drafts: if streams { in_public } else { Support::No },
         drafts_are_messages: true,
         // "Rate Limits": limits are per channel and given in headers. At the time of writing: five edits in five seconds.

@@ -20,6 +20,10 @@ pub(crate) const fn capabilities() -> Capabilities {
         choices: Support::Degraded,
         // As a link in a message.
         attachments: Support::Degraded,
+        // `say` has one text, which is the link.
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         drafts: Support::No,
         drafts_are_messages: false,
         draft_interval: Duration::ZERO,

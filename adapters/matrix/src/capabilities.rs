@@ -27,6 +27,9 @@ pub(crate) fn capabilities(options: &MatrixSection) -> Capabilities {
         choices: Support::Full,
         // "Content repository", "Sending encrypted attachments".
         attachments: Support::Full,
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         drafts: if options.streaming == Streaming::Off { Support::No } else { Support::Full },
         drafts_are_messages: true,
         // Edits count as messages; `pace` limits them for the whole account.

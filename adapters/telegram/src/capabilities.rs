@@ -37,6 +37,9 @@ pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Arc<[St
         choices: Support::Full,
         // "Sending files".
         attachments: Support::Full,
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         drafts: if chat.drafts == Drafts::No { Support::No } else { Support::Full },
         drafts_are_messages: chat.drafts == Drafts::Messages,
         // Edits count as messages: one per second to a chat, twenty per minute to a group

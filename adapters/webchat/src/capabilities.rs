@@ -25,6 +25,10 @@ pub(crate) const fn table() -> Capabilities {
         choices: Support::Full,
         // As links, and a text to be saved: the page's content security policy lets it fetch nothing from elsewhere.
         attachments: Support::Degraded,
+        // A row has all files of an answer, and its text.
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         drafts: Support::Full,
         drafts_are_messages: false,
         draft_interval: DRAFT_INTERVAL,

@@ -22,6 +22,10 @@ pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
         choices: Support::Full,
         // `"attachments": […]`, as URLs.
         attachments: Support::Full,
+        // A row has all files of an answer, and its text.
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         // One request has one response, so nothing can be shown before it.
         drafts: Support::No,
         drafts_are_messages: false,

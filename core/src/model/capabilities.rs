@@ -89,6 +89,13 @@ pub struct Capabilities {
     pub choices: Support,
     /// Sending files.
     pub attachments: Support,
+    /// The most files in one message, where the platform acknowledges messages. The adapter says
+    /// [which go together](crate::ChannelAdapter::album_of).
+    pub files_per_message: usize,
+    /// The most bytes that the files of one message have together. A file that has more is a message by itself.
+    pub bytes_per_message: usize,
+    /// The longest text of a message with files; `None`: such a message has no text.
+    pub caption_limit: Option<TextLimit>,
     /// Showing the text of a run while it is in flight.
     pub drafts: Support,
     /// Whether a draft is an ordinary message that is edited into the answer. The first draft is an
@@ -127,6 +134,9 @@ impl Capabilities {
             allowed_reactions: None,
             choices: Support::No,
             attachments: Support::No,
+            files_per_message: 1,
+            bytes_per_message: usize::MAX,
+            caption_limit: None,
             drafts: Support::No,
             drafts_are_messages: false,
             draft_interval: Duration::ZERO,

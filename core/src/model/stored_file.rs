@@ -94,11 +94,21 @@ pub fn data_url(media_type: &str, bytes: &[u8]) -> String {
     format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(bytes))
 }
 
+/// The Base64 in a `data:` URL.
+fn encoded(url: &str) -> Option<&str> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    head.ends_with(";base64").then(|| data.trim())
+}
+
 /// The bytes in a `data:` URL; `None` if there are none, or they are not in Base64.
 fn inline(url: &str) -> Option<Vec<u8>> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let data = head.ends_with(";base64").then(|| data.trim())?;
-    BASE64_STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty())
+    BASE64_STANDARD.decode(encoded(url)?).ok().filter(|bytes| !bytes.is_empty())
+}
+
+/// The size in bytes of a file that the store has, or whose URL has its bytes. `None` if it is elsewhere, or empty.
+pub fn file_size(url: &str) -> Option<usize> {
+    let in_url = || Some(encoded(url)?.trim_end_matches('=').len() * 3 / 4);
+    StoredFile::in_url(url).map(|stored| stored.size).or_else(in_url).filter(|size| *size > 0)
 }
 
 /// The URL of a file that came from outside, as it is stored.
@@ -213,6 +223,17 @@ mod tests {
         let mut files = [file(url)];
 
         assert_eq!((detach(&mut files).len(), &*files[0].url, &*stored_url(url)), (0, url, url));
+    }
+
+    #[rstest]
+    #[case(STORED, Some(5))]
+    #[case(HELLO, Some(5))]
+    #[case("data:text/plain;base64,aGVsbG8", Some(5))]
+    #[case("data:text/plain;base64,aGVsbA==", Some(4))]
+    #[case("data:text/plain;base64,", None)]
+    #[case("https://example.org/a", None)]
+    fn the_size_of_a_file_is_known_from_its_url(#[case] url: &str, #[case] size: Option<usize>) {
+        assert_eq!(file_size(url), size);
     }
 
     #[rstest]

@@ -105,6 +105,21 @@ pub trait ChannelAdapter: Send + Sync + 'static {
         vec![text.to_owned()]
     }
 
+    /// The album that a file of an answer goes into: files of one album are one message, as many as
+    /// [`files_per_message`](Capabilities::files_per_message) and [`bytes_per_message`](Capabilities::bytes_per_message)
+    /// allow. Pure; called when the signal is claimed. `None`, the default: it is a message by itself.
+    fn album_of(&self, file: &Attachment) -> Option<&'static str> {
+        let _ = file;
+        None
+    }
+
+    /// Whether a text of one [part](Self::parts) may be the text of a message with files, if there is a
+    /// [limit](Capabilities::caption_limit) at all. Pure; called when the signal is claimed. The default takes each.
+    fn fits_caption(&self, text: &str) -> bool {
+        let _ = text;
+        true
+    }
+
     /// Whether the platform shows anything of a text. Pure; an agent's answer without visible text or files is silence.
     /// The default expects plain text; a platform that renders Markdown calls
     /// [`shows_anything`](crate::shows_anything).

@@ -398,6 +398,12 @@ impl ChannelAdapter for LifeChannel {
     fn parts(&self, text: &str) -> Vec<String> {
         self.channel.parts(text)
     }
+    fn album_of(&self, file: &Attachment) -> Option<&'static str> {
+        self.channel.album_of(file)
+    }
+    fn fits_caption(&self, text: &str) -> bool {
+        self.channel.fits_caption(text)
+    }
     fn shows_anything(&self, text: &str) -> bool {
         self.channel.shows_anything(text)
     }

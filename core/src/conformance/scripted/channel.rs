@@ -21,8 +21,8 @@ use crate::{
 /// The pause before an event that was not accepted is given to the intake again.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Full support for edits, reactions, choices and files; receipts from the platform; ambiguous resends; no drafts, no
-/// typing and no limits.
+/// Full support for edits, reactions, choices and files, each by itself and without a text; receipts from the platform; ambiguous
+/// resends; no drafts, no typing and no limits.
 #[must_use]
 pub const fn capabilities() -> Capabilities {
     Capabilities {
@@ -34,6 +34,9 @@ pub const fn capabilities() -> Capabilities {
         allowed_reactions: None,
         choices: Support::Full,
         attachments: Support::Full,
+        files_per_message: 1,
+        bytes_per_message: usize::MAX,
+        caption_limit: None,
         drafts: Support::No,
         drafts_are_messages: false,
         draft_interval: Duration::from_secs(1),
