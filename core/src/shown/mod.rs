@@ -1,6 +1,7 @@
 //! What a signal looks like: its rendering as deliveries, its Markdown, whether anything of it is seen, when it is sent
 //! again. Nothing here is stored, sent or decided.
 
+mod albums;
 pub(crate) mod markdown;
 pub(crate) mod render;
 pub(crate) mod retry;

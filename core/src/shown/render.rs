@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
 
+use super::albums;
 use crate::{
     base::{
         verbatim::verbatim,
@@ -214,8 +215,10 @@ fn actions(
             return std::iter::once(react).chain(shown_before(signal, capabilities).map(remove)).collect();
         }
     };
-    let mut earlier = shown_before(signal, capabilities);
-    let mut actions: Vec<Action> = contents(content, channel, capabilities, settings.max_parts, say)
+    let mut earlier = shown_before(signal, capabilities).peekable();
+    // A message that is in the chat becomes the text, and has no files.
+    let may_caption = earlier.peek().is_none() && !turn.obligation.is_draft_pending();
+    let mut actions: Vec<Action> = contents(content, channel, capabilities, settings.max_parts, may_caption, say)
         .into_iter()
         .enumerate()
         .map(|(index, content)| {
@@ -240,13 +243,14 @@ fn shown_before<'a>(signal: &'a Signal, capabilities: &Capabilities) -> impl Ite
     signal.replaces.iter().filter(move |_| may_edit).cloned()
 }
 
-/// Splits a content into messages: its text in parts and, where the platform acknowledges messages, every file by
-/// itself, so that a refused file does not affect the text.
+/// Splits a content into messages: its text in parts and, where the platform acknowledges messages, its files in albums. The first
+/// of them has the text if that is short and `may_caption`.
 fn contents(
     content: Content,
     channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
     max_parts: usize,
+    may_caption: bool,
     say: impl Fn(&str) -> String,
 ) -> Vec<Content> {
     let Content { text, attachments, choices, chooser, sealed } = content;
@@ -269,8 +273,14 @@ fn contents(
         (last.choices, last.chooser) = (choices, chooser);
     }
     if are_apart {
-        let apart = |attachment| Content { attachments: vec![attachment], ..Content::default() };
-        contents.extend(attachments.into_iter().map(apart));
+        let mut files = albums::messages(attachments, channel, capabilities);
+        if let Some(first) = files.first_mut()
+            && may_caption
+            && albums::is_caption(&contents, channel, capabilities)
+        {
+            first.text = contents.pop().unwrap_or_default().text;
+        }
+        contents.extend(files);
     } else if let Some(last) = contents.last_mut() {
         (last.attachments, last.sealed) = (attachments, sealed);
     }

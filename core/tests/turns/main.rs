@@ -6,6 +6,7 @@
 
 mod absent;
 mod access;
+mod albums;
 mod amends;
 mod answers;
 mod approval_options;

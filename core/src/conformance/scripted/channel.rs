@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use rejoinder_guard::Attachment;
 use tokio_util::sync::CancellationToken;
 
 use super::platform::Platform;
@@ -50,7 +51,8 @@ pub const fn capabilities() -> Capabilities {
     }
 }
 
-/// A channel that connects one gateway to a [`Platform`]. Splits texts at [`ScriptedChannel::CUT`].
+/// A channel that connects one gateway to a [`Platform`]. Splits texts at [`ScriptedChannel::CUT`], and counts them in bytes. Pictures
+/// are an album, and so are texts.
 #[derive(Debug)]
 pub struct ScriptedChannel {
     channel: ChannelId,
@@ -91,6 +93,14 @@ impl ChannelAdapter for ScriptedChannel {
         text.split(Self::CUT).map(str::to_owned).collect()
     }
 
+    fn album_of(&self, file: &Attachment) -> Option<&'static str> {
+        ["image/", "text/"].into_iter().find(|kind| file.media_type.starts_with(kind))
+    }
+
+    fn fits_caption(&self, text: &str) -> bool {
+        self.capabilities.caption_limit.is_some_and(|limit| text.len() <= limit.max)
+    }
+
     fn shows_anything(&self, text: &str) -> bool {
         crate::shows_anything(text)
     }
@@ -122,6 +132,10 @@ impl ChannelAdapter for ScriptedChannel {
         };
         if support == Support::No {
             return Err(DeliveryError::Unsupported("the test's capabilities exclude it".to_owned()));
+        }
+        let has_too_many = delivery.action().files().len() > self.capabilities.files_per_message;
+        if has_too_many && self.capabilities.receipts == Receipts::Platform {
+            return Err(DeliveryError::Unsupported("too many files in one message".to_owned()));
         }
         self.platform.deliver(delivery, &self.capabilities).await
     }

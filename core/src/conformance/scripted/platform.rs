@@ -99,7 +99,7 @@ pub struct Platform {
 struct PlatformState {
     posts: Vec<Post>,
     seen: Vec<SeenDelivery>,
-    keys: HashMap<DeliveryId, String>,
+    keys: HashMap<DeliveryId, Receipt>,
     faults: VecDeque<Fault>,
     fault_chooser: Option<FaultChooser>,
     calling: HashMap<ConversationRef, u32>,
@@ -360,9 +360,9 @@ impl Platform {
     fn perform(&self, delivery: &Delivery, capabilities: &Capabilities) -> Result<Receipt, DeliveryError> {
         let mut state = self.state();
         if capabilities.resend == Resend::Idempotent
-            && let Some(id) = state.keys.get(&delivery.id())
+            && let Some(receipt) = state.keys.get(&delivery.id())
         {
-            return Ok(Receipt::of(id.clone()));
+            return Ok(receipt.clone());
         }
         if let Some(chat) = state.moved.get(delivery.conversation()) {
             return Err(DeliveryError::Moved { chat: chat.clone() });
@@ -407,9 +407,15 @@ impl Platform {
             to,
             label: delivery.label().map(str::to_owned),
         };
-        let id = match delivery.action() {
+        let mut more = Vec::new();
+        let message_id = match delivery.action() {
             Action::Send { content, reply_to } => {
                 state.posts.push(post(&content.text, reply_to.clone()));
+                if capabilities.files_per_message > 1 {
+                    more.extend((1..content.attachments.len()).map(|number| format!("{id}.{number}")));
+                }
+                let other = |id: &String| Post { id: id.clone(), label: None, ..post("", reply_to.clone()) };
+                state.posts.extend(more.iter().map(other));
                 id
             }
             Action::React { message, emoji } => {
@@ -437,8 +443,9 @@ impl Platform {
             }
             Action::Draft { .. } | Action::Typing { .. } | Action::Mark { .. } => id,
         };
-        state.keys.insert(delivery.id(), id.clone());
-        Ok(Receipt::of(id))
+        let receipt = Receipt { message_id, more };
+        state.keys.insert(delivery.id(), receipt.clone());
+        Ok(receipt)
     }
 
     fn state(&self) -> MutexGuard<'_, PlatformState> {
