@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Draft, Event, OnUnknown, SignalKind, Timestamp};
+use rejoinder_guard::{Attachment, Draft, Event, OnUnknown, SignalKind, Timestamp};
 use tracing::error;
 
 use super::{caller::Caller, health::UNAUTHORIZED_PAUSE};
@@ -568,9 +568,9 @@ impl Attempts {
                 (events, in_state(given_up))
             }
             DeliveryError::Refused(_) | DeliveryError::Unsupported(_)
-                if let Some(notice) = self.file_not_sent(delivery, language) =>
+                if let Some(notice) = self.files_not_sent(delivery, language) =>
             {
-                (Vec::new(), DeliveryChange { action: Some(notice), ..again(Duration::ZERO) })
+                (not_sent, DeliveryChange { action: Some(notice), ..again(Duration::ZERO) })
             }
             DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
                 let state = if delivery.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
@@ -580,17 +580,27 @@ impl Attempts {
         Ok(AttemptResult { events, change })
     }
 
-    /// What is sent in place of a refused file of the agent, if something was sent before it. Then the parts after it are
-    /// sent as well.
-    fn file_not_sent(&self, delivery: &DeliveryRecord, language: Option<Language>) -> Option<Action> {
-        let Action::Send { content, reply_to } = &delivery.action else { return None };
-        let [file] = &content.attachments[..] else { return None };
-        if delivery.part == 1 || delivery.is_copy || !content.text.is_empty() {
+    /// What is sent in place of refused files: their text, and a line for each. Then the parts after them are sent as well. `None` for
+    /// files without a text that nothing was sent before: the guard tries the next way.
+    fn files_not_sent(&self, delivery: &DeliveryRecord, language: Option<Language>) -> Option<Action> {
+        let Action::Send { content: Content { text, attachments, .. }, reply_to } = &delivery.action else {
+            return None;
+        };
+        if attachments.is_empty() || delivery.is_copy || (delivery.part == 1 && text.is_empty()) {
             return None;
         }
         let settings = self.settings.get();
-        let text = settings.templates.template(&delivery.conversation.channel, language, "file_not_sent");
-        let content = Content { text: text.replace("{name}", &file.name), ..Content::default() };
+        let channel = &delivery.conversation.channel;
+        let say = |name: &str| settings.templates.template(channel, language, name).to_owned();
+        let line = |file: &Attachment| say("file_not_sent").replace("{name}", &file.name);
+        let lines = || attachments.iter().map(line).collect::<Vec<_>>().join("\n");
+        let text = match &**text {
+            "" => lines(),
+            // The file has all of an answer that is too long.
+            text if *text == say("in_file") => say("cut_long"),
+            text => format!("{text}\n\n{}", lines()),
+        };
+        let content = Content { text, ..Content::default() };
         Some(Action::Send { content, reply_to: reply_to.clone() })
     }
 

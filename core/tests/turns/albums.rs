@@ -1,15 +1,17 @@
 //! Files of one answer: which of them are one message, which message has the text, and what a refusal leaves of them.
 
 use rejoinder_core::{
-    Action, Attachment, Capabilities, Choices, Directed, EventKind, InboundEvent, LastAnswer, Reply, Resend, Support,
-    TextLimit, TextUnit,
+    Action, Attachment, Capabilities, Choices, Directed, EventKind, InboundEvent, Ladder, LastAnswer, Policy, Reply,
+    Resend, Support, TextLimit, TextUnit,
     conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     data_url,
+    store::TurnStatus,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, comes_in, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, policy, said, secs},
     life::{at_every_write, comes_in_dying},
+    texts::CUT_LONG,
 };
 
 /// Three files in a message, with a text of 20 bytes.
@@ -129,6 +131,36 @@ async fn a_message_that_is_in_the_chat_becomes_the_text_and_the_files_follow() {
     gateway.at_rest().await;
 }
 
+/// K2. Nothing was sent before, and nothing is lost: the text, and the names of what the platform does not take.
+#[tokio::test]
+async fn a_refused_album_leaves_its_text() {
+    let script = answer("look", &["a.png", "b.png", "c.txt"]);
+    let gateway = GatewaySetup::new().capable(albums).always(script).start().await;
+    gateway.platform.choose_faults(|delivery| {
+        let has_pictures = delivery.action().files().iter().any(|file| file.media_type == "image/png");
+        has_pictures.then_some(Fault::Refuse)
+    });
+
+    let turn = gateway.receives(said(&chat("ada"), "show me")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["look\n\na.png is not sent.\nb.png is not sent.", ""]);
+    assert!(gateway.dossier(turn).await.turn.obligation.fallback().is_none());
+    gateway.at_rest().await;
+}
+
+/// K7. The file with the whole of a long answer: what stands before it does not promise it.
+#[tokio::test]
+async fn a_refused_file_of_a_long_answer_says_that_it_is_cut() {
+    let text = ["one", "two", "three", "four", "five"].join(ScriptedChannel::CUT);
+    let gateway = TestGateway::with(Script::replies(&text)).await;
+    gateway.platform.choose_faults(|delivery| (!delivery.action().files().is_empty()).then_some(Fault::Refuse));
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", CUT_LONG]);
+    gateway.at_rest().await;
+}
+
 /// Files without a text that are refused first leave nothing: the ladder answers.
 #[tokio::test]
 async fn refused_files_alone_are_answered_by_the_ladder() {
@@ -139,6 +171,21 @@ async fn refused_files_alone_are_answered_by_the_ladder() {
 
     assert!(gateway.dossier(turn).await.turn.obligation.fallback().is_some());
     assert_eq!(gateway.visible(&chat("ada")).len(), 1);
+    gateway.at_rest().await;
+}
+
+/// A chat that takes nothing gets the text of a file as the last way, and then the turn is a dead letter.
+#[tokio::test]
+async fn a_chat_that_takes_nothing_is_asked_once_more_for_the_text() {
+    let ladder = Ladder::empty();
+    let setup = GatewaySetup::new().capable(albums).policy(Policy { ladder, ..policy() });
+    let gateway = setup.always(answer("look", &["a.png"])).start().await;
+    gateway.platform.choose_faults(|_| Some(Fault::Refuse));
+
+    let turn = gateway.receives(said(&chat("ada"), "show me")).await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    assert_eq!(gateway.dossier(turn).await.attempts.len(), 2);
     gateway.at_rest().await;
 }
 
