@@ -145,34 +145,66 @@ fn one(world: &mut World, params: &Params, kind: MediaKind) -> Answer {
     Ok(world.message_json(place.chat, id))
 }
 
+/// The most files in an album.
+const MAX_ALBUM: usize = 10;
+
+/// Sends an album, or one file as an ordinary message. The errors are those of `Client::get_input_media` in the Bot API server and of
+/// `sendMessageAlbum` in TDLib. The server ignores `reply_markup` (`Client::process_send_media_group_query`).
 pub(super) fn group(world: &mut World, params: &Params) -> Answer {
     let media = params.json("media", "media")?.unwrap_or_default();
-    let listed = media.as_array().filter(|listed| !listed.is_empty());
-    let listed = listed.ok_or_else(|| ApiError::bad_request("there are no messages to send"))?;
-    if !(2..=10).contains(&listed.len()) {
-        return Err(ApiError::bad_request("wrong number of items: an album has 2 to 10 of them"));
+    let listed = media.as_array().ok_or_else(|| ApiError::bad_request("expected an Array of InputMedia"))?;
+    let kinds = listed.iter().map(album_kind).collect::<Result<Vec<_>, _>>()?;
+    match listed.len() {
+        0 => return Err(ApiError::bad_request("there are no messages to send")),
+        1..=MAX_ALBUM => {}
+        _ => return Err(ApiError::bad_request("too many messages to send as an album")),
     }
-    let place = send::place(world, params)?;
+    let alone = [MediaKind::Audio, MediaKind::Document].into_iter().find(|kind| kinds.contains(kind));
+    if let Some(alone) = alone.filter(|alone| kinds.iter().any(|kind| kind != alone)) {
+        return Err(ApiError::bad_request(format!("{} can't be mixed with other media types", alone.name())));
+    }
+    let mut place = send::place(world, params)?;
+    place.markup = None;
     let mut contents = Vec::with_capacity(listed.len());
-    for item in listed {
-        let kind = item["type"].as_str().and_then(MediaKind::named);
-        let kind = kind.filter(|kind| !matches!(kind, MediaKind::Voice | MediaKind::Animation | MediaKind::Sticker));
-        let kind = kind.ok_or_else(|| ApiError::bad_request("can't parse InputMedia: type is invalid"))?;
+    for (number, (item, kind)) in (1..).zip(listed.iter().zip(kinds)) {
         let text = |key: &str| item.get(key).and_then(Value::as_str);
         let caption =
             Formatted::of_call(text("caption").unwrap_or_default(), text("parse_mode"), item.get("caption_entities"))?;
-        let shown = take(world, params, kind, "media", text("media"))?;
+        let given = text("media").unwrap_or_default();
+        if given.strip_prefix("attach://").is_some_and(|part| params.file(part).is_none()) {
+            return Err(ApiError::bad_request("can't parse InputMedia: media not found"));
+        }
+        if is_on_the_web(given) {
+            let why = format!("failed to send message #{number} with the error message \"WEBPAGE_CURL_FAILED\"");
+            return Err(ApiError::bad_request(why));
+        }
+        let shown = take(world, params, kind, "media", Some(given))?;
         let content = Content::field(kind.name(), shown).captioned(caption);
         send::check_length(&content)?;
         contents.push(content);
     }
     world.spend(place.chat)?;
-    let album = world.next_id().to_string();
+    let album = (contents.len() > 1).then(|| world.next_id().to_string());
     let sent = contents.into_iter().map(|content| {
-        let id = send::put(world, &place, content, Some(album.clone()));
+        let id = send::put(world, &place, content, album.clone());
         world.message_json(place.chat, id)
     });
     Ok(sent.collect())
+}
+
+/// The kind of an item of an album.
+fn album_kind(item: &Value) -> Result<MediaKind, ApiError> {
+    let refused = |why: String| ApiError::bad_request(format!("can't parse InputMedia: {why}"));
+    let given = item["type"].as_str().ok_or_else(|| refused("Can't find field \"type\"".to_owned()))?;
+    match MediaKind::named(given) {
+        Some(MediaKind::Animation) => Err(refused("type \"animation\" can't be used in sendMediaGroup".to_owned())),
+        Some(kind @ (MediaKind::Photo | MediaKind::Video | MediaKind::Audio | MediaKind::Document)) => Ok(kind),
+        Some(MediaKind::Voice | MediaKind::Sticker) | None => Err(refused(format!("type \"{given}\" is unsupported"))),
+    }
+}
+
+fn is_on_the_web(media: &str) -> bool {
+    media.starts_with("http://") || media.starts_with("https://")
 }
 
 /// The file of a call: an uploaded part, or an existing file by its id.
@@ -182,7 +214,7 @@ fn take(world: &mut World, params: &Params, kind: MediaKind, key: &str, given: O
         return keep(world, kind, upload);
     }
     let given = given.unwrap_or_default();
-    if given.starts_with("http://") || given.starts_with("https://") {
+    if is_on_the_web(given) {
         return Err(ApiError::bad_request("failed to get HTTP URL content"));
     }
     let wrong = || match given {

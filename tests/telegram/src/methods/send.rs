@@ -97,7 +97,7 @@ pub(super) struct Place {
     thread: Option<i64>,
     reply_to: Option<i64>,
     quote: Option<Value>,
-    markup: Option<Value>,
+    pub(super) markup: Option<Value>,
     link_preview: Option<Value>,
 }
 

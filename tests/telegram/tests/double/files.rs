@@ -94,3 +94,48 @@ async fn an_album_is_as_many_messages() {
     assert!(seen[0].album.is_some() && seen[0].album == seen[1].album);
     assert_eq!(telegram.inspect(|view| view.file(ada, seen[1].id)).unwrap(), b"second");
 }
+
+/// An item of an album, uploaded in the part `one`.
+fn item(kind: &str) -> Value {
+    json!({ "type": kind, "media": "attach://one" })
+}
+
+/// Uploads an album and returns the response.
+async fn album(api: &Api, chat: i64, media: &[Value]) -> Value {
+    let fields = [("chat_id", chat.to_string()), ("media", json!(media).to_string())];
+    upload(api, "sendMediaGroup", multipart(&fields, &[("one", "a", b"bytes")])).await
+}
+
+#[tokio::test]
+async fn an_album_mixes_photos_and_videos_only() {
+    let (telegram, api) = started().await;
+    let ada = telegram.person("Ada").id();
+    let missing = json!({ "type": "photo", "media": "attach://two" });
+    let on_the_web = json!({ "type": "photo", "media": "https://example.org/a.png" });
+
+    assert_eq!(album(&api, ada, &[item("photo"), item("video")]).await["ok"], true);
+    for (media, refusal) in [
+        (vec![], "there are no messages to send"),
+        (vec![item("photo"); 11], "too many messages to send as an album"),
+        (vec![item("photo"), item("document")], "document can't be mixed with other media types"),
+        (vec![item("audio"), item("video")], "audio can't be mixed with other media types"),
+        (vec![item("animation"); 2], "can't parse InputMedia: type \"animation\" can't be used in sendMediaGroup"),
+        (vec![item("voice"); 2], "can't parse InputMedia: type \"voice\" is unsupported"),
+        (vec![item("photo"), missing], "can't parse InputMedia: media not found"),
+        (vec![item("photo"), on_the_web], "failed to send message #2 with the error message \"WEBPAGE_CURL_FAILED\""),
+    ] {
+        assert_eq!(album(&api, ada, &media).await["description"], format!("Bad Request: {refusal}"));
+    }
+    assert_eq!(telegram.visible(ada).len(), 2, "nothing is sent of an album that is refused");
+}
+
+#[tokio::test]
+async fn an_album_of_one_file_is_an_ordinary_message() {
+    let (telegram, api) = started().await;
+    let ada = telegram.person("Ada").id();
+
+    let sent = album(&api, ada, &[item("document")]).await;
+
+    assert_eq!(sent["result"].as_array().map(Vec::len), Some(1), "{sent}");
+    assert_eq!(telegram.visible(ada)[0].album, None);
+}
