@@ -16,7 +16,7 @@ use rejoinder_core::{
 /// | `wait` | the same without streaming |
 /// | `ask` | asks "Which?", with the words of the rest as choices |
 /// | `choose` | asks the same in the middle of its run, and answers "It is chosen." |
-/// | `send` | sends a file; the rest is its media type and its URL |
+/// | `send` | sends files; the rest is the media type and the URL of each |
 ///
 /// It repeats any other text.
 #[must_use]
@@ -37,16 +37,19 @@ pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
             "stay" => Script::is_silent("told to"),
             "begin" => whole().streaming(rest).waiting(&gate),
             "wait" => whole().waiting(&gate),
-            "send" => Script::answers(file(rest)),
+            "send" => Script::answers(files(rest)),
             _ => Script::replies(&format!("You said: {}", turn.message.text)),
         }
     })
 }
 
-/// A reply with a file; `arguments` is its media type and its URL.
-fn file(arguments: &str) -> Reply {
-    let (media_type, url) = arguments.split_once(' ').expect("a media type and a URL");
-    let name = if media_type.starts_with("image/") { "cat.png" } else { "cat.txt" };
-    let file = Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: url.to_owned() };
-    Reply { attachments: vec![file], ..Reply::text("Here it is.") }
+/// A reply with files; `arguments` are the media type and the URL of each.
+fn files(arguments: &str) -> Reply {
+    let words: Vec<_> = arguments.split_whitespace().collect();
+    let file = |pair: &[&str]| {
+        let [media_type, url] = pair else { panic!("{pair:?} is no media type and URL") };
+        let name = if media_type.starts_with("image/") { "cat.png" } else { "cat.txt" };
+        Attachment { name: name.to_owned(), media_type: (*media_type).to_owned(), url: (*url).to_owned() }
+    };
+    Reply { attachments: words.chunks(2).map(file).collect(), ..Reply::text("Here it is.") }
 }

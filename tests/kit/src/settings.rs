@@ -46,6 +46,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         ("budget", "Used up."),
         ("resent", LABEL),
         ("replaces", REPLACES),
+        ("file_not_sent", "({name} is not sent.)"),
         ("nothing_to_cancel", "Nothing to stop."),
         ("cancelled", "Stopped."),
         ("help", HELP),
