@@ -4,12 +4,20 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUnit};
 
-use crate::{format::MESSAGE_UNITS, section::Limits};
+use crate::{
+    format::{CAPTION_UNITS, MESSAGE_UNITS},
+    section::Limits,
+};
+
+/// "sendMediaGroup": an album has 2 to 10 files.
+pub(crate) const FILES_PER_MESSAGE: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChatTraits {
     pub(crate) is_private: bool,
     pub(crate) drafts: Drafts,
+    /// The largest upload, in bytes.
+    pub(crate) max_upload: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +45,11 @@ pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Arc<[St
         choices: Support::Full,
         // "Sending files".
         attachments: Support::Full,
-        files_per_message: 1,
-        bytes_per_message: usize::MAX,
-        caption_limit: None,
+        files_per_message: FILES_PER_MESSAGE,
+        // No limit of an album is documented. The gateway holds it in memory as it does the largest file.
+        bytes_per_message: chat.max_upload,
+        // "sendPhoto": a caption has 0-1024 characters after entities parsing.
+        caption_limit: Some(TextLimit { max: CAPTION_UNITS, unit: TextUnit::Utf16 }),
         drafts: if chat.drafts == Drafts::No { Support::No } else { Support::Full },
         drafts_are_messages: chat.drafts == Drafts::Messages,
         // Edits count as messages: one per second to a chat, twenty per minute to a group

@@ -106,6 +106,8 @@ impl Refusal {
                     "file is too big",
                     "file must be non-empty",
                     "can't use file of type",
+                    "can't use the media of the specified type in the album",
+                    "can't be mixed with other media types",
                     "type of file mismatch",
                     "image_process_failed",
                     "photo_invalid_dimensions",

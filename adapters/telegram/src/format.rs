@@ -24,6 +24,9 @@ pub const LABEL_UNITS: usize = 96;
 /// The longest text of one part, in UTF-16 units.
 pub const PART_UNITS: usize = MESSAGE_UNITS - LABEL_UNITS;
 
+/// The longest caption of a file, without mark-up, in UTF-16 units (<https://core.telegram.org/bots/api#sendphoto>).
+pub const CAPTION_UNITS: usize = 1024;
+
 #[must_use]
 pub fn format(markdown: &str) -> Formatted {
     let mut writer = Writer::default();
@@ -42,6 +45,19 @@ pub fn format(markdown: &str) -> Formatted {
 #[must_use]
 pub fn plain(markdown: &str) -> String {
     format(markdown).text
+}
+
+/// Whether a text fits into a caption, with a label before it.
+#[must_use]
+pub fn fits_caption(markdown: &str) -> bool {
+    utf16_len(&format(markdown).text) <= CAPTION_UNITS - LABEL_UNITS
+}
+
+/// Formats a caption: its beginning if it is too long.
+#[must_use]
+pub fn caption(markdown: &str) -> Formatted {
+    let mut parts = split_markdown(markdown, CAPTION_UNITS, |part| utf16_len(&format(part).text));
+    format(&parts.swap_remove(0))
 }
 
 /// Splits Markdown into parts that measure at most [`PART_UNITS`] each when formatted.

@@ -208,7 +208,8 @@ impl ChannelAdapter for Telegram {
 
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = !conversation.chat.starts_with(['-', '@']);
-        let chat = ChatTraits { is_private, drafts: self.drafts(is_private) };
+        let max_upload = self.options.max_upload.bytes();
+        let chat = ChatTraits { is_private, drafts: self.drafts(is_private), max_upload };
         capabilities::capabilities(chat, &self.options.pace.limits(), self.reactions.known())
     }
 
@@ -222,6 +223,14 @@ impl ChannelAdapter for Telegram {
 
     fn parts(&self, text: &str) -> Vec<String> {
         format::parts(text)
+    }
+
+    fn album_of(&self, file: &Attachment) -> Option<&'static str> {
+        outbound::album_of(file, self.options.max_upload.bytes())
+    }
+
+    fn fits_caption(&self, text: &str) -> bool {
+        format::fits_caption(text)
     }
 
     fn shows_anything(&self, text: &str) -> bool {

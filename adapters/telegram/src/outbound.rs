@@ -19,6 +19,7 @@ use teloxide::{
     },
 };
 
+pub(crate) use self::files::album_of;
 use self::{address::Address, classify::Repeat};
 use crate::{
     Telegram,
@@ -71,13 +72,11 @@ impl Sending<'_> {
             self.check_reachable().await?;
         }
         let reply = self.reply(reply_to);
-        if let [file] = &content.attachments[..] {
-            return self.send_file(file, &labelled(&content.text, self.delivery.label()), reply).await;
-        }
+        let text = labelled(&content.text, self.delivery.label());
         if !content.attachments.is_empty() {
-            return Err(DeliveryError::Unsupported("only one file fits in a message".to_owned()));
+            return self.send_files(&content.attachments, &text, reply).await;
         }
-        let mut payload = self.message(formatted(&labelled(&content.text, self.delivery.label())));
+        let mut payload = self.message(formatted(&text));
         payload.reply_parameters = reply;
         payload.reply_markup = buttons(&content.choices, self.delivery.turn()).map(ReplyMarkup::InlineKeyboard);
         self.send_message(payload, Repeat::Duplicates).await

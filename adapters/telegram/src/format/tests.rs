@@ -2,7 +2,9 @@ use proptest::prelude::*;
 use rejoinder_core::conformance::markdown::{PIECES, SEEN, sample};
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
-use super::{LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, format, parts, plain, utf16_len};
+use super::{
+    CAPTION_UNITS, LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, caption, fits_caption, format, parts, plain, utf16_len,
+};
 
 /// The text that an entity covers; `None` if it starts or ends inside a character.
 fn covered(text: &str, entity: &MessageEntity) -> Option<String> {
@@ -175,6 +177,19 @@ fn parts_leave_room_for_a_label() {
     let parts = parts(&"🎉".repeat(5000));
 
     assert_eq!(parts.iter().map(|part| utf16_len(part)).collect::<Vec<_>>(), [4000, 4000, 2000]);
+}
+
+/// K7.
+#[test]
+fn a_caption_leaves_room_for_a_label_and_is_never_too_long() {
+    assert!(fits_caption(&"🎉".repeat(464)) && !fits_caption(&"🎉".repeat(465)));
+    assert_eq!(CAPTION_UNITS - LABEL_UNITS, 928);
+    assert!(fits_caption(&format!("[a]({})", "https://example.org/".repeat(60))), "mark-up is not counted");
+
+    let long = caption(&format!("**{}end**", "word ".repeat(300)));
+
+    assert!(long.text.starts_with("word") && utf16_len(&long.text) <= CAPTION_UNITS);
+    assert!(!long.entities.is_empty());
 }
 
 /// K6.

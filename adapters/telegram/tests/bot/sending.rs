@@ -1,9 +1,12 @@
 //! Messages as people see them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::{Attachment, ChannelAdapter, ConversationRef, FetchError, conformance::channel::answer_file};
+use rejoinder_core::{
+    Action, Attachment, ChannelAdapter, Content, ConversationRef, FetchError,
+    conformance::channel::{answer_file, delivery},
+};
 use rejoinder_telegram::{Streaming, TelegramSection};
-use rejoinder_telegram_double::{ApiError, Fault, TelegramDouble};
+use rejoinder_telegram_double::{ApiError, Fault, TelegramDouble, VisibleMessage};
 use rstest::rstest;
 
 use crate::support::{Gateway, LABEL, SILENT, bot, options};
@@ -198,8 +201,8 @@ async fn a_file_of_the_answers_own_is_uploaded() {
     let data = BASE64_STANDARD.encode(b"a whole cat");
     ada.says(&format!("send image/png data:image/png;base64,{data}"));
 
-    let photo = ada.finds("the photo", |message| message.media.as_deref() == Some("photo")).await;
-    ada.hears("Here it is.").await;
+    let photo = ada.hears("Here it is.").await;
+    assert_eq!(photo.media.as_deref(), Some("photo"));
     assert_eq!(telegram.inspect(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
     gateway.stop().await;
 }
@@ -247,10 +250,138 @@ async fn a_file_that_telegram_cannot_fetch_is_linked() {
 
     ada.says("send image/png https://example.org/cat.png");
 
-    let link = ada.hears("📎 cat.png (example.org)").await;
+    let link = ada.hears("Here it is.\n\n📎 cat.png (example.org)").await;
     assert!(link.entities.iter().any(|entity| entity.kind == "text_link"), "{link:?}");
-    ada.hears("Here it is.").await;
     gateway.stop().await;
+}
+
+/// Two pictures to send, which begin as a picture does and end with `one` and `two`.
+const PICTURES: &str =
+    "send image/png data:image/png;base64,iVBORw0KGgpvbmU= image/png data:image/png;base64,iVBORw0KGgp0d28=";
+
+/// The kind, the text and the album of each message of the bot; albums are numbered in their order.
+fn shown(telegram: &TelegramDouble, chat: i64) -> Vec<(String, String, Option<usize>)> {
+    let mut albums = Vec::new();
+    let ours = telegram.visible(chat).into_iter().filter(|message| message.ours);
+    let message = |message: VisibleMessage| {
+        let album = message.album.map(|album| {
+            let known = albums.iter().position(|one| *one == album);
+            known.unwrap_or_else(|| {
+                albums.push(album);
+                albums.len() - 1
+            })
+        });
+        (message.media.unwrap_or_default(), message.text, album)
+    };
+    ours.map(message).collect()
+}
+
+fn message(media: &str, text: &str, album: Option<usize>) -> (String, String, Option<usize>) {
+    (media.to_owned(), text.to_owned(), album)
+}
+
+/// K3. Photos are one album with the text, and documents another one.
+#[tokio::test]
+async fn files_are_albums_of_their_kind() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+
+    let text = "text/plain data:text/plain;base64,";
+    ada.says(&format!("{PICTURES} {text}dGhyZWU= {text}Zm91cg=="));
+
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
+    let (photo, document) = (message("photo", "", Some(0)), message("document", "", Some(1)));
+    let expected = [message("photo", "Here it is.", Some(0)), photo, document.clone(), document];
+    assert_eq!(shown(&telegram, ada.id()), expected);
+    assert_eq!(telegram.calls("sendMediaGroup").len(), 2);
+    let files: Vec<_> = telegram.visible(ada.id()).iter().filter(|message| message.ours).map(|it| it.id).collect();
+    let bytes = files.into_iter().map(|id| telegram.inspect(|view| view.file(ada.id(), id)).expect("a file"));
+    let picture = |name: &[u8]| [&b"\x89PNG\r\n\x1a\n"[..], name].concat();
+    assert_eq!(bytes.collect::<Vec<_>>(), [picture(b"one"), picture(b"two"), b"three".to_vec(), b"four".to_vec()]);
+    gateway.stop().await;
+}
+
+/// K2. Telegram rejects a photo, and with it the album; what it rejects as documents, too, is named below the text.
+#[tokio::test]
+async fn an_album_that_is_rejected_is_documents_and_then_a_text() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    let rejects = |times| {
+        let why = "failed to send message #2 with the error message \"PHOTO_INVALID_DIMENSIONS\"";
+        telegram.fault(Fault::refuse(ApiError::bad_request(why)).on("sendMediaGroup").times(times));
+    };
+
+    rejects(1);
+    ada.says(PICTURES);
+    ada.hears("Here it is.").await;
+    gateway.until_settled().await;
+    let documents = [message("document", "Here it is.", Some(0)), message("document", "", Some(0))];
+    assert_eq!(shown(&telegram, ada.id()), documents);
+    rejects(2);
+    ada.says(PICTURES);
+
+    ada.hears("Here it is.\n\n(cat.png is not sent.)\n(cat.png is not sent.)").await;
+    gateway.until_settled().await;
+    assert_eq!(telegram.visible(ada.id()).iter().filter(|message| message.ours).count(), 3);
+    gateway.stop().await;
+}
+
+/// K2. Pictures on the web do not take those along that are uploaded.
+#[tokio::test]
+async fn an_album_that_telegram_cannot_fetch_is_links() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+
+    ada.says(
+        "send image/png https://example.org/a.png image/png data:image/png;base64,iVBORw0KGgpvbmU= \
+         image/png https://example.org/b.png",
+    );
+
+    ada.hears("Here it is.\n\n📎 cat.png (example.org)\n📎 cat.png (example.org)").await;
+    ada.finds("the photo", |message| message.media.as_deref() == Some("photo")).await;
+    gateway.stop().await;
+}
+
+/// D7.
+#[tokio::test]
+async fn an_album_that_may_have_arrived_is_sent_again_with_a_label() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    telegram.fault(Fault::lost_answer().on("sendMediaGroup"));
+
+    ada.says(PICTURES);
+
+    ada.hears(&format!("{LABEL}\n\nHere it is.")).await;
+    gateway.until_settled().await;
+    let album = |number, text: &str| [message("photo", text, Some(number)), message("photo", "", Some(number))];
+    let copy = album(1, &format!("{LABEL}\n\nHere it is."));
+    assert_eq!(shown(&telegram, ada.id()), [album(0, "Here it is."), copy].concat());
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_caption_is_formatted_and_sent_as_plain_text_if_it_is_not_understood() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let bot = bot(options(&telegram));
+    let conversation = ConversationRef::new(bot.channel().clone(), &ada.id().to_string());
+    let url = "data:text/plain;base64,bWVvdw==".to_owned();
+    let file = Attachment { name: "cat.txt".to_owned(), media_type: "text/plain".to_owned(), url };
+    let content = Content { text: "**look**".to_owned(), attachments: vec![file], ..Content::default() };
+    let send = || delivery(&conversation, Action::Send { content: content.clone(), reply_to: None }).build();
+
+    bot.deliver(&send()).await.expect("it is sent");
+    telegram.fault(Fault::refuse(ApiError::bad_request("can't parse entities: no")).on("sendDocument"));
+    bot.deliver(&send()).await.expect("it is sent");
+
+    let captions: Vec<_> = telegram.visible(ada.id()).into_iter().filter(|message| message.ours).collect();
+    assert_eq!(captions.iter().map(|message| &*message.text).collect::<Vec<_>>(), ["look", "look"]);
+    assert_eq!(captions.iter().map(|message| message.entities.len()).collect::<Vec<_>>(), [1, 0]);
 }
 
 #[tokio::test]
