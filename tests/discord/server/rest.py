@@ -23,6 +23,8 @@ from .world import World
 
 #: How many calls are kept.
 _KEPT = 100_000
+#: The most files of a message ("JSON Error Codes", 30015).
+_MOST_FILES = 10
 #: Routes whose path is their authorization.
 _OPEN = ("/interactions/", "/webhooks/")
 
@@ -152,9 +154,12 @@ class Rest:
                 body = json.loads(await part.text())
             elif part.filename is not None:
                 data = bytes(await part.read(decode=True))
-                if len(data) > self._world.settings.upload_limit:
-                    raise BackendError(413, 40005, "Request entity too large")
                 files.append(Upload(part.name or "", part.filename, data))
+                in_all = sum(file.size for file in files)
+                if len(data) > self._world.settings.upload_limit or in_all > self._world.settings.request_limit:
+                    raise BackendError(413, 40005, "Request entity too large")
+        if len(files) > _MOST_FILES:
+            raise BackendError(400, 30015, f"Maximum number of attachments in a message reached ({_MOST_FILES})")
         described = {f"files[{each.get('id')}]": each for each in (body or {}).get("attachments") or []}
         for file in files:
             description = described.get(file.part, {})

@@ -40,8 +40,10 @@ class Settings:
     members: bool = True
     #: Whether the application has the GUILD_PRESENCES intent.
     presences: bool = True
-    #: The largest file, in bytes.
-    upload_limit: int = 25 << 20
+    #: The largest file, in bytes ("Uploading Files": the default; more in a server with boosts).
+    upload_limit: int = 10 << 20
+    #: The most bytes of the files of a request ("Create Message").
+    request_limit: int = 25 << 20
     #: Invalid requests (401, 403, 429) per ten minutes above which the address is banned.
     invalid_limit: int = 10_000
     #: Requests per second for all routes together; 0 is unlimited.

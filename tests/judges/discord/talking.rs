@@ -294,9 +294,18 @@ async fn files_go_up_and_come_down() {
     let [shown] = &server.visible(&channel).await[1].attachments[..] else { panic!("one file") };
     assert_eq!((shown.name.as_str(), shown.size), ("ours.txt", 9));
 
+    let files = |count: usize| {
+        let file = |number| CreateAttachment::bytes(b"our notes".as_slice(), format!("{number}.txt"));
+        CreateMessage::new().content("all").add_files((0..count).map(file))
+    };
+    send(&judge.http, &channel, files(10)).await.expect("the message is sent");
+    let shown = server.visible(&channel).await.pop().expect("a message");
+    assert_eq!((&*shown.content, shown.attachments.len()), ("all", 10));
+    assert_eq!(refusal(send(&judge.http, &channel, files(11)).await), (400, 30015));
+    server.set(json!({ "request_limit": 17 })).await;
+    assert_eq!(refusal(send(&judge.http, &channel, files(2)).await), (413, 40005));
     server.set(json!({ "upload_limit": 8 })).await;
-    let ours = CreateMessage::new().add_file(CreateAttachment::bytes(b"our notes".as_slice(), "ours.txt"));
-    assert_eq!(refusal(send(&judge.http, &channel, ours).await), (413, 40005));
+    assert_eq!(refusal(send(&judge.http, &channel, files(1)).await), (413, 40005));
 
     ada.sends_sticker(&channel, "wave").await;
     assert_eq!(judge.hears().await.sticker_items[0].name, "wave");
