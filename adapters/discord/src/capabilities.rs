@@ -6,6 +6,15 @@ use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUni
 
 use crate::{format::MESSAGE_UNITS, section::Limits};
 
+/// "JSON Error Codes", 30015: the most files of a message.
+pub(crate) const FILES_PER_MESSAGE: usize = 10;
+
+/// "Uploading Files": the largest file that every server takes, in bytes. A server with boosts takes more.
+pub(crate) const ANY_SERVERS_LIMIT: usize = 10 << 20;
+
+/// "Create Message": a request has at most 25 MiB. One of them is left for the text and the form.
+const REQUEST_BYTES: usize = 24 << 20;
+
 pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> Capabilities {
     let in_public = if is_private { Support::No } else { Support::Full };
     Capabilities {
@@ -23,9 +32,10 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
         choices: Support::Full,
         // "Uploading Files".
         attachments: Support::Full,
-        files_per_message: 1,
-        bytes_per_message: usize::MAX,
-        caption_limit: None,
+        files_per_message: FILES_PER_MESSAGE,
+        bytes_per_message: REQUEST_BYTES,
+        // "Create Message": `content` and `files[n]` are fields of one message.
+        caption_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         drafts: if streams { in_public } else { Support::No },
         drafts_are_messages: true,
         // "Rate Limits": limits are per channel and given in headers. At the time of writing: five edits in five seconds.

@@ -12,6 +12,7 @@ pub(crate) mod code {
     pub(crate) const UNKNOWN_MESSAGE: u64 = 10008;
     pub(crate) const UNKNOWN_WEBHOOK: u64 = 10015;
     pub(crate) const UNKNOWN_INTERACTION: u64 = 10062;
+    pub(crate) const TOO_MANY_FILES: u64 = 30015;
     pub(crate) const MAX_EDITS_OF_OLD_MESSAGE: u64 = 30046;
     pub(crate) const TOO_LARGE: u64 = 40005;
     pub(crate) const ALREADY_ACKNOWLEDGED: u64 = 40060;
@@ -91,7 +92,7 @@ impl Refusal {
 
     pub(crate) fn is_about_file(&self) -> bool {
         self.status == 413
-            || self.code == code::TOO_LARGE
+            || matches!(self.code, code::TOO_LARGE | code::TOO_MANY_FILES)
             || (self.code == code::INVALID_FORM && self.details.contains("attachments"))
     }
 

@@ -23,6 +23,11 @@ pub(crate) fn parts(text: &str) -> Vec<String> {
     split_markdown(text, MESSAGE_UNITS, |part| units(part).max(units(&formatted(part))))
 }
 
+/// Whether a text fits into a message with a label before it and, below it, a line for each file that is not uploaded.
+pub(crate) fn fits_caption(text: &str) -> bool {
+    units(&formatted(text)) <= MESSAGE_UNITS / 2
+}
+
 pub(crate) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }

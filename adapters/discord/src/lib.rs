@@ -274,6 +274,14 @@ impl ChannelAdapter for Discord {
         format::parts(text)
     }
 
+    fn album_of(&self, file: &Attachment) -> Option<&'static str> {
+        outbound::album_of(file)
+    }
+
+    fn fits_caption(&self, text: &str) -> bool {
+        format::fits_caption(text)
+    }
+
     fn shows_anything(&self, text: &str) -> bool {
         rejoinder_core::shows_anything(text)
     }

@@ -17,10 +17,12 @@ use rejoinder_core::{Action, Content, Delivery, DeliveryError, Receipt};
 use reqwest::Method;
 use serde::Deserialize;
 
+pub(crate) use self::files::album_of;
 use self::{address::Address, message::Outgoing};
 use crate::{
     Discord, UNKNOWN_TOKEN,
     api::Body,
+    capabilities::FILES_PER_MESSAGE,
     errors::{ApiError, Refusal, code},
     format,
     inbound::{interaction_in, private_to},
@@ -75,6 +77,9 @@ impl Discord {
 
 impl Sending<'_> {
     async fn send(&self, content: &Content, reply_to: Option<&str>) -> Result<Receipt, DeliveryError> {
+        if content.attachments.len() > FILES_PER_MESSAGE {
+            return Err(DeliveryError::Unsupported("too many files in one message".to_owned()));
+        }
         let outgoing = self.discord.outgoing(self.delivery, content).await?;
         match self.try_to_send(&outgoing, reply_to).await {
             Err(error) if outgoing.has_files() && error.refusal().is_some_and(Refusal::is_about_file) => {

@@ -1,13 +1,18 @@
 //! Files: uploads the files of an answer, and downloads files that people sent.
 
-use rejoinder_core::{Attachment, DeliveryError, FetchError};
+use rejoinder_core::{Attachment, DeliveryError, FetchError, file_size};
 use rejoinder_kit::files::{self, FileError};
 use url::Url;
 
-use crate::{Discord, api::Upload, format::formatted};
+use crate::{Discord, api::Upload, capabilities::ANY_SERVERS_LIMIT, format::formatted};
 
 /// Discord's file servers (<https://discord.com/developers/docs/reference#cdn-endpoints>).
 const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
+
+/// The album of a file, with any others. One that a server may not take is alone: with it, the others would be refused.
+pub(crate) fn album_of(file: &Attachment) -> Option<&'static str> {
+    file_size(&file.url).is_none_or(|size| size <= ANY_SERVERS_LIMIT).then_some("files")
+}
 
 impl Discord {
     pub(crate) async fn fetch_file(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
@@ -87,6 +92,15 @@ mod tests {
 
     fn attachment(url: &str) -> Attachment {
         Attachment { name: "a/[b].txt".to_owned(), media_type: "text/plain".to_owned(), url: url.to_owned() }
+    }
+
+    #[test]
+    fn a_file_that_a_server_may_not_take_is_alone() {
+        let stored = |size: usize| attachment(&format!("sha256:{}?size={size}", "0".repeat(64)));
+
+        assert_eq!(album_of(&stored(10 << 20)), Some("files"));
+        assert_eq!(album_of(&attachment("https://example.org/b")), Some("files"));
+        assert_eq!(album_of(&stored((10 << 20) + 1)), None);
     }
 
     #[test]

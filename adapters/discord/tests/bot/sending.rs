@@ -270,14 +270,52 @@ async fn a_file_is_sent_and_one_that_is_not_ours_is_a_link() {
     let gateway = Gateway::connected(&server).await;
 
     ada.dm("send text/plain data:text/plain;base64,bWVvdw==").await;
-    server.until_bot_texts(&chat, 2).await;
+    server.until_bot_texts(&chat, 1).await;
     ada.dm("send text/plain https://example.org/cat.txt").await;
-    server.until_bot_texts(&chat, 4).await;
+    server.until_bot_texts(&chat, 2).await;
 
     let visible = server.visible(&chat).await;
     let ours: Vec<_> = visible.iter().filter(|message| message.ours).collect();
-    assert_eq!(ours[1].attachments.iter().map(|it| (it.name.as_str(), it.size)).collect::<Vec<_>>(), [("cat.txt", 4)]);
-    assert_eq!(ours[3].content, "📎 [cat.txt](https://example.org/cat.txt) (example.org)");
+    assert_eq!(ours[0].content, "Here it is.");
+    assert_eq!(ours[0].attachments.iter().map(|it| (it.name.as_str(), it.size)).collect::<Vec<_>>(), [("cat.txt", 4)]);
+    assert_eq!(ours[1].content, "Here it is.\n📎 [cat.txt](https://example.org/cat.txt) (example.org)");
+    gateway.stop().await;
+}
+
+/// K3. Ten files of any kind are one message with the text; the others follow.
+#[tokio::test]
+async fn files_are_in_one_message_with_the_text() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    let gateway = Gateway::connected(&server).await;
+    let pair = "image/png data:image/png;base64,b25l text/plain data:text/plain;base64,dHdv ";
+
+    ada.dm(&format!("send {}", pair.repeat(6))).await;
+
+    server.until_bot_texts(&chat, 2).await;
+    gateway.until_settled().await;
+    let ours: Vec<_> = server.visible(&chat).await.into_iter().filter(|message| message.ours).collect();
+    let shown: Vec<_> = ours.iter().map(|message| (&*message.content, message.attachments.len())).collect();
+    assert_eq!(shown, [("Here it is.", 10), ("", 2)]);
+    gateway.stop().await;
+}
+
+/// The counterpart of D7: the nonce of a message is that of its files.
+#[tokio::test]
+async fn files_of_unknown_fate_are_shown_once() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped()).await;
+
+    ada.dm("send image/png data:image/png;base64,b25l image/png data:image/png;base64,dHdv").await;
+
+    server.until_bot_texts(&ada.direct().await, 1).await;
+    gateway.until_settled().await;
+    let visible = server.visible(&ada.direct().await).await;
+    let files: Vec<_> = visible.iter().filter(|message| message.ours).map(|it| it.attachments.len()).collect();
+    assert_eq!(files, [2]);
     gateway.stop().await;
 }
 
@@ -307,7 +345,7 @@ async fn a_file_that_is_too_large_is_named() {
 
     ada.dm("send text/plain data:text/plain;base64,bWVvdw==").await;
 
-    assert_eq!(server.until_bot_texts(&ada.direct().await, 2).await, ["Here it is.", "📎 cat.txt"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["Here it is.\n📎 cat.txt"]);
     gateway.stop().await;
 }
 
