@@ -27,9 +27,10 @@ pub(crate) fn capabilities(options: &MatrixSection) -> Capabilities {
         choices: Support::Full,
         // "Content repository", "Sending encrypted attachments".
         attachments: Support::Full,
+        // "m.image" and the other types with a file: one `url`, and a caption in `body` if there is another `filename`.
         files_per_message: 1,
         bytes_per_message: usize::MAX,
-        caption_limit: None,
+        caption_limit: Some(TextLimit { max: TEXT_BYTES, unit: TextUnit::Bytes }),
         drafts: if options.streaming == Streaming::Off { Support::No } else { Support::Full },
         drafts_are_messages: true,
         // Edits count as messages; `pace` limits them for the whole account.

@@ -48,14 +48,14 @@ impl Sending<'_> {
         let size = bytes.len();
         let mime: mime::Mime = file.media_type.parse().unwrap_or(mime::APPLICATION_OCTET_STREAM);
         let name = files::name(file);
-        let mut content = json!({
-            "msgtype": msgtype(&mime),
-            "body": if caption.trim().is_empty() { &name } else { caption },
-            "filename": name,
-            "info": { "mimetype": mime.essence_str(), "size": size },
-            "m.mentions": {},
-            OUR_FIELD: ours,
-        });
+        let mut content = if caption.trim().is_empty() {
+            json!({ "body": name, "m.mentions": {}, OUR_FIELD: ours })
+        } else {
+            content::text(caption, &ours)
+        };
+        content["msgtype"] = json!(msgtype(&mime));
+        content["filename"] = json!(name);
+        content["info"] = json!({ "mimetype": mime.essence_str(), "size": size });
         let encrypted =
             self.room.latest_encryption_state().await.map_err(|error| self.classify(errors::sdk(&error)))?;
         let client = &self.session.client;

@@ -1,6 +1,9 @@
 //! Messages of the account.
 
-use rejoinder_core::{ChannelAdapter, ConversationRef, conformance::channel::answer_file};
+use rejoinder_core::{
+    Action, Attachment, ChannelAdapter, Content, ConversationRef,
+    conformance::channel::{answer_file, delivery},
+};
 use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
 
@@ -193,10 +196,38 @@ async fn a_file_is_sent() {
 
     ada.says(&room, "send text/plain data:text/plain;base64,cHVycg==").await;
 
-    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["Here it is.", "cat.txt"]);
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["Here it is."]);
     let file = ada.sees(&room).await.pop().expect("a file");
+    assert_eq!((&file.content["msgtype"], &file.content["filename"]), (&"m.file".into(), &"cat.txt".into()));
     let url = file.content["url"].as_str().expect("an address").to_owned();
     assert_eq!(ada.opens(&url).await, b"purr");
+    gateway.stop().await;
+}
+
+/// K3. A message has one file; the text is with the first.
+#[tokio::test]
+async fn each_file_is_a_message_and_the_caption_is_formatted() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    let cat = "text/plain data:text/plain;base64,cHVycg==";
+
+    ada.says(&room, &format!("send {cat} {cat}")).await;
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["Here it is.", "cat.txt"]);
+    let conversation = ConversationRef::new(gateway.adapter.channel().clone(), &room);
+    let file = Attachment {
+        name: "cat.txt".to_owned(),
+        media_type: "text/plain".to_owned(),
+        url: "data:text/plain;base64,cHVycg==".to_owned(),
+    };
+    let content = Content { text: "**look**".to_owned(), attachments: vec![file], ..Content::default() };
+    let action = Action::Send { content, reply_to: None };
+    gateway.adapter.deliver(&delivery(&conversation, action).build()).await.expect("it is sent");
+
+    let file = ada.sees(&room).await.pop().expect("a file");
+    assert_eq!(file.content["body"], "**look**");
+    assert_eq!(file.content["formatted_body"], "<strong>look</strong>");
+    assert_eq!(file.content["filename"], "cat.txt");
     gateway.stop().await;
 }
 
