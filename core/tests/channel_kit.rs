@@ -8,7 +8,7 @@ use std::sync::{
 use async_trait::async_trait;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, InboundEvent, Resend, Sender,
-    SenderKind,
+    SenderKind, TextLimit, TextUnit,
     conformance::{
         channel::{Expected, Fixture, PlatformDouble, PlatformFailure},
         clock::START,
@@ -25,7 +25,12 @@ struct Double {
 #[expect(clippy::unused_async, reason = "the suite awaits the double")]
 async fn double() -> Double {
     let platform = Platform::new();
-    let capabilities = Capabilities { resend: Resend::Idempotent, ..capabilities() };
+    let capabilities = Capabilities {
+        resend: Resend::Idempotent,
+        files_per_message: 4,
+        caption_limit: Some(TextLimit { max: 100, unit: TextUnit::Bytes }),
+        ..capabilities()
+    };
     let adapter = ScriptedChannel::new(ChannelId::new("test", "main"), Arc::clone(&platform), capabilities);
     Double { platform, adapter: Arc::new(adapter), payloads: AtomicU64::new(1) }
 }

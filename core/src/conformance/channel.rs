@@ -12,7 +12,7 @@ mod silence;
 
 use std::{collections::HashSet, time::Duration};
 
-use rejoinder_guard::{SignalKind, Via};
+use rejoinder_guard::{Attachment, SignalKind, Via};
 
 pub use self::{
     acknowledging::nothing_is_acknowledged_before_it_is_accepted,
@@ -25,9 +25,10 @@ use crate::{
     model::{
         capabilities::{Receipts, Resend, Support, TextLimit, TextUnit},
         conversation::ConversationRef,
-        delivery::{Action, Content, Delivery, DeliveryError, Scope},
+        delivery::{Action, Content, Delivery, DeliveryError, Receipt, Scope},
         event::{InboundEvent, SenderKind},
         ids::{DeliveryId, TurnId},
+        stored_file::data_url,
     },
     shown::render,
 };
@@ -44,6 +45,8 @@ macro_rules! channel_conformance {
             capabilities_and_deliver_agree
             a_long_text_arrives_in_parts_and_in_order
             what_shows_something_is_shown
+            files_arrive_with_their_caption
+            a_caption_fits_as_declared
             a_limit_says_for_how_long
             a_lost_response_is_unknown
             what_is_refused_is_refused
@@ -342,6 +345,64 @@ pub async fn a_long_text_arrives_in_parts_and_in_order(double: &dyn PlatformDoub
     let first_words = |text: &String| text.split_whitespace().next().map(str::to_owned);
     let expected: Vec<_> = parts.iter().map(first_words).collect();
     assert_eq!(shown[before..].iter().map(first_words).collect::<Vec<_>>(), expected, "in their order");
+}
+
+/// Sends pictures, each with bytes of its own, and a text as one message.
+async fn send_pictures(double: &dyn PlatformDouble, count: usize, text: &str) -> Result<Receipt, DeliveryError> {
+    let (adapter, conversation) = (double.adapter(), double.conversation());
+    let picture = |number: usize| Attachment {
+        name: format!("{number}.png"),
+        media_type: "image/png".to_owned(),
+        url: data_url("image/png", format!("picture {number}").as_bytes()),
+    };
+    let attachments: Vec<_> = (0..count).map(picture).collect();
+    assert!(count < 2 || attachments.iter().all(|file| adapter.album_of(file).is_some()), "pictures are an album");
+    let content = Content { text: text.to_owned(), attachments, ..Content::default() };
+    adapter.deliver(&delivery(&conversation, Action::Send { content, reply_to: None }).build()).await
+}
+
+/// K3. Where files are sent as such, as many as declared arrive as one message with their caption, and more are not accepted. Each
+/// message of an album has an id of its own.
+///
+/// # Panics
+/// When the check fails.
+pub async fn files_arrive_with_their_caption(double: &dyn PlatformDouble) {
+    let capabilities = double.adapter().capabilities(&double.conversation());
+    if capabilities.receipts != Receipts::Platform || capabilities.attachments != Support::Full {
+        return;
+    }
+    let most = capabilities.files_per_message;
+    let has_caption = capabilities.caption_limit.is_some();
+    for count in [1, most] {
+        let caption = if has_caption { format!("caption of {count}") } else { String::new() };
+        let before = double.shown().await.len();
+
+        let receipt = send_pictures(double, count, &caption).await.expect("files are sent");
+
+        let ids: HashSet<_> = receipt.ids().collect();
+        assert_eq!(ids.len(), receipt.ids().count(), "every message has an id of its own: {receipt:?}");
+        let shown = double.shown().await;
+        assert_eq!(shown.len() - before, ids.len(), "the receipt names every message");
+        let captions = shown[before..].iter().filter(|shown| shown.contains(&caption)).count();
+        assert!(!has_caption || captions == 1, "the caption is shown once: {shown:?}");
+    }
+    let too_many = send_pictures(double, most + 1, "").await;
+    assert!(matches!(too_many, Err(DeliveryError::Unsupported(_))), "{too_many:?}");
+}
+
+/// K7. A text that exceeds the limit of captions is none; a much shorter one is.
+///
+/// # Panics
+/// When the check fails.
+#[expect(clippy::unused_async, reason = "a check is awaited")]
+pub async fn a_caption_fits_as_declared(double: &dyn PlatformDouble) {
+    let adapter = double.adapter();
+    let Some(limit) = adapter.capabilities(&double.conversation()).caption_limit else { return };
+    let text = |length: usize| "word ".repeat(length / 5 + 1);
+    assert!(adapter.fits_caption(&text(limit.max / 4)), "a short text is a caption");
+    let is_whole = |text: &str| adapter.parts(text).len() == 1;
+    let long = text(limit.max);
+    assert!(!is_whole(&long) || !adapter.fits_caption(&long), "a text of {} is too long", length(&long, limit));
 }
 
 fn length(text: &str, limit: TextLimit) -> usize {
