@@ -1,9 +1,10 @@
 //! Files and other messages without text.
 
-use rejoinder_discord_server::DiscordServer;
+use rejoinder_discord_server::{DiscordServer, Fault};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent};
+use serde_json::json;
 
-use crate::{discord, hears};
+use crate::{discord, finds, hears};
 
 /// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
@@ -71,4 +72,30 @@ async fn what_is_no_text_is_told_in_words() {
     assert!(texts[1].contains("wave"), "{texts:#?}");
     let told = ["is that so?", "made of cheese", "\"name\":\"Bob\""];
     assert!(told.iter().all(|words| texts[2].contains(words)), "{texts:#?}");
+}
+
+/// K3, D1. Files of any kind are one message with the words, and the message is shown once although the gateway is killed while
+/// Discord has it and the gateway does not know it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn files_are_one_message_with_the_words_also_over_a_kill() {
+    let server = DiscordServer::start().await;
+    let text = |name: &str| json!({ "name": name, "type": "text/plain", "data": "aGVsbG8=" });
+    let answer = json!({ "reply": { "text": "Here they are.", "attachments": [text("a.txt"), text("b.txt")] } });
+    let command = json!(["sh", "-c", format!("cat > /dev/null; echo '{answer}'")]);
+    let agent = format!("[agents.main]\nkind = \"command\"\ncommand = {command}\n");
+    let mut gateway = Gateway::builder().config(&discord(&server, "")).config(&agent).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_silent()).await;
+
+    ada.dm("show me").await;
+    hears(&server, &chat, "Here they are.").await;
+    gateway.kill();
+    gateway.restart().await;
+    gateway.until_settled().await;
+
+    let shown = finds(&server, &chat, "the files", |message| message.ours && !message.attachments.is_empty()).await;
+    let names: Vec<_> = shown.attachments.iter().map(|file| &*file.name).collect();
+    assert_eq!((&*shown.content, names), ("Here they are.", vec!["a.txt", "b.txt"]));
+    assert_eq!(server.bot_texts(&chat).await, ["Here they are."]);
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod acp;
+mod albums;
 mod alerts;
 mod answers;
 mod approvals;
