@@ -39,7 +39,7 @@ use crate::{
     },
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
-    model::{AgentName, LiveSettings, NodeId, Settings},
+    model::{AgentName, FileBudget, LiveSettings, NodeId, Settings},
     nodes::{
         hints::Hints,
         leases::{Leases, ThisNode},
@@ -72,11 +72,11 @@ use crate::{
         absence::Absence, hints::HintFollower, indexer::Indexer, prober::Prober, refusals::RefusalRecorder,
         retention::Retention, session_teller::SessionTeller, sweep::Sweep, watch::Watch,
     },
-    worker::{
-        Worker, agents::Agents, budgets::Budgets, files::FileBudget, input::Inputs, runtimes::Runtimes,
-        search::Searches,
-    },
+    worker::{Worker, agents::Agents, budgets::Budgets, input::Inputs, runtimes::Runtimes, search::Searches},
 };
+
+/// How many bytes the files of all turns may have in memory.
+const FILES_IN_FLIGHT: usize = 128 << 20;
 
 /// A component, with clones of handles of the ground and of local variables, the traits of the store in these fields, and the values of
 /// its other fields.
@@ -122,6 +122,7 @@ struct Ground {
     merges: Arc<Merges>,
     sessions: Arc<Sessions>,
     calendar: Arc<Calendar>,
+    file_budget: FileBudget,
 }
 
 impl Ground {
@@ -171,6 +172,7 @@ impl Ground {
             merges: Arc::new(merges),
             sessions: Arc::new(Sessions::new(store.clone())),
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone()).await?),
+            file_budget: FileBudget::new(FILES_IN_FLIGHT),
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
@@ -238,8 +240,8 @@ impl Ground {
         runtimes: &Arc<Runtimes>,
         budgets: &Arc<Budgets>,
     ) -> Worker {
-        let inputs = given!(Inputs: self [channels, people, settings, clock], [], [store, questions, agent_sessions, outbox, stored_files],
-            agents: runtimes.clone(), file_budget: FileBudget::default());
+        let inputs = given!(Inputs: self [channels, people, settings, clock, file_budget], [],
+            [store, questions, agent_sessions, outbox, stored_files], agents: runtimes.clone());
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents, budgets],
             inputs: inputs, searches: Searches::new(self.store.clone(), self.clock.clone(), self.lifecycle.clone()))
     }
@@ -296,7 +298,7 @@ impl Ground {
             [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
-            files: OutgoingFiles::new(ground.store.clone()),
+            files: OutgoingFiles::new(ground.store.clone(), ground.file_budget.half()),
             opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],

@@ -20,6 +20,7 @@ pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod down;
 pub(crate) mod event;
+pub(crate) mod file_budget;
 pub(crate) mod file_bytes;
 pub(crate) mod file_links;
 pub(crate) mod finding;
@@ -50,8 +51,8 @@ pub(crate) mod words;
 
 pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
-    conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_bytes::*, finding::*,
-    ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*, question::*, queue::*, routing::*,
-    run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*, tokens::*,
-    trace::*, turn::*, view::*, words::*,
+    conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
+    finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*, question::*, queue::*,
+    routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*,
+    tokens::*, trace::*, turn::*, view::*, words::*,
 };

@@ -11,11 +11,10 @@ use crate::{
     ports::{FileStore, StoreError},
 };
 
-/// How many bytes the files that are sent to one channel at one time may have in total. A larger one is sent by itself.
-const MAX_BYTES: usize = 64 << 20;
-
 pub(crate) struct OutgoingFiles {
     store: Arc<dyn FileStore>,
+    /// How many bytes the files that are sent to one channel at one time may have in total. A larger one is sent by itself.
+    most: usize,
     /// One permit is one byte. A platform that is slow costs no other one.
     rooms: DashMap<ChannelId, Arc<Semaphore>>,
 }
@@ -40,8 +39,8 @@ impl LoadedFiles {
 }
 
 impl OutgoingFiles {
-    pub(crate) fn new(store: Arc<dyn FileStore>) -> Self {
-        Self { store, rooms: DashMap::new() }
+    pub(crate) fn new(store: Arc<dyn FileStore>, most: usize) -> Self {
+        Self { store, most, rooms: DashMap::new() }
     }
 
     /// Reads the bytes of the files that a delivery sends, once there is room for them.
@@ -52,10 +51,10 @@ impl OutgoingFiles {
             return Ok(LoadedFiles::default());
         }
         let size = files.iter().fold(0, |all: usize, (_, stored)| all.saturating_add(stored.size));
-        let new = || Arc::new(Semaphore::new(MAX_BYTES));
+        let new = || Arc::new(Semaphore::new(self.most));
         let room = Arc::clone(&self.rooms.entry(delivery.conversation.channel.clone()).or_insert_with(new));
         // Never closed.
-        let room = room.acquire_many_owned(u32::try_from(size.min(MAX_BYTES)).unwrap_or(u32::MAX)).await.ok();
+        let room = room.acquire_many_owned(u32::try_from(size.min(self.most)).unwrap_or(u32::MAX)).await.ok();
         let mut urls = Vec::with_capacity(files.len());
         for (file, StoredFile { digest, .. }) in files {
             // Without bytes the adapter refuses it.

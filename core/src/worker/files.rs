@@ -2,21 +2,17 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use futures_util::{FutureExt, StreamExt, stream};
 use rejoinder_guard::{Attachment, Timestamp};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
 use super::{reads::Reads, result::RunResult};
 use crate::{
-    model::{AgentFile, FileBytes, FileDigest, StoredFile},
+    model::{AgentFile, FileBudget, FileBytes, FileDigest, StoredFile},
     ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore, StoreError},
 };
 
@@ -28,40 +24,6 @@ const MOST_TRIES: usize = 3;
 
 /// How many files are fetched at once.
 const AT_ONCE: usize = 4;
-
-/// How many bytes the fetched files of a turn may have in total.
-const MAX_BYTES: usize = 64 << 20;
-
-/// How many bytes the fetched files of all turns may have in total.
-const MAX_BYTES_OF_ALL: usize = 128 << 20;
-
-/// The bytes that fetched files may still have. One permit is one byte.
-#[derive(Clone)]
-pub(crate) struct FileBudget(Arc<Semaphore>);
-
-impl Default for FileBudget {
-    fn default() -> Self {
-        Self::of(MAX_BYTES_OF_ALL)
-    }
-}
-
-impl FileBudget {
-    fn of(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes)))
-    }
-
-    /// Reserves as much as a file may need: at most half of what is left, so that a few large files leave room for small ones
-    /// of others, and nobody waits.
-    fn reserve(&self, largest: usize) -> OwnedSemaphorePermit {
-        loop {
-            let bytes = u32::try_from(largest.min(self.0.available_permits() / 2)).unwrap_or(u32::MAX);
-            // Fails only if others have reserved meanwhile.
-            if let Ok(held) = Arc::clone(&self.0).try_acquire_many_owned(bytes) {
-                return held;
-            }
-        }
-    }
-}
 
 /// Fetches the files of one turn.
 pub(super) struct Files<'a> {
@@ -77,7 +39,7 @@ impl Files<'_> {
     /// The files, with the bytes of those that the runtime reads and the platform stores. A file that cannot be fetched is
     /// given by name.
     pub(super) async fn fetch(&self, attachments: &[&Attachment], runtime: &dyn AgentRuntime) -> Vec<AgentFile> {
-        let (deadline, left) = (self.reads.clock.now() + TIMEOUT, AtomicUsize::new(MAX_BYTES));
+        let (deadline, left) = (self.reads.clock.now() + TIMEOUT, AtomicUsize::new(self.budget.half()));
         // Collected, because the compiler cannot prove that a stream of a lazy map is `Send`.
         let files: Vec<_> = attachments
             .iter()
@@ -170,6 +132,8 @@ impl Files<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use async_trait::async_trait;
     use rejoinder_guard::Outcome;
     use tokio_util::sync::CancellationToken;
@@ -258,7 +222,7 @@ mod tests {
             if digest != self.digest {
                 return Ok(None);
             }
-            self.left.store(self.budget.0.available_permits(), Ordering::Relaxed);
+            self.left.store(self.budget.left(), Ordering::Relaxed);
             let late = || StoreError::Unavailable("the database did not answer in time".to_owned());
             self.bytes.clone().map(Some).ok_or_else(late)
         }
@@ -266,7 +230,7 @@ mod tests {
 
     /// The size of a stored file, if it comes; how many bytes of the budget of 1000 were left meanwhile; and how long that took.
     async fn fetched_from_store(comes: bool) -> (Option<usize>, usize, Duration) {
-        let (budget, bytes) = (FileBudget::of(1000), b"ten bytes!".to_vec());
+        let (budget, bytes) = (FileBudget::new(1000), b"ten bytes!".to_vec());
         let (file, left) = (StoredFile::of(&bytes), AtomicUsize::new(0));
         let store = OneFile { digest: file.digest, bytes: comes.then_some(bytes), budget: budget.clone(), left };
         let url = file.to_string();
@@ -274,9 +238,12 @@ mod tests {
         (sizes(&files)[0], store.left.into_inner(), took)
     }
 
+    /// The files of a turn may have half of it.
+    const BUDGET: usize = 1 << 20;
+
     /// The sizes of the files, as far as they were fetched, and how long that took.
     async fn fetched(urls: &[&str], limit: usize) -> (Vec<Option<usize>>, Duration) {
-        let (files, took) = fetched_within(&FileBudget::default(), urls, limit, usize::MAX).await;
+        let (files, took) = fetched_within(&FileBudget::new(BUDGET), urls, limit, usize::MAX).await;
         (sizes(&files), took)
     }
 
@@ -346,22 +313,23 @@ mod tests {
 
     #[tokio::test]
     async fn the_files_of_a_turn_have_a_limit_in_all() {
-        let part = (MAX_BYTES / 4).to_string();
-        let (files, _) = fetched(&[&part, &part, &part, "1", &part, "2"], MAX_BYTES / 4).await;
+        let most = BUDGET / 8;
+        let part = most.to_string();
+        let (files, _) = fetched(&[&part, &part, &part, "1", &part, "2"], most).await;
 
-        assert_eq!(files.iter().flatten().sum::<usize>(), 3 * (MAX_BYTES / 4) + 3, "{files:?}");
+        assert_eq!(files.iter().flatten().sum::<usize>(), 3 * most + 3, "{files:?}");
     }
 
     #[tokio::test]
     async fn a_runtime_reads_no_file_that_is_larger_than_it_wants() {
-        let (files, _) = fetched_within(&FileBudget::default(), &["11", "10", "whatever is allowed"], 100, 10).await;
+        let (files, _) = fetched_within(&FileBudget::new(BUDGET), &["11", "10", "whatever is allowed"], 100, 10).await;
 
         assert_eq!(sizes(&files), [None, Some(10), Some(10)]);
     }
 
     #[tokio::test]
     async fn the_files_of_all_turns_have_a_limit_in_all_and_leave_room_for_a_small_one() {
-        let budget = FileBudget::of(1000);
+        let budget = FileBudget::new(1000);
         let mut turns = Vec::new();
         for _ in 0..5 {
             turns.push(fetched_within(&budget, &["whatever is allowed"], 600, usize::MAX).await);
@@ -393,9 +361,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_hangs_or_fails_gives_its_share_back() {
-        let budget = FileBudget::of(1000);
+        let budget = FileBudget::new(1000);
         fetched_within(&budget, &["hang", "panic", "900", "hang"], 600, usize::MAX).await;
 
-        assert_eq!(budget.0.available_permits(), 1000);
+        assert_eq!(budget.left(), 1000);
     }
 }

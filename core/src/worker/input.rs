@@ -5,24 +5,16 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use rejoinder_guard::{ObligationState, SignalKind, Timestamp};
 use tracing::warn;
 
-use super::{
-    files::{FileBudget, Files},
-    grace::GRACE,
-    memory::Memory,
-    reads::Reads,
-    result::RunResult,
-    runtimes::Runtimes,
-    sealing,
-};
+use super::{files::Files, grace::GRACE, memory::Memory, reads::Reads, result::RunResult, runtimes::Runtimes, sealing};
 use crate::{
     base::{channels::Channels, words::excerpt},
     events::Run,
     model::{
         AgentApproval, AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentQuote, AgentRights, AgentTurn, Approval,
         ApprovalChange, ApprovalFilter, ApprovalState, Author, Capabilities, DeferralLimits, Deferred, Directed,
-        EarlierLine, EventKind, Handler, HistoryLine, Identity, InboundEvent, KnownPeople, LastAnswer, LineState,
-        LiveSettings, PersonAnswer, ScheduleLimits, SessionId, Settings, Span, Speaker, Surface, TurnId, TurnRecord,
-        TurnTrace,
+        EarlierLine, EventKind, FileBudget, Handler, HistoryLine, Identity, InboundEvent, KnownPeople, LastAnswer,
+        LineState, LiveSettings, PersonAnswer, ScheduleLimits, SessionId, Settings, Span, Speaker, Surface, TurnId,
+        TurnRecord, TurnTrace,
     },
     operator::own_commands,
     people::People,
