@@ -25,6 +25,7 @@ mod check;
 mod commands;
 pub mod duration;
 mod environment;
+mod files;
 mod foreign;
 mod groups;
 mod guard;
@@ -75,6 +76,7 @@ pub use crate::{
     check::{Checks, Section},
     commands::Commands,
     environment::Environment,
+    files::Files,
     groups::{Group, Groups},
     guard::{
         Chats, Deadlines, Guard, HardDeadline, Ladders, Questions, Rungs, ScopedDeadlines, SoftDeadline, TEMPLATES,

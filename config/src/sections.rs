@@ -10,8 +10,8 @@ use secrecy::SecretString;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Guard, Limits, Log, Metrics, Outbox, Pairing, Persons,
-    Queue, Retention, Routing, Schedules, Server, Sessions, Store, StoreUrl, Telemetry, Triggers,
+    Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Files, Guard, Limits, Log, Metrics, Outbox, Pairing,
+    Persons, Queue, Retention, Routing, Schedules, Server, Sessions, Store, StoreUrl, Telemetry, Triggers,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -78,6 +78,7 @@ sections! {
     queue: Queue,
     sessions: Sessions,
     limits: Limits,
+    files: Files,
     commands: Commands,
     schedules: Schedules,
     triggers: Triggers,
@@ -93,7 +94,7 @@ macro_rules! unchecked {
     };
 }
 
-unchecked!(Admin, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions);
+unchecked!(Admin, Files, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions);
 
 impl Config {
     /// Reads and checks the merged tree.
@@ -153,6 +154,7 @@ impl Config {
             queue: section(&tree, "queue", &mut reader),
             sessions: section(&tree, "sessions", &mut reader),
             limits,
+            files: section(&tree, "files", &mut reader),
             commands: section(&tree, "commands", &mut reader),
             schedules: section(&tree, "schedules", &mut reader),
             triggers: section(&tree, "triggers", &mut reader),

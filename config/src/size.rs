@@ -41,18 +41,37 @@ impl Size {
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let (_, factor) = match unit.trim() {
-            "" => ("B", 1),
-            unit => *UNITS.iter().find(|(name, _)| *name == unit)?,
-        };
-        Self::within(number.parse::<u64>().ok()?.checked_mul(factor.into())?)
+        parse_bytes(text).and_then(Self::within)
     }
 
     fn within(bytes: u64) -> Option<Self> {
-        u32::try_from(bytes).ok().filter(|bytes| (Self::MIN..=Self::MAX).contains(bytes)).map(Self)
+        Self::between(bytes, Self::MIN, Self::MAX)
     }
+
+    fn between(bytes: u64, min: u32, max: u32) -> Option<Self> {
+        u32::try_from(bytes).ok().filter(|bytes| (min..=max).contains(bytes)).map(Self)
+    }
+}
+
+/// Reads a size from `MIN` to `MAX` MiB.
+pub(crate) fn between_mib<'de, D, const MIN: u32, const MAX: u32>(deserializer: D) -> Result<Size, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let within = |bytes| Size::between(bytes, MIN << 20, MAX << 20);
+    let number = |bytes| u64::try_from(bytes).ok().and_then(within);
+    let expected = format_args!("a size from \"{MIN} MiB\" to \"{MAX} MiB\"");
+    number_or_text(deserializer, expected, number, |text| parse_bytes(text).and_then(within))
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let (_, factor) = match unit.trim() {
+        "" => ("B", 1),
+        unit => *UNITS.iter().find(|(name, _)| *name == unit)?,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor.into())
 }
 
 impl fmt::Display for Size {

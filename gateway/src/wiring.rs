@@ -266,6 +266,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             .filter_map(|(_, common)| common.max_attachment)
             .max()
             .map_or(MAX_ATTACHMENT, Size::bytes),
+        files: config.files.limits(),
         policies: policies(config),
         templates: templates(config),
         max_concurrent_turns: routing.max_concurrent_turns as usize,

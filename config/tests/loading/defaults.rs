@@ -6,7 +6,7 @@ use rejoinder_config::{
     ConfigSource, StoreUrl, TEMPLATES, TokenValue,
     testing::{check_agent_manual, check_channel_manual, every_key_has_a_comment, keys, known_in, uncommented},
 };
-use rejoinder_core::{Cause, ChannelId, ChatKind, Identity, Language, PersonRole, Rung, SeedPerson};
+use rejoinder_core::{Cause, ChannelId, ChatKind, FileLimits, Identity, Language, PersonRole, Rung, SeedPerson};
 use toml_edit::{DocumentMut, Item};
 
 use crate::{
@@ -27,6 +27,7 @@ fn without_a_file_there_is_what_the_manual_has() {
     assert!(matches!(config.admin.token.current, TokenValue::Generate));
     assert_eq!(config.agents["front-desk"].kind, "front-desk");
     assert_eq!(config.routing.default_agent, "front-desk");
+    assert_eq!(config.files.limits(), FileLimits::default());
 }
 
 #[test]
@@ -154,6 +155,7 @@ fn every_key_there_is_stands_in_the_manual() {
         ("people.x", all(&toml["people"])),
         ("routing", vec![&toml["routing"]]),
         ("limits", vec![&toml["limits"]]),
+        ("files", vec![&toml["files"]]),
         ("outbox", vec![&toml["outbox"]]),
         ("retention", vec![&toml["retention"]]),
         ("guard", vec![&toml["guard"]]),

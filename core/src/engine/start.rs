@@ -75,9 +75,6 @@ use crate::{
     worker::{Worker, agents::Agents, budgets::Budgets, input::Inputs, runtimes::Runtimes, search::Searches},
 };
 
-/// How many bytes the files of all turns may have in memory.
-const FILES_IN_FLIGHT: usize = 128 << 20;
-
 /// A component, with clones of handles of the ground and of local variables, the traits of the store in these fields, and the values of
 /// its other fields.
 macro_rules! given {
@@ -172,7 +169,7 @@ impl Ground {
             merges: Arc::new(merges),
             sessions: Arc::new(Sessions::new(store.clone())),
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone()).await?),
-            file_budget: FileBudget::new(FILES_IN_FLIGHT),
+            file_budget: FileBudget::new(configured.files.in_flight),
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),

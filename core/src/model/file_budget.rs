@@ -1,8 +1,22 @@
-//! How many bytes of files may be in memory.
+//! How much files may be, and how many bytes of them may be in memory.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How much files may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileLimits {
+    /// How many bytes the files of all turns may have in memory. Those that are sent have half as many on each channel.
+    pub in_flight: usize,
+}
+
+impl Default for FileLimits {
+    /// As in the manual.
+    fn default() -> Self {
+        Self { in_flight: 128 << 20 }
+    }
+}
 
 /// The bytes of files that may still be in memory. One permit is one byte. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]

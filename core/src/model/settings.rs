@@ -20,6 +20,7 @@ use crate::model::{
     conversation::{ChannelId, ChatKind},
     conversation_trigger::ConversationTrigger,
     event::{EventKind, InboundEvent},
+    file_budget::FileLimits,
     finding::folded,
     language::Language,
     masker::Masker,
@@ -128,6 +129,8 @@ pub struct Settings {
     pub reaction_channels: HashSet<ChannelId>,
     /// The maximum size in bytes of an attachment that an agent gets; of a larger one it gets the name only.
     pub max_attachment: usize,
+    /// How much files may be.
+    pub files: FileLimits,
     /// Deadlines, bounds and ladders.
     pub policies: Policies,
     /// Templates and questions for people.
@@ -235,6 +238,7 @@ impl Settings {
             channel_agents: self.channel_agents.clone(),
             reaction_channels: self.reaction_channels.clone(),
             max_attachment: self.max_attachment,
+            files: self.files,
             max_concurrent_turns: self.max_concurrent_turns,
             agent_turns: self.agent_turns.clone(),
             masker: self.masker.clone(),

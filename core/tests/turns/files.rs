@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, Attachment, InboundEvent, Lifetimes, Receipts, Reply, Resend, StoredFile, Timestamp, TurnId,
+    Action, Attachment, FileLimits, InboundEvent, Lifetimes, Receipts, Reply, Resend, StoredFile, Timestamp, TurnId,
     conformance::scripted::{Fault, Script, ScriptedAgent},
     data_url,
     store::Cutoffs,
@@ -93,7 +93,11 @@ async fn a_crash_at_any_write_of_an_answer_costs_no_file() {
 
 /// An agent that reads texts.
 async fn reading() -> TestGateway {
-    let mut setup = GatewaySetup::new();
+    reading_within(FileLimits::default()).await
+}
+
+async fn reading_within(files: FileLimits) -> TestGateway {
+    let mut setup = GatewaySetup { files, ..GatewaySetup::new() };
     let reader = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).reading(&["text/"]);
     setup.agents.push(("main", Box::new(reader)));
     setup.start().await
@@ -112,6 +116,21 @@ async fn an_agent_gets_the_file_that_came_in_an_event() {
     assert_eq!((&event.attachments[0].url, event.raw.contains(&reference())), (&reference(), true));
     assert_eq!(rows(&gateway).await, (1, 1));
     gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_agent_gets_the_name_of_a_file_for_which_there_is_no_room() {
+    let (size, mut given) = (CONTENT.len(), Vec::new());
+    for in_flight in [2 * size - 2, 2 * size] {
+        let gateway = reading_within(FileLimits { in_flight }).await;
+        gateway.receives(InboundEvent { attachments: vec![file()], ..said(&chat("ada"), "hello") }).await;
+
+        let file = &gateway.agent("main").runs()[0].turn.message.attachments[0];
+        given.push((file.attachment.name.clone(), file.bytes.is_some()));
+        gateway.at_rest().await;
+    }
+
+    assert_eq!(given, [("a.txt".to_owned(), false), ("a.txt".to_owned(), true)]);
 }
 
 #[tokio::test]

@@ -194,6 +194,7 @@ impl TestGateway {
             access: setup.access,
             reaction_channels: setup.reaction_channels,
             max_attachment: 1 << 20,
+            files: setup.files,
             policies: setup.policies,
             templates: templates(),
             max_concurrent_turns: setup.slots,

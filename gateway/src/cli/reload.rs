@@ -38,7 +38,7 @@ enum Holds {
 }
 
 /// When keys, and all that is below them, hold; `*` is any name. The first that fits counts.
-const KEYS: [(&str, Holds); 38] = [
+const KEYS: [(&str, Holds); 39] = [
     ("admin", Holds::AtRestart),
     ("agents.*.kind", Holds::AtRestart),
     ("agents.*.max_concurrent", Holds::AtRestart),
@@ -58,6 +58,7 @@ const KEYS: [(&str, Holds); 38] = [
     ("channels.*.*.quote_strangers", Holds::AtOnce),
     ("channels", Holds::AtRestart),
     ("commands", Holds::AtOnce),
+    ("files", Holds::AtRestart),
     ("guard", Holds::AtOnce),
     ("limits", Holds::AtOnce),
     ("log.level", Holds::AtOnce),

@@ -6,8 +6,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    ApprovalSettings, Cause, ChannelId, ChatKind, Ladder, Lifetimes, Masker, PersonLimits, Policies, Policy, Question,
-    Queues, Rung, ScheduleSettings, SessionSettings, Settings, SpecialLimits, Templates,
+    ApprovalSettings, Cause, ChannelId, ChatKind, FileLimits, Ladder, Lifetimes, Masker, PersonLimits, Policies,
+    Policy, Question, Queues, Rung, ScheduleSettings, SessionSettings, Settings, SpecialLimits, Templates,
 };
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
@@ -70,6 +70,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         approvals: ApprovalSettings::default(),
         reaction_channels: HashSet::from([channel.clone()]),
         max_attachment: 1 << 20,
+        files: FileLimits::default(),
         policies: Policies::new(direct).with(channel.platform(), ChatKind::Group, group),
         templates: templates.with_question("what_next", question),
         max_concurrent_turns: 64,

@@ -6,9 +6,9 @@ use std::{
 };
 
 use rejoinder_core::{
-    Access, AgentName, ApprovalSettings, Budget, Capabilities, ChannelId, ConversationTrigger, Hours, Lifetimes,
-    Masker, NewSchedule, OwnCommand, PersonLimits, Policies, Policy, Price, Queues, Rule, ScheduleLimits, SeedPerson,
-    SessionSettings, SharedClock, SpecialLimits,
+    Access, AgentName, ApprovalSettings, Budget, Capabilities, ChannelId, ConversationTrigger, FileLimits, Hours,
+    Lifetimes, Masker, NewSchedule, OwnCommand, PersonLimits, Policies, Policy, Price, Queues, Rule, ScheduleLimits,
+    SeedPerson, SessionSettings, SharedClock, SpecialLimits,
     conformance::{
         rejecting::Rejection,
         scripted::{Script, ScriptedAgent, capabilities},
@@ -31,6 +31,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) reaction_channels: HashSet<ChannelId>,
     pub(crate) policies: Policies,
     pub(crate) slots: usize,
+    pub(crate) files: FileLimits,
     /// The agents of channels that do not use `main`.
     pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
     /// The bounds of single agents.
@@ -71,6 +72,7 @@ impl GatewaySetup {
             reaction_channels: HashSet::new(),
             policies: Policies::new(policy()),
             slots: 64,
+            files: FileLimits::default(),
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
             prices: BTreeMap::new(),
