@@ -3,11 +3,17 @@
 use rejoinder_core::FileLimits;
 use serde::{Deserialize, Serialize};
 
-use crate::{Size, size};
+use crate::{
+    Size,
+    check::{Checks, Section},
+    size,
+};
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
+    /// How many bytes the files may have together that come with a request.
+    pub max: Size,
     /// How many bytes of files may be in memory at once.
     #[serde(deserialize_with = "size::between_mib::<_, 2, 2048>")]
     pub in_flight: Size,
@@ -15,6 +21,17 @@ pub struct Files {
 
 impl Files {
     pub const fn limits(self) -> FileLimits {
-        FileLimits { in_flight: self.in_flight.bytes() }
+        FileLimits { max: self.max.bytes(), in_flight: self.in_flight.bytes() }
+    }
+}
+
+impl Section for Files {
+    fn check(&self, checks: &mut Checks<'_>) {
+        if self.in_flight.bytes() < 2 * self.max.bytes() {
+            checks.wrong(
+                checks.key(&["in_flight"]),
+                "must be at least twice `files.max`: one turn has half of it at most",
+            );
+        }
     }
 }

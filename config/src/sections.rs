@@ -94,7 +94,7 @@ macro_rules! unchecked {
     };
 }
 
-unchecked!(Admin, Files, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions);
+unchecked!(Admin, Log, Metrics, Outbox, Pairing, Queue, Retention, Sessions);
 
 impl Config {
     /// Reads and checks the merged tree.

@@ -156,7 +156,7 @@ pub use model::{
     delivery::{Action, Class, Content, Delivery, DeliveryError, MAX_RETRY_AFTER, Receipt, Scope},
     down::{Down, Part},
     event::{Amends, Author, Directed, EventKind, InboundEvent, Quote, Sender, SenderKind},
-    file_budget::FileLimits,
+    file_budget::{FileBudget, FileLimits, FileShare, NoRoom},
     file_bytes::FileBytes,
     file_links::FileLinks,
     finding::{PersonFilter, folded, meant},

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use axum::Router;
-use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, Size, TokenValue};
+use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, TokenValue};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, FileLinks, Language, Lifetimes, Masker, PersonRole,
     Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock,
@@ -26,9 +26,6 @@ use crate::{
     platforms::{self, ChannelNotice, Routes},
     secrets,
 };
-
-/// The largest attachment that an agent is given, in bytes, if no channel sets a limit.
-const MAX_ATTACHMENT: usize = 1 << 20;
 
 /// How many runs of a schedule may fail in a row.
 const MAX_FAILURES: u32 = 5;
@@ -261,11 +258,11 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
             .collect(),
         access: commons().filter_map(|(id, common)| Some((id, access(common)?))).collect(),
         reaction_channels: telling.map(|(id, _)| id).collect(),
-        // The largest of all channels; each channel applies its own limit.
+        // The largest of all channels, and of requests; each channel applies its own limit.
         max_attachment: commons()
             .filter_map(|(_, common)| common.max_attachment)
-            .max()
-            .map_or(MAX_ATTACHMENT, Size::bytes),
+            .fold(config.files.max, Ord::max)
+            .bytes(),
         files: config.files.limits(),
         policies: policies(config),
         templates: templates(config),

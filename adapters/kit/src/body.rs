@@ -7,8 +7,48 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
 };
 use futures_util::StreamExt;
+use rejoinder_core::{FileShare, NoRoom};
 
 use crate::Problem;
+
+/// The `Retry-After` when too many files are in memory.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The room in memory that a body with files takes: what it has beyond the limit of other bodies. It is kept until the event is
+/// accepted.
+pub struct BodyRoom {
+    share: FileShare,
+    free: usize,
+    read: usize,
+}
+
+impl BodyRoom {
+    /// For a body that takes no room with up to `free` bytes.
+    #[must_use]
+    pub const fn new(share: FileShare, free: usize) -> Self {
+        Self { share, free, read: 0 }
+    }
+
+    /// Takes room for the next part of the body.
+    ///
+    /// # Errors
+    /// When too many files are in memory.
+    pub fn add(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.read += bytes;
+        self.share.grow_to(self.read.saturating_sub(self.free)).map_err(|NoRoom| {
+            let detail = "too many files are in memory; try again later";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "Service unavailable: too many files", detail)
+                .retry_after(PAUSE)
+        })
+    }
+}
+
+/// The files of a message have more than `max` bytes.
+#[must_use]
+pub fn files_too_large(max: usize) -> Problem {
+    let detail = format!("the files of a message must have at most {max} bytes together");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "files-too-large", "Payload too large: the files", detail)
+}
 
 /// Reads a body of at most `limit` bytes that arrives within `patience`, and shows `see` each part of it.
 ///
@@ -83,6 +123,7 @@ fn broken(detail: impl Into<Cow<'static, str>>) -> Problem {
 mod tests {
     use axum::http::HeaderValue;
     use futures_util::stream;
+    use rejoinder_core::FileBudget;
 
     use super::*;
 
@@ -112,6 +153,21 @@ mod tests {
         assert_eq!(status_of(chunked(&["fi", "ves"]), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
         assert_eq!(status_of(chunked(&["fives"]), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
         assert_eq!(status_of(endless, 4096).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+
+    #[tokio::test]
+    async fn a_body_is_refused_as_soon_as_its_files_have_no_room() {
+        let budget = FileBudget::new(4096);
+        let mut room = BodyRoom::new(budget.share(), 100);
+        let endless = Body::from_stream(stream::repeat_with(|| Ok::<_, std::io::Error>("more")));
+
+        let see = |part: &[u8]| room.add(part.len());
+        let problem = read_body(&HeaderMap::new(), endless, 1 << 20, PATIENCE, see).await.unwrap_err();
+
+        assert_eq!((problem.status(), problem.name()), (StatusCode::SERVICE_UNAVAILABLE, "busy"));
+        assert_eq!(room.read, 100 + 3072 + 4);
+        drop(room);
+        assert!(BodyRoom::new(budget.share(), 0).add(3072).is_ok());
     }
 
     #[tokio::test]

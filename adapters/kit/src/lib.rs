@@ -14,7 +14,7 @@
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, for browsers as a [page](problem_pages), and for
 //!   callers who [prefer text](prefers_text) as a [sentence](problem_in_words).
 //! * [`asking`]: callers who ask over HTTP and wait for the answer.
-//! * [`read_body`]: a request's body, limited in size and time.
+//! * [`read_body`]: a request's body, limited in size and time, and [`BodyRoom`]: the memory that its files take.
 //! * [`data_url`]: files that callers send in URLs.
 //! * [`secret_headers`]: the headers that an operator adds to requests.
 //! * [`uncached`]: answers that nothing between may keep.
@@ -59,7 +59,7 @@ mod while_running;
 
 pub use self::{
     accept::prefers_text,
-    body::read_body,
+    body::{BodyRoom, files_too_large, read_body},
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,

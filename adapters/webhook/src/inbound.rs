@@ -3,6 +3,7 @@
 //! To accept another media type, add a variant to [`Media`], its case in [`Media::of`], and its reader.
 
 use axum::http::StatusCode;
+use rejoinder_core::FileLimits;
 use rejoinder_kit::{Problem, quoted::parameter};
 
 use self::message::{CheckedMessage, not_utf8, text};
@@ -15,13 +16,13 @@ mod multipart;
 
 /// Reads a body according to its `Content-Type`. Without one, a body that starts with `{` is JSON, any other is text.
 /// The error names what is wrong, and where.
-pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMessage, Problem> {
+pub(crate) fn read(content_type: Option<&str>, body: &[u8], limits: FileLimits) -> Result<CheckedMessage, Problem> {
     let media = Media::of(content_type)?;
     if let Some(Media::Multipart { boundary }) = media {
         let message = multipart::read(body, &boundary)?;
         // The content of files is stored with the attachments only.
         let raw = if message.has_files { "" } else { utf8(body)? };
-        return message.checked(raw);
+        return message.checked(raw, limits);
     }
     let body = utf8(body)?;
     // Windows tools often write a byte order mark.
@@ -33,9 +34,14 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMes
         Some(Media::Text | Media::Multipart { .. }) | None => text(content),
     };
     if media == Some(Media::Form) {
-        return message.checked(&form::without_files(content));
+        return message.checked(&form::without_files(content), limits);
     }
-    message.checked(body)
+    message.checked(body, limits)
+}
+
+/// Whether a body of this type may have files that are not written as text.
+pub(crate) fn is_form_with_files(content_type: Option<&str>) -> bool {
+    matches!(Media::of(content_type), Ok(Some(Media::Multipart { .. })))
 }
 
 /// Reads any body, whatever its fields: a text is a JSON string, and a form an object.

@@ -61,7 +61,7 @@ use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, Timestamp,
+    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp,
 };
 use rejoinder_kit::{Guesses, Tokens, WhileRunning, data_url};
 use tokio_util::sync::CancellationToken;
@@ -93,6 +93,8 @@ pub struct WebhookSettings {
     pub bodies: Arc<Bodies>,
     /// The largest body in bytes, unless the section sets its own limit.
     pub body_limit: usize,
+    /// How much the files of a message may be.
+    pub files: FileLimits,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
     /// The gateway's public URL, for the URLs of results.
@@ -129,6 +131,7 @@ pub struct WebhookAdapter {
     bodies: Arc<Bodies>,
     wait: Duration,
     body_limit: usize,
+    files: FileLimits,
     body_timeout: Duration,
     conversation: Option<String>,
     surface: Surface,
@@ -164,6 +167,7 @@ impl WebhookAdapter {
             bodies: settings.bodies,
             wait: settings.section.wait,
             body_limit: settings.section.body_limit.map_or(settings.body_limit, Size::bytes),
+            files: settings.files,
             body_timeout: settings.body_timeout,
             conversation: settings.section.conversation,
             surface: if settings.section.spoken { Surface::Voice } else { Surface::Chat(TEXT.into()) },
@@ -189,6 +193,7 @@ impl WebhookAdapter {
             bodies: Arc::default(),
             wait: Duration::ZERO,
             body_limit: 0,
+            files: FileLimits::default(),
             body_timeout: Duration::ZERO,
             conversation: None,
             surface: Surface::Voice,

@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use axum::{
     Router,
+    body::{Body, Bytes},
     extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Response},
@@ -14,7 +15,7 @@ use rejoinder_core::{
     StoreError, TurnId, TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{
-    Guesses, Peer, Problem, TooManyGuesses,
+    BodyRoom, Guesses, Peer, Problem, TooManyGuesses,
     asking::{
         BadKey, Fingerprint, GRACE, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for,
         with_files,
@@ -233,31 +234,9 @@ impl WebhookAdapter {
         let peer = Peer::of(&parts.extensions);
         let proof = self.proof(&parts.headers, peer).await?;
         let idempotency_key = idempotency_key(&parts.headers).map_err(bad_key)?;
-        let (limit, patience) = (self.body_limit, self.body_timeout);
-        let (body, caller) = match proof {
-            Proof::Token => {
-                let body = read_body(&parts.headers, body, limit, patience, |_| Ok(())).await?;
-                // Beside a signature that could hold, a wrong token is counted after its body. So of many requests whose
-                // bodies come late, this one may not tell at once that its token was right.
-                self.token_turn(&parts.headers, peer).await?;
-                if let Some(token) = bearer(&parts.headers) {
-                    self.guesses.right(peer, self.channel.as_str(), token);
-                }
-                (body, Caller::Token)
-            }
-            Proof::Signatures(mut signatures) => {
-                let mut unproved = self.bodies.of(peer);
-                let see = |part: &[u8]| unproved.add(part.len()).map(|()| signatures.update(part));
-                let body = read_body(&parts.headers, body, limit.min(body::MAX_SIGNED), patience, see).await;
-                if body.is_err() && signatures.has_wrong_token {
-                    self.guesses.wrong(peer, self.channel.as_str());
-                }
-                let body = body?;
-                let caller = signatures.caller();
-                proof_turn(&self.guesses, peer, self.channel.as_str(), caller.is_ok()).await?;
-                (body, caller.map_err(|error| self.refused(peer, error))?)
-            }
-        };
+        let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
+        let mut room = BodyRoom::new(context.intake.file_share(), self.body_limit);
+        let (body, caller) = self.read(&parts, body, self.limit_of(content_type), proof, &mut room).await?;
         let now = self.clock.now();
         let key = match caller {
             Caller::Signature(key) => Some(key),
@@ -268,7 +247,6 @@ impl WebhookAdapter {
             }
             Caller::Token | Caller::ResultKey => idempotency_key.map(Key::Idempotency),
         };
-        let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
         if let Some(events) = &self.events {
             let key = key.map_or_else(|| EventId::new(now).to_string(), |key| key.external_id(&self.channel));
             let Some(news) = events.read(content_type, &parts.headers, &body, &key)? else {
@@ -278,7 +256,7 @@ impl WebhookAdapter {
             let reached = context.intake.report(news).await.map_err(news_problem)?;
             return Ok(events::taken(reached));
         }
-        let message = inbound::read(content_type, &body)?;
+        let message = inbound::read(content_type, &body, self.files)?;
         message.check_command(|| context.intake.commands())?;
         drop(body);
         let reader = Responder {
@@ -300,6 +278,7 @@ impl WebhookAdapter {
         });
         let request = key.map(|_| Fingerprint::of(&event));
         let (accepted, watch) = accept(&context.intake, event).await.map_err(|error| intake_problem(&error))?;
+        drop(room);
         match accepted {
             Accepted::Turn(turn) | Accepted::Answers { turn, .. } | Accepted::Amended(turn) => Ok(match watch {
                 Some(watch) => reader.first_signal(turn, watch).await?,
@@ -318,6 +297,50 @@ impl WebhookAdapter {
             // No answer is owed, and none will come.
             Accepted::Kept | Accepted::Picked { .. } | Accepted::Expired { .. } => {
                 Ok(StatusCode::NO_CONTENT.into_response())
+            }
+        }
+    }
+
+    /// The largest body of this type.
+    fn limit_of(&self, content_type: Option<&str>) -> usize {
+        let has_files = self.events.is_none() && inbound::is_form_with_files(content_type);
+        self.body_limit + if has_files { self.files.max } else { 0 }
+    }
+
+    /// Reads the body, and authenticates by it if the headers are not enough.
+    async fn read<'a>(
+        &self,
+        parts: &'a Parts,
+        body: Body,
+        limit: usize,
+        proof: Proof<'a>,
+        room: &mut BodyRoom,
+    ) -> Result<(Bytes, Caller<'a>), Problem> {
+        let (peer, patience) = (Peer::of(&parts.extensions), self.body_timeout);
+        match proof {
+            Proof::Token => {
+                let body = read_body(&parts.headers, body, limit, patience, |part| room.add(part.len())).await?;
+                // Beside a signature that could hold, a wrong token is counted after its body. So of many requests whose
+                // bodies come late, this one may not tell at once that its token was right.
+                self.token_turn(&parts.headers, peer).await?;
+                if let Some(token) = bearer(&parts.headers) {
+                    self.guesses.right(peer, self.channel.as_str(), token);
+                }
+                Ok((body, Caller::Token))
+            }
+            Proof::Signatures(mut signatures) => {
+                let mut unproved = self.bodies.of(peer);
+                let see = |part: &[u8]| unproved.add(part.len()).map(|()| signatures.update(part));
+                let body = read_body(&parts.headers, body, limit.min(body::MAX_SIGNED), patience, see).await;
+                if body.is_err() && signatures.has_wrong_token {
+                    self.guesses.wrong(peer, self.channel.as_str());
+                }
+                let body = body?;
+                let caller = signatures.caller();
+                proof_turn(&self.guesses, peer, self.channel.as_str(), caller.is_ok()).await?;
+                let caller = caller.map_err(|error| self.refused(peer, error))?;
+                room.add(body.len())?;
+                Ok((body, caller))
             }
         }
     }

@@ -8,7 +8,9 @@ use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use rstest::rstest;
 use serde_json::{Value, json};
-use support::{Answered, BODY_LIMIT, CALLBACK_SECRET, Hook, Receiver, SIGNING_SECRET, TOKEN, hub_signature};
+use support::{
+    Answered, BODY_LIMIT, CALLBACK_SECRET, FILE_LIMIT, Hook, Receiver, SIGNING_SECRET, TOKEN, hub_signature,
+};
 
 fn json_of(answered: &Answered) -> Value {
     serde_json::from_str(&answered.body).unwrap_or_else(|_| panic!("not JSON: {}", answered.body))
@@ -447,6 +449,54 @@ async fn another_media_type_and_a_body_over_the_limit_are_refused() {
     let fitting = hook.send(hook.post().body(format!("say {}", "x".repeat(BODY_LIMIT - 4)))).await;
 
     assert_eq!((xml.status.as_u16(), large.status.as_u16(), fitting.status.as_u16()), (415, 413, 200));
+    hook.stop().await;
+}
+
+/// A form with a message, and a file of so many bytes.
+fn form_with_file(size: usize) -> String {
+    let part =
+        |about: &str, content: &str| format!("--b\r\nContent-Disposition: form-data; {about}\r\n\r\n{content}\r\n");
+    part("name=message", "say yes") + &part("name=f; filename=a.txt", &"x".repeat(size)) + "--b--"
+}
+
+#[tokio::test]
+async fn a_form_may_have_files_beyond_the_limit_of_bodies() {
+    let hook = Hook::start().await;
+    let form = |size| {
+        let post = hook.post().header("content-type", "multipart/form-data; boundary=b");
+        post.body(form_with_file(size))
+    };
+    let endless = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>("--b\r\n".repeat(100)));
+    let endless = form(0).body(reqwest::Body::wrap_stream(endless));
+
+    let fitting = hook.send(form(FILE_LIMIT)).await;
+    let file = hook.send(form(FILE_LIMIT + 1)).await;
+    let body = hook.send(form(FILE_LIMIT + BODY_LIMIT)).await;
+    let endless = endless.send().await.map(|response| response.status().as_u16());
+
+    assert_eq!((fitting.status.as_u16(), &json_of(&fitting)["reply"]), (200, &json!("yes")));
+    let name = |answered: &Answered| (answered.status.as_u16(), json_of(answered)["type"].clone());
+    assert_eq!(name(&file), (413, json!("urn:rejoinder:problem:files-too-large")));
+    assert_eq!(name(&body), (413, json!("urn:rejoinder:problem:body-too-large")));
+    // The response may come while the client still writes.
+    assert!(endless.is_err() || endless.is_ok_and(|status| status == 413));
+    hook.stop().await;
+}
+
+#[tokio::test]
+async fn a_form_whose_files_have_no_room_is_to_come_again() {
+    let hook = Hook::with_room_for_files(BODY_LIMIT).await;
+    let form = |size| {
+        let post = hook.post().header("content-type", "multipart/form-data; boundary=b");
+        post.body(form_with_file(size))
+    };
+
+    let large = hook.send(form(2 * BODY_LIMIT)).await;
+    let small = hook.send(form(BODY_LIMIT)).await;
+
+    assert_eq!((large.status.as_u16(), large.header("retry-after")), (503, "5"));
+    assert_eq!(json_of(&large)["type"], "urn:rejoinder:problem:busy");
+    assert_eq!(small.status, 200);
     hook.stop().await;
 }
 

@@ -209,6 +209,10 @@ use crate::Machine;
     "[files]\nin_flight = \"1 MiB\"",
     "`files.in_flight` must be a size from \"2 MiB\" to \"2048 MiB\", not \"1 MiB\" (rejoinder.toml:2)"
 )]
+#[case::room_for_less_than_two_files(
+    "[files]\nmax = \"9 MiB\"\nin_flight = \"17 MiB\"",
+    "`files.in_flight` must be at least twice `files.max`: one turn has half of it at most (rejoinder.toml:3)"
+)]
 #[case::a_delivery_that_is_given_up_at_once(
     "[outbox]\nlifetime = \"0s\"",
     "`outbox.lifetime` must be from 1s to 720h, not 0s (rejoinder.toml:2)"

@@ -356,8 +356,9 @@ impl Ground {
             looped("indexer", Arc::new(indexer), Indexer::run),
             looped("absence", absence, Absence::run),
         ];
-        let engine = given!(Engine: ground [clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle],
-            [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
+        let engine = given!(Engine: ground [
+            clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle, file_budget
+        ], [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
             [store, views, files, keyring, agreements],
             schedules: planner);
         let first = [

@@ -21,8 +21,8 @@ use super::{
     },
 };
 use crate::model::{
-    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, InboundEvent, Reached, StoredFile, Target,
-    TurnId, TurnView, Usage, Words, data_url,
+    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileShare, InboundEvent,
+    Reached, StoredFile, Target, TurnId, TurnView, Usage, Words, data_url,
 };
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
@@ -202,6 +202,7 @@ pub struct Intake {
     pub(crate) store: Arc<dyn InboxStore>,
     pub(crate) views: Arc<dyn ViewStore>,
     pub(crate) files: Arc<dyn FileStore>,
+    pub(crate) file_budget: FileBudget,
     pub(crate) keyring: Arc<dyn KeyringStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: SharedClock,
@@ -376,6 +377,11 @@ impl Intake {
             }
         }
         Ok(loaded)
+    }
+
+    /// The memory that the files of a request may have: none yet. It is kept until the event is accepted.
+    pub fn file_share(&self) -> FileShare {
+        self.file_budget.share()
     }
 
     /// The tokens that the runs of a turn used, as far as their agents told. `None` if none of them did.

@@ -122,7 +122,7 @@ async fn an_agent_gets_the_file_that_came_in_an_event() {
 async fn an_agent_gets_the_name_of_a_file_for_which_there_is_no_room() {
     let (size, mut given) = (CONTENT.len(), Vec::new());
     for in_flight in [2 * size - 2, 2 * size] {
-        let gateway = reading_within(FileLimits { in_flight }).await;
+        let gateway = reading_within(FileLimits { in_flight, ..FileLimits::default() }).await;
         gateway.receives(InboundEvent { attachments: vec![file()], ..said(&chat("ada"), "hello") }).await;
 
         let file = &gateway.agent("main").runs()[0].turn.message.attachments[0];

@@ -47,6 +47,7 @@ impl Platform for Webhook {
                 guesses: Arc::clone(&materials.guesses),
                 bodies: Arc::clone(&bodies),
                 body_limit: server.body_limit.bytes(),
+                files: materials.config.files.limits(),
                 body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
                 texts: texts(ChannelId::new(self.section().name, name).as_str(), section.common.language),

@@ -40,6 +40,13 @@ default_agent = "main"
 "#;
 
 #[test]
+fn an_agent_is_given_the_largest_file_that_a_request_may_have() {
+    let most = |toml: &str| parts(&format!("{CHANNELS}{toml}")).unwrap().settings.max_attachment;
+
+    assert_eq!((most(""), most("[files]\nmax = \"9 MiB\"\n")), (25 << 20, 9 << 20));
+}
+
+#[test]
 fn a_ladder_is_the_channels_own_then_its_platforms_then_everyones() {
     let own = "[guard.ladder.\"webhook.siri\".direct]\nerror = [{ react = \"👎\" }]\n";
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use rejoinder_core::SystemClock;
+use rejoinder_core::{FileLimits, SystemClock};
 use rstest::rstest;
 use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,7 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
         guesses: Arc::default(),
         bodies: Arc::default(),
         body_limit: 1 << 20,
+        files: FileLimits::default(),
         body_timeout: Duration::from_secs(30),
         public_url: None,
         texts: HookTexts { accepted: String::new(), cancelled: String::new(), undeliverable: String::new() },

@@ -5,10 +5,10 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use axum::http::StatusCode;
 use bech32::{Bech32, primitives::decode::CheckedHrpstring};
 use rejoinder_core::{
-    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, InboundEvent,
-    Language, Sender, SenderKind, Timestamp, is_command,
+    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, FileLimits,
+    InboundEvent, Language, Sender, SenderKind, Timestamp, is_command,
 };
-use rejoinder_kit::{Problem, data_url};
+use rejoinder_kit::{Problem, data_url, files_too_large};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -163,7 +163,7 @@ impl HookMessage {
         Ok(())
     }
 
-    pub(crate) fn checked(self, raw: &str) -> Result<CheckedMessage, Problem> {
+    pub(crate) fn checked(self, raw: &str, limits: FileLimits) -> Result<CheckedMessage, Problem> {
         let command = command(self.command)?;
         let seal_to = recipient(self.seal_to)?;
         if command.is_some() && seal_to.is_some() {
@@ -180,8 +180,11 @@ impl HookMessage {
         if files.len() > MAX_ATTACHMENTS {
             return Err(invalid(format!("must be at most {MAX_ATTACHMENTS}"), "attachments"));
         }
-        let attachments =
-            files.into_iter().enumerate().map(|(at, file)| file.checked(at)).collect::<Result<Vec<_>, _>>()?;
+        let files = files.into_iter().enumerate().map(|(at, file)| file.checked(at));
+        let (attachments, sizes): (Vec<_>, Vec<_>) = files.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        if sizes.into_iter().sum::<usize>() > limits.max {
+            return Err(files_too_large(limits.max));
+        }
         if text.trim().is_empty() && attachments.is_empty() {
             return Err(empty("`message` must not be empty"));
         }
@@ -203,31 +206,34 @@ impl File {
         Self { name: None, media_type: None, url, _rest: Rest {} }
     }
 
-    pub(crate) fn checked(self, at: usize) -> Result<Attachment, Problem> {
+    /// The attachment, and how many bytes its URL holds.
+    pub(crate) fn checked(self, at: usize) -> Result<(Attachment, usize), Problem> {
         let field = |name: &str| format!("attachments[{at}].{name}");
         let media_type = name(self.media_type, &field("media_type"))?;
         let given_name = name(self.name, &field("name"))?;
         if let Some(content) = data_url::content(&self.url) {
-            content.map_err(|data_url::Malformed| invalid("is a malformed data: URL", field("url")))?;
+            let content = content.map_err(|data_url::Malformed| invalid("is a malformed data: URL", field("url")))?;
             let own = || name(data_url::media_type(&self.url).map(ToOwned::to_owned), &field("url"));
-            return Ok(Attachment {
+            let attachment = Attachment {
                 name: given_name.unwrap_or_else(|| UNNAMED.to_owned()),
                 media_type: media_type.map_or_else(own, |given| Ok(Some(given)))?.unwrap_or_else(|| OCTETS.to_owned()),
                 url: self.url,
-            });
+            };
+            return Ok((attachment, content.len()));
         }
         if self.url.len() > MAX_URL {
             return Err(invalid(format!("must have at most {MAX_URL} bytes"), field("url")));
         }
         let url = Url::parse(&self.url).map_err(|_| invalid("must be a full URL, such as https://…", field("url")))?;
-        Ok(Attachment {
+        let attachment = Attachment {
             name: given_name.unwrap_or_else(|| {
                 let last = url.path_segments().and_then(|mut segments| segments.next_back());
                 last.filter(|last| !last.is_empty()).unwrap_or(UNNAMED).chars().take(MAX_NAME).collect()
             }),
             media_type: media_type.unwrap_or_else(|| OCTETS.to_owned()),
             url: self.url,
-        })
+        };
+        Ok((attachment, 0))
     }
 }
 

@@ -17,6 +17,10 @@ const JSON: Option<&str> = Some("application/json");
 const FORM: Option<&str> = Some("application/x-www-form-urlencoded");
 const MULTIPART: Option<&str> = Some("multipart/form-data; boundary=\"b\"");
 
+fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMessage, Problem> {
+    super::read(content_type, body, FileLimits::default())
+}
+
 fn text_of(content_type: Option<&str>, body: &str) -> String {
     read(content_type, body.as_bytes()).unwrap().text
 }
@@ -343,6 +347,21 @@ fn the_files_of_a_form_are_bounded_and_named() {
     let problem = |form: &[u8]| read(MULTIPART, form).unwrap_err().field().map(ToOwned::to_owned);
     assert_eq!(problem(&many(MAX_ATTACHMENTS + 1)).as_deref(), Some("attachments"));
     assert_eq!(problem(&named).as_deref(), Some("attachments[0].name"));
+}
+
+#[test]
+fn the_files_of_a_message_have_a_limit_together() {
+    let form = [file_part("name=f; filename=a", "", b"12345").repeat(2), b"--b--".to_vec()].concat();
+    let json =
+        br#"{"attachments":[{"url":"data:,12345"},{"url":"data:;base64,MTIzNDU="},{"url":"https://a.example/x"}]}"#;
+    let status = |content_type, body: &[u8], max| {
+        super::read(content_type, body, FileLimits { max, ..FileLimits::default() }).map_err(|problem| problem.name())
+    };
+
+    for (content_type, body) in [(MULTIPART, &form[..]), (JSON, &json[..])] {
+        assert!(status(content_type, body, 10).is_ok());
+        assert_eq!(status(content_type, body, 9).unwrap_err(), "files-too-large");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::{
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    Language, SharedClock, SystemClock, Templates,
+    FileLimits, Language, SharedClock, SystemClock, Templates,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
@@ -37,6 +37,8 @@ pub(crate) const SIGNING_SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3O
 pub(crate) const CALLBACK_SECRET: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 pub(crate) const HUB_SECRET: &str = "everybody knows";
 pub(crate) const BODY_LIMIT: usize = 4096;
+/// The most that files may have together.
+pub(crate) const FILE_LIMIT: usize = 4 * BODY_LIMIT;
 
 /// Obeys commands: `say …`, `react …`, `stay silent`, `wait for me`, `count`, `where`.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
@@ -101,6 +103,12 @@ impl Hook {
         Self::with(WebhookSection { callback_url, callback_secret, ..WebhookSection::default() }, setup()).await
     }
 
+    /// A gateway that may have so many bytes of files in memory.
+    pub(crate) async fn with_room_for_files(in_flight: usize) -> Self {
+        let setup = Setup::new().agent(agent).settings(move |settings| settings.files.in_flight = in_flight);
+        Self::with(WebhookSection::default(), setup).await
+    }
+
     /// A hook whose answers are not read aloud.
     pub(crate) async fn silent() -> Self {
         Self::with(WebhookSection { spoken: false, ..WebhookSection::default() }, setup()).await
@@ -122,6 +130,7 @@ impl Hook {
                 guesses: Arc::default(),
                 bodies: Arc::default(),
                 body_limit: BODY_LIMIT,
+                files: FileLimits { max: FILE_LIMIT, ..FileLimits::default() },
                 body_timeout: Duration::from_secs(30),
                 public_url: None,
                 texts: texts(),

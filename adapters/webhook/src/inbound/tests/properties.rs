@@ -4,7 +4,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::{collection::vec, prelude::*, sample::select};
 use rejoinder_core::conformance::growth::assert_linear;
 
-use super::super::*;
+use super::{super::*, read};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data; boundary=b";
