@@ -3,11 +3,12 @@
 use std::{borrow::Cow, time::Duration};
 
 use axum::{
-    body::{Body, Bytes, HttpBody},
+    body::{Body, BodyDataStream, Bytes, HttpBody},
     http::{HeaderMap, StatusCode, header},
 };
 use futures_util::StreamExt;
 use rejoinder_core::{FileShare, NoRoom};
+use tokio::time::{Instant, timeout_at};
 
 use crate::Problem;
 
@@ -50,7 +51,8 @@ pub fn files_too_large(max: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "files-too-large", "Payload too large: the files", detail)
 }
 
-/// Reads a body of at most `limit` bytes that arrives within `patience`, and shows `see` each part of it.
+/// Reads a body of at most `limit` bytes that arrives within `patience`, and shows `see` each part of it. Of a body that is refused,
+/// as much again is read and thrown away: a client that still writes would see its connection reset, and not why.
 ///
 /// # Errors
 /// When it is too large, too slow, compressed or incomplete, or `see` refuses a part.
@@ -70,24 +72,40 @@ pub async fn read_body(
             "send the body without a Content-Encoding",
         ));
     }
-    // A Content-Length over the limit is refused before anything is read.
-    if body.size_hint().lower() > limit as u64 {
-        return Err(too_large(limit));
+    let (expected, until) = (body.size_hint().lower(), Instant::now() + patience);
+    let mut chunks = body.into_data_stream();
+    let read = match usize::try_from(expected).ok().filter(|expected| *expected <= limit) {
+        Some(expected) => timeout_at(until, collect(&mut chunks, expected, limit, see)).await.unwrap_or_else(|_| {
+            let detail = format!("the body did not arrive within {patience:?}");
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "Request timeout: the body is too slow", detail))
+        }),
+        // Its client waits to be told whether to write at all.
+        None if headers.contains_key(header::EXPECT) => return Err(too_large(limit)),
+        None => Err(too_large(limit)),
+    };
+    if read.is_err() {
+        // What is not read by then is not read at all.
+        let _ = timeout_at(until, throw_away(chunks, limit)).await;
     }
-    tokio::time::timeout(patience, collect(body, limit, see)).await.unwrap_or_else(|_| {
-        let detail = format!("the body did not arrive within {patience:?}");
-        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "Request timeout: the body is too slow", detail))
-    })
+    read
+}
+
+async fn throw_away(mut chunks: BodyDataStream, most: usize) {
+    let mut bytes = 0;
+    while let Some(Ok(chunk)) = chunks.next().await {
+        bytes += chunk.len();
+        if bytes > most {
+            return;
+        }
+    }
 }
 
 async fn collect(
-    body: Body,
+    chunks: &mut BodyDataStream,
+    expected: usize,
     limit: usize,
     mut see: impl FnMut(&[u8]) -> Result<(), Problem>,
 ) -> Result<Bytes, Problem> {
-    // Reserved at once, because growing doubles what is held. Reserved memory is only in use once bytes have arrived.
-    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
-    let mut chunks = body.into_data_stream();
     let mut next = async || match chunks.next().await {
         None => Ok(None),
         Some(Ok(chunk)) if chunk.len() > limit => Err(too_large(limit)),
@@ -97,6 +115,7 @@ async fn collect(
     let Some(first) = next().await? else { return Ok(Bytes::new()) };
     // Nearly every body is a single chunk, which needs no copy.
     let Some(second) = next().await? else { return Ok(first) };
+    // Reserved at once, because growing doubles what is held. Reserved memory is only in use once bytes have arrived.
     let mut whole = Vec::with_capacity(expected.max(first.len() + second.len()));
     whole.extend_from_slice(&first);
     let mut chunk = Some(second);
@@ -121,6 +140,11 @@ fn broken(detail: impl Into<Cow<'static, str>>) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
     use axum::http::HeaderValue;
     use futures_util::stream;
     use rejoinder_core::FileBudget;
@@ -153,6 +177,21 @@ mod tests {
         assert_eq!(status_of(chunked(&["fi", "ves"]), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
         assert_eq!(status_of(chunked(&["fives"]), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
         assert_eq!(status_of(endless, 4096).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+
+    #[tokio::test]
+    async fn of_a_body_that_is_refused_as_much_again_is_read() {
+        for (length, expected) in [(7, 7), (100, 10)] {
+            let read = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&read);
+            let parts = stream::iter(0..length).map(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, std::io::Error>("x")
+            });
+
+            assert_eq!(status_of(Body::from_stream(parts), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+            assert_eq!(read.load(Ordering::Relaxed), expected);
+        }
     }
 
     #[tokio::test]

@@ -33,6 +33,22 @@ async fn what_a_hook_cannot_take_is_named() {
     is_problem(&Reply::of(broken).await, StatusCode::BAD_REQUEST, "line 2");
 }
 
+/// The sender of a photo reads why it was refused, also after writing all of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_form_that_is_too_large_is_refused_with_a_sentence() {
+    let gateway = gateway().await;
+    let form = |size| {
+        let part = |about: &str| format!("--b\r\nContent-Disposition: form-data; {about}\r\n\r\n");
+        let body = format!("{}hi\r\n{}{}\r\n--b--", part("name=message"), part("name=f; filename=a"), "x".repeat(size));
+        let call = gateway.hook("test", TOKEN).call();
+        Reply::of(call.header("Content-Type", "multipart/form-data; boundary=b").body(body))
+    };
+
+    is_problem(&form(26 << 20).await, StatusCode::PAYLOAD_TOO_LARGE, "must have at most 26218496 bytes");
+    is_problem(&form((25 << 20) + 1).await, StatusCode::PAYLOAD_TOO_LARGE, "at most 26214400 bytes together");
+    assert_eq!(form(25 << 20).await.status, StatusCode::OK);
+}
+
 /// M6: a signature covers the exact body and the current time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_signature_of_another_body_or_time_is_refused() {
