@@ -13,8 +13,8 @@ use std::{
 use async_trait::async_trait;
 use axum::http::StatusCode;
 use rejoinder_core::{
-    Brief, ChannelAdapter, ChatKind, ConversationRef, Directed, EarlierLine, InboundEvent, Sender, SenderKind,
-    SystemClock, Timestamp,
+    Brief, ChannelAdapter, ChatKind, ConversationRef, Directed, EarlierLine, FileLimits, InboundEvent, Sender,
+    SenderKind, SystemClock, Timestamp,
     conformance::channel::{Expected, Fixture, PlatformDouble, PlatformFailure},
 };
 use serde_json::{Value, json};
@@ -41,6 +41,7 @@ async fn double() -> Double {
         models: Models::new([OfferedAgent { name: "main".into(), models: Vec::new() }]),
         guesses: Arc::default(),
         body_limit: 4096,
+        files: FileLimits::default(),
         body_timeout: Duration::from_secs(1),
         public_url: None,
         texts: ApiTexts { deferral: String::new(), cancelled: String::new(), undeliverable: String::new() },
@@ -107,7 +108,8 @@ impl PlatformDouble for Double {
 
     fn normalise(&self, payload: &str) -> Option<InboundEvent> {
         let payload: Value = serde_json::from_str(payload).expect("JSON");
-        let question = inbound::read(payload["body"].to_string().as_bytes(), &self.adapter.models).ok()?;
+        let question =
+            inbound::read(payload["body"].to_string().as_bytes(), &self.adapter.models, self.adapter.limits).ok()?;
         Some(question.into_event(&Context {
             channel: self.adapter.channel(),
             holder: &TokenHolder::channel(),

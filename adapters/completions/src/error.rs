@@ -147,7 +147,8 @@ impl From<BadKey> for ApiError {
 /// A body that cannot be read.
 impl From<Problem> for ApiError {
     fn from(problem: Problem) -> Self {
-        Self::new(problem.status(), problem.name(), problem.detail().to_owned())
+        let error = Self::new(problem.status(), problem.name(), problem.detail().to_owned());
+        if problem.status() == StatusCode::SERVICE_UNAVAILABLE { error.retry_after(UNAVAILABLE_PAUSE) } else { error }
     }
 }
 

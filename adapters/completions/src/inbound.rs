@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use rejoinder_core::{
-    Attachment, Brief, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EarlierLine, EventId, InboundEvent,
-    Language, Sender, SenderKind, Timestamp,
+    Attachment, Brief, CallerTrace, ChannelId, ChatKind, ConversationRef, Directed, EarlierLine, EventId, FileLimits,
+    InboundEvent, Language, Sender, SenderKind, Timestamp,
 };
+use rejoinder_kit::{body_too_large, files_too_large};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -90,15 +91,30 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// How large a body may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// All of it but its files, in bytes.
+    pub(crate) body: usize,
+    pub(crate) files: FileLimits,
+}
+
 /// Reads a body. The error names what is wrong, and where.
-pub(crate) fn read(body: &[u8], models: &Models) -> Result<Question, ApiError> {
+pub(crate) fn read(body: &[u8], models: &Models, limits: Limits) -> Result<Question, ApiError> {
+    let length = body.len();
     let mut reader = serde_json::Deserializer::from_slice(body);
     let body: Body = serde_path_to_error::deserialize(&mut reader).map_err(|error| not_readable(&error))?;
     reader.end().map_err(|error| not_json(&error))?;
     let Body { model, messages, stream, stream_options, user, options } = body;
     refuse_options(&options)?;
     let (agent, own_model) = models.find(&model).ok_or_else(|| ApiError::unknown_model(&model))?;
-    let Said { instructions, before, question } = Said::of(messages)?;
+    let Said { instructions, before, question, written } = Said::of(messages)?;
+    if length.saturating_sub(written) > limits.body {
+        return Err(body_too_large(limits.body).into());
+    }
+    if question.in_files > limits.files.max {
+        return Err(files_too_large(limits.files.max).into());
+    }
     let user = user_name(user)?;
     // The gateway remembers the conversations of people that are named.
     let said_before = user.is_none().then(|| latest(before));
@@ -173,13 +189,19 @@ struct Said {
     before: Vec<EarlierLine>,
     /// The last message of the user.
     question: Content,
+    /// How many bytes of the body are files, also those of earlier messages.
+    written: usize,
 }
 
 impl Said {
     fn of(messages: Vec<Message>) -> Result<Self, ApiError> {
-        let (mut instructions, mut before, mut question) = (Vec::new(), Vec::new(), None);
+        let (mut instructions, mut before, mut question, mut written) = (Vec::new(), Vec::new(), None, 0);
         for (at, Message { role, content }) in messages.into_iter().enumerate() {
-            let read = || Content::read(content, &format!("messages[{at}].content"));
+            let read = || {
+                let content = Content::read(content, &format!("messages[{at}].content"))?;
+                written += content.written;
+                Ok::<_, ApiError>(content)
+            };
             match &*role {
                 "system" | "developer" => instructions.push(read()?.text),
                 "user" => {
@@ -210,7 +232,7 @@ impl Said {
                 format!("the messages of the roles system and developer have more than {MAX_INSTRUCTIONS} bytes");
             return Err(ApiError::invalid("messages", message));
         }
-        Ok(Self { instructions, before, question })
+        Ok(Self { instructions, before, question, written })
     }
 }
 

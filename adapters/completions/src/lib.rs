@@ -52,13 +52,13 @@ use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, Intake, Receipt, SharedClock, Surface, Timestamp, TurnId,
+    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp, TurnId,
 };
 use rejoinder_kit::{Guesses, Tokens, WhileRunning, data_url};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use self::{access::Access, drafts::Drafts};
+use self::{access::Access, drafts::Drafts, inbound::Limits};
 pub use self::{
     access::{OperatorToken, OperatorTokens},
     answer::ApiTexts,
@@ -81,6 +81,8 @@ pub struct CompletionsSettings {
     pub guesses: Arc<Guesses>,
     /// The largest body in bytes, unless the section sets its own limit.
     pub body_limit: usize,
+    /// How much the files of a message may be.
+    pub files: FileLimits,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
     /// The gateway's public URL, for the URLs of answers.
@@ -101,7 +103,7 @@ pub struct CompletionsAdapter {
     access: Access,
     models: Models,
     wait: Duration,
-    body_limit: usize,
+    limits: Limits,
     body_timeout: Duration,
     texts: ApiTexts,
     drafts: Arc<Drafts>,
@@ -130,7 +132,10 @@ impl CompletionsAdapter {
             path,
             models: settings.models,
             wait: settings.section.wait,
-            body_limit: settings.section.body_limit.map_or(settings.body_limit, Size::bytes),
+            limits: Limits {
+                body: settings.section.body_limit.map_or(settings.body_limit, Size::bytes),
+                files: settings.files,
+            },
             body_timeout: settings.body_timeout,
             texts: settings.texts,
             drafts: Arc::default(),

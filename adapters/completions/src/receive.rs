@@ -12,7 +12,7 @@ use axum::{
 };
 use rejoinder_core::{Accepted, ChannelAdapter, TurnId, TurnStatus, TurnView, Watch};
 use rejoinder_kit::{
-    Peer,
+    BodyRoom, Peer,
     asking::{Fingerprint, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for, with_files},
     read_body, uncached,
 };
@@ -23,7 +23,7 @@ use crate::{
     answer::{Chunk, Completion, turn_of},
     caller::Caller,
     error::ApiError,
-    inbound::{self, Context},
+    inbound::{self, Context, Limits},
     models::{Model, ModelList},
     schema,
     stream::Stream,
@@ -109,8 +109,11 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     let (parts, body) = request.into_parts();
     let holder = api.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
     let key = idempotency_key(&parts.headers)?;
-    let body = read_body(&parts.headers, body, adapter.body_limit, adapter.body_timeout, |_| Ok(())).await?;
-    let question = inbound::read(&body, &adapter.models)?;
+    let Limits { body: plain, files } = adapter.limits;
+    let mut room = BodyRoom::new(context.intake.file_share(), plain);
+    let see = |part: &[u8]| room.add(part.len());
+    let body = read_body(&parts.headers, body, plain + files.encoded_max(), adapter.body_timeout, see).await?;
+    let question = inbound::read(&body, &adapter.models, adapter.limits)?;
     drop(body);
     let caller = Caller {
         adapter: Arc::clone(adapter),
@@ -131,6 +134,7 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     });
     let request = key.map(|_| Fingerprint::of(&event));
     let (accepted, watch) = context.intake.accept_and_watch(event).await?;
+    drop(room);
     let (turn, watch, is_replayed) = match (accepted, watch) {
         (Accepted::Turn(turn) | Accepted::Answers { turn, .. } | Accepted::Amended(turn), Some(watch)) => {
             (turn, watch, false)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::{StatusCode, header};
 use rstest::rstest;
 use serde_json::{Value, json};
-use support::{Api, BODY_LIMIT, TOKEN, deltas, events};
+use support::{Api, BODY_LIMIT, FILE_LIMIT, TOKEN, deltas, events};
 
 #[tokio::test]
 async fn a_question_is_answered() {
@@ -316,6 +316,22 @@ async fn every_error_has_the_shape_of_the_protocol() {
         let fields: Vec<_> = body["error"].as_object().expect("an object").keys().map(String::as_str).collect();
         assert_eq!(fields, ["code", "message", "param", "type"], "{body}");
     }
+    api.stop().await;
+}
+
+#[tokio::test]
+async fn files_may_be_larger_than_the_rest_of_a_body() {
+    let api = Api::start().await;
+    let ask = async |groups| {
+        let file = json!({ "filename": "a.bin", "file_data": "AAAA".repeat(groups) });
+        let content = json!([{ "type": "text", "text": "say hello" }, { "type": "file", "file": file }]);
+        let (status, body) = api.ask(&json!({ "content": content })).await;
+        (status.as_u16(), body["error"]["code"].clone())
+    };
+
+    assert_eq!(ask(FILE_LIMIT / 3).await, (200, Value::Null));
+    assert_eq!(ask(FILE_LIMIT / 3 + 1).await, (413, json!("files-too-large")));
+    assert_eq!(ask(FILE_LIMIT / 2).await, (413, json!("body-too-large")));
     api.stop().await;
 }
 

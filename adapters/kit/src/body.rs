@@ -44,6 +44,13 @@ impl BodyRoom {
     }
 }
 
+/// A body has more than `limit` bytes.
+#[must_use]
+pub fn body_too_large(limit: usize) -> Problem {
+    let detail = format!("the body must have at most {limit} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Payload too large", detail)
+}
+
 /// The files of a message have more than `max` bytes.
 #[must_use]
 pub fn files_too_large(max: usize) -> Problem {
@@ -80,8 +87,8 @@ pub async fn read_body(
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "Request timeout: the body is too slow", detail))
         }),
         // Its client waits to be told whether to write at all.
-        None if headers.contains_key(header::EXPECT) => return Err(too_large(limit)),
-        None => Err(too_large(limit)),
+        None if headers.contains_key(header::EXPECT) => return Err(body_too_large(limit)),
+        None => Err(body_too_large(limit)),
     };
     if read.is_err() {
         // What is not read by then is not read at all.
@@ -108,7 +115,7 @@ async fn collect(
 ) -> Result<Bytes, Problem> {
     let mut next = async || match chunks.next().await {
         None => Ok(None),
-        Some(Ok(chunk)) if chunk.len() > limit => Err(too_large(limit)),
+        Some(Ok(chunk)) if chunk.len() > limit => Err(body_too_large(limit)),
         Some(Ok(chunk)) => see(&chunk).map(|()| Some(chunk)),
         Some(Err(_)) => Err(broken("the body ended early")),
     };
@@ -121,17 +128,12 @@ async fn collect(
     let mut chunk = Some(second);
     while let Some(more) = chunk {
         if whole.len() + more.len() > limit {
-            return Err(too_large(limit));
+            return Err(body_too_large(limit));
         }
         whole.extend_from_slice(&more);
         chunk = next().await?;
     }
     Ok(whole.into())
-}
-
-fn too_large(limit: usize) -> Problem {
-    let detail = format!("the body must have at most {limit} bytes");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Payload too large", detail)
 }
 
 fn broken(detail: impl Into<Cow<'static, str>>) -> Problem {

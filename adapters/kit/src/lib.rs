@@ -59,7 +59,7 @@ mod while_running;
 
 pub use self::{
     accept::prefers_text,
-    body::{BodyRoom, files_too_large, read_body},
+    body::{BodyRoom, body_too_large, files_too_large, read_body},
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,

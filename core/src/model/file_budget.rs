@@ -13,6 +13,14 @@ pub struct FileLimits {
     pub in_flight: usize,
 }
 
+impl FileLimits {
+    /// How many bytes `max` bytes have in Base64.
+    #[must_use]
+    pub const fn encoded_max(self) -> usize {
+        self.max.div_ceil(3) * 4
+    }
+}
+
 impl Default for FileLimits {
     /// As in the manual.
     fn default() -> Self {

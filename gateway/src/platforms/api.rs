@@ -29,7 +29,7 @@ impl Platform for Api {
     }
 
     fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
-        let Config { server, guard, .. } = materials.config;
+        let Config { server, guard, files, .. } = materials.config;
         let (mut apis, mut built) = (Vec::new(), Built::default());
         for (name, section) in materials.config.channels.of::<CompletionsSection>() {
             let token = section.token.as_ref();
@@ -45,6 +45,7 @@ impl Platform for Api {
                 models: models(materials.config, section),
                 guesses: Arc::clone(&materials.guesses),
                 body_limit: server.body_limit.bytes(),
+                files: files.limits(),
                 body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
                 texts: ApiTexts {

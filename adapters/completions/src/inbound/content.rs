@@ -22,6 +22,10 @@ const OCTETS: &str = "application/octet-stream";
 pub(super) struct Content {
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
+    /// How many bytes the files in it have.
+    pub(super) in_files: usize,
+    /// How many bytes of the body these are.
+    pub(super) written: usize,
 }
 
 impl Content {
@@ -61,7 +65,7 @@ impl Content {
             Some("image_url") => {
                 let image = &part["image_url"];
                 let url = image["url"].as_str().or(image.as_str()).ok_or_else(|| missing(path, "image_url.url"))?;
-                self.attachments.push(file("image", url, &format!("{path}.image_url.url"))?);
+                self.add_file("image", url, &format!("{path}.image_url.url"))?;
             }
             Some("file") => {
                 let (file_path, given) = (format!("{path}.file.file_data"), &part["file"]);
@@ -69,7 +73,7 @@ impl Content {
                 let name = given["filename"].as_str().unwrap_or("file");
                 // A bare content in base64 is sent as well.
                 let bare = data_url::media_type(data).is_none().then(|| format!("data:{OCTETS};base64,{data}"));
-                self.attachments.push(file(name, bare.as_deref().unwrap_or(data), &file_path)?);
+                self.add_file(name, bare.as_deref().unwrap_or(data), &file_path)?;
             }
             Some("input_audio") => {
                 let audio = &part["input_audio"];
@@ -78,7 +82,7 @@ impl Content {
                 let format = format.ok_or_else(|| missing(path, "input_audio.format"))?;
                 let media_type = if format == "mp3" { "audio/mpeg".to_owned() } else { format!("audio/{format}") };
                 let url = format!("data:{media_type};base64,{data}");
-                self.attachments.push(file(&format!("audio.{format}"), &url, &format!("{path}.input_audio.data"))?);
+                self.add_file(&format!("audio.{format}"), &url, &format!("{path}.input_audio.data"))?;
             }
             Some(other) => {
                 let message =
@@ -87,6 +91,15 @@ impl Content {
             }
             None => return Err(missing(path, "type")),
         }
+        Ok(())
+    }
+
+    /// Adds a file at a URL. Only the content of a `data:` URL is ever read.
+    fn add_file(&mut self, name: &str, url: &str, path: &str) -> Result<(), ApiError> {
+        let (file, bytes) = file(name, url, path)?;
+        self.written += bytes.map_or(0, |_| url.len());
+        self.in_files += bytes.unwrap_or_default();
+        self.attachments.push(file);
         Ok(())
     }
 
@@ -102,16 +115,16 @@ fn missing(path: &str, name: &str) -> ApiError {
     ApiError::invalid(format!("{path}.{name}"), format!("`{name}` is missing, or is no text"))
 }
 
-/// A file at a URL. Only the content of a `data:` URL is ever read.
-fn file(name: &str, url: &str, path: &str) -> Result<Attachment, ApiError> {
+/// A file at a URL, and how many bytes that holds; `None` if the file is elsewhere.
+fn file(name: &str, url: &str, path: &str) -> Result<(Attachment, Option<usize>), ApiError> {
     if name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
         return Err(ApiError::invalid(
             path,
             format!("the name of a file has at most {MAX_NAME} characters, and no control characters"),
         ));
     }
-    let media_type = match data_url::content(url) {
-        Some(Ok(_)) => data_url::media_type(url).unwrap_or(OCTETS),
+    let (media_type, bytes) = match data_url::content(url) {
+        Some(Ok(content)) => (data_url::media_type(url).unwrap_or(OCTETS), Some(content.len())),
         Some(Err(data_url::Malformed)) => return Err(ApiError::invalid(path, "is a malformed data: URL")),
         None if url.len() > MAX_URL => {
             return Err(ApiError::invalid(path, format!("must have at most {MAX_URL} bytes")));
@@ -119,10 +132,11 @@ fn file(name: &str, url: &str, path: &str) -> Result<Attachment, ApiError> {
         None if Url::parse(url).is_err() => {
             return Err(ApiError::invalid(path, "must be a data: URL with the file, or a full URL such as https://…"));
         }
-        None => OCTETS,
+        None => (OCTETS, None),
     };
     if media_type.chars().count() > MAX_NAME || media_type.chars().any(char::is_control) {
         return Err(ApiError::invalid(path, "has a media type that cannot be used"));
     }
-    Ok(Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: url.to_owned() })
+    let file = Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: url.to_owned() };
+    Ok((file, bytes))
 }

@@ -8,8 +8,10 @@ fn models() -> Models {
     Models::new([OfferedAgent { name: "main".into(), models }])
 }
 
+const LIMITS: Limits = Limits { body: 1 << 20, files: FileLimits { max: 12, in_flight: 1000 } };
+
 fn asked(body: &Value) -> Result<Question, ApiError> {
-    read(body.to_string().as_bytes(), &models())
+    read(body.to_string().as_bytes(), &models(), LIMITS)
 }
 
 /// A request with these messages.
@@ -144,6 +146,20 @@ fn files_come_in_the_body_or_are_named() {
 }
 
 #[test]
+fn files_and_the_rest_of_a_body_have_limits_of_their_own() {
+    let body = |before: &Value, content: &Value| {
+        let messages = [before, content].map(|content| json!({ "role": "user", "content": content }));
+        json!({ "model": "main", "messages": messages })
+    };
+    let file = |groups| json!([{ "type": "file", "file": { "file_data": "AAAA".repeat(groups) } }]);
+    let large = file(LIMITS.body);
+
+    assert!(asked(&body(&large, &file(4))).is_ok(), "the files of earlier messages are left out");
+    assert_eq!(refused(&body(&json!("Hi"), &file(5))), json!([413, null, "files-too-large"]));
+    assert_eq!(refused(&body(&large, &json!("x".repeat(LIMITS.body)))), json!([413, null, "body-too-large"]));
+}
+
+#[test]
 fn options_that_only_shape_an_answer_are_ignored_and_kept_for_the_operator() {
     let body = json!({
         "model": "main", "messages": [{ "role": "user", "content": "Hi" }], "n": 1, "temperature": 0.2, "max_tokens": 5,
@@ -201,7 +217,7 @@ fn what_cannot_be_done_is_refused(#[case] fields: Value, #[case] expected: Value
 #[case("{\"model\":\"main\",\"messages\":[]} {}")]
 #[case("\u{feff}null")]
 fn what_is_no_json_object_is_refused(#[case] body: &str) {
-    assert!(read(body.as_bytes(), &models()).is_err());
+    assert!(read(body.as_bytes(), &models(), LIMITS).is_err());
 }
 
 #[test]

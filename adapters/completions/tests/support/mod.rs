@@ -14,7 +14,7 @@ use rejoinder_completions::{
     ApiTexts, CompletionsAdapter, CompletionsSection, CompletionsSettings, Models, OfferedAgent, OperatorToken,
 };
 use rejoinder_core::{
-    Policy, SharedClock, StoreError, SystemClock, Usage,
+    FileLimits, Policy, SharedClock, StoreError, SystemClock, Usage,
     conformance::scripted::{Gate, Script, ScriptedAgent},
 };
 use rejoinder_testkit::{Gateway, PATIENCE, Setup};
@@ -25,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const TOKEN: &str = "right";
 pub(crate) const BODY_LIMIT: usize = 4096;
+/// The most that files may have together.
+pub(crate) const FILE_LIMIT: usize = 4 * BODY_LIMIT;
 
 /// Obeys the first word of a turn, as the obedient agent of the testkit does, and also `count` (says the number of the run) and
 /// `use` (tells that it used so many tokens).
@@ -84,6 +86,7 @@ impl Api {
             models: Models::new([OfferedAgent { name: "main".into(), models: vec!["fast".into()] }]),
             guesses: Arc::default(),
             body_limit: BODY_LIMIT,
+            files: FileLimits { max: FILE_LIMIT, ..FileLimits::default() },
             body_timeout: Duration::from_secs(30),
             public_url: None,
             texts: ApiTexts {
