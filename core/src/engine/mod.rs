@@ -16,8 +16,8 @@ use crate::{
     conversations::sessions::{self, Sessions},
     initiative::{Initiative, schedules::Schedules},
     model::{
-        Addressees, AgentName, ChannelId, ConversationRef, Down, FileBudget, Handler, Identity, InboundEvent,
-        LiveSettings, NodeId, Part, Settings,
+        Addressees, AgentName, ChannelId, ConversationRef, Down, FileBudget, FileShare, Handler, Identity,
+        InboundEvent, LiveSettings, NodeId, Part, Settings,
     },
     nodes::{leases::Leases, neighbours::Neighbours},
     operations::{Operations, administration::Administration, forget::Erasure},
@@ -241,6 +241,11 @@ impl Engine {
     /// Messages that operators have sent.
     pub fn initiative(&self) -> &Initiative {
         &self.initiative
+    }
+
+    /// The memory that the files of an operator's request may have: none yet. It is kept until they are stored.
+    pub fn file_share(&self) -> FileShare {
+        self.file_budget.share()
     }
 
     /// The schedules, as they are stored.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
 use axum::extract::{FromRef, State};
 use metrics_exporter_prometheus::PrometheusHandle;
-use rejoinder_core::{Addressees, ChannelId, Engine, FileLinks, SharedClock, Timestamp, store::InboxStore};
+use rejoinder_core::{Addressees, ChannelId, Engine, FileLimits, FileLinks, SharedClock, Timestamp, store::InboxStore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -36,6 +36,7 @@ pub(crate) struct App {
     pub(super) backlog: BacklogReader,
     pub(super) nodes: NodesReader,
     pub(super) request_timeout: Duration,
+    pub(super) files: FileLimits,
     /// Cancelled when the gateway stops: readers of the log are let go.
     pub(super) stopping: CancellationToken,
 }
@@ -97,6 +98,7 @@ impl App {
             backlog: BacklogReader::new(commons.records.lists.clone()),
             nodes: NodesReader::new(commons.engine.clone()),
             request_timeout: parts.request_timeout,
+            files: parts.settings.files,
             stopping: parts.stop_waiting.clone(),
             commons,
         }

@@ -74,6 +74,26 @@ async fn a_message_has_a_url_that_tells_what_became_of_it() {
 }
 
 #[tokio::test]
+async fn the_files_of_a_message_have_a_limit_together() {
+    let door = Door::with("[files]\nmax = \"600 KiB\"\n").await;
+    let ada = door.telegram.person("Ada");
+    let code = door.code_of(&ada).await;
+    door.approve(&code, json!({ "name": "Ada" })).await;
+    let send = |sizes: [usize; 2]| {
+        let files = sizes.map(|size| json!({ "name": "a.bin", "data": "AAAA".repeat(size / 3) }));
+        door.post("messages", json!({ "to": "Ada", "attachments": files }))
+    };
+
+    let fitting = send([300 << 10, 300 << 10]).await;
+    assert_eq!(fitting.status(), StatusCode::ACCEPTED);
+    ada.finds("the files", |message| message.ours && message.media.as_deref() == Some("document")).await;
+    let files = problem(send([300 << 10, 301 << 10]).await, StatusCode::BAD_REQUEST).await;
+    assert!(files.contains("the files may have 614400 bytes together"), "{files}");
+    let body = problem(send([600 << 10, 600 << 10]).await, StatusCode::BAD_REQUEST).await;
+    assert!(body.contains("must have at most"), "{body}");
+}
+
+#[tokio::test]
 async fn the_command_line_makes_schedules() {
     let door = Door::start().await;
     let ada = door.telegram.person("Ada");

@@ -17,10 +17,16 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) async fn start() -> Self {
+        Self::with("").await
+    }
+
+    /// Starts with more sections.
+    pub(crate) async fn with(sections: &str) -> Self {
         let telegram = TelegramDouble::start().await;
         let (token, api) = (telegram.token(), telegram.url());
         let bot = format!("token = \"{token}\"\napi_url = \"{api}\"\npace = \"server\"\npoll_timeout = \"5s\"\n");
-        let gateway = TestGateway::start_with(Echo::at_once(), &format!("[channels.telegram.main]\n{bot}")).await;
+        let gateway =
+            TestGateway::start_with(Echo::at_once(), &format!("[channels.telegram.main]\n{bot}{sections}")).await;
         Self { gateway, telegram }
     }
 

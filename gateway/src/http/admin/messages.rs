@@ -3,7 +3,7 @@
 use axum::http::{HeaderName, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{
-    Addressees, Attachment, BegunTurn, ConversationRef, Done, NewMessage, NotReached, Reached, Target,
+    Addressees, Attachment, BegunTurn, ConversationRef, Done, FileLimits, NewMessage, NotReached, Reached, Target,
 };
 
 use super::prelude::*;
@@ -16,9 +16,6 @@ const MAX_FILES: usize = 10;
 
 /// The longest name of a file and of its media type, in characters.
 const MAX_NAME: usize = 200;
-
-/// The largest body, in bytes: Base64 needs four bytes for three of a file.
-const MAX_BODY: usize = 32 << 20;
 
 body! {
     /// A message to send.
@@ -128,13 +125,13 @@ impl SentMessages {
         headers(("Location" = String, description = "Where it stands what became of the first one")))))]
 pub(super) async fn send(
     State(app): Shared,
-    operation: Operation<Message, MAX_BODY>,
+    operation: Operation<Message, true>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<SentMessages>), ApiError> {
     let body = &operation.body;
     let message = NewMessage {
         to: target(&app, body).await?,
         text: text(body)?,
-        attachments: body.attachments.iter().map(file).collect::<Result<_, _>>()?,
+        attachments: files(body, app.files)?,
         is_urgent: body.urgent,
     };
     let by = operation.actor_answering(body.reason.as_deref(), StatusCode::ACCEPTED, SentMessages::stored)?;
@@ -155,22 +152,32 @@ fn text(message: &Message) -> Result<String, ApiError> {
     Ok(text.to_owned())
 }
 
-fn file(file: &File) -> Result<Attachment, ApiError> {
+fn files(message: &Message, limits: FileLimits) -> Result<Vec<Attachment>, ApiError> {
+    let files = message.attachments.iter().map(file).collect::<Result<Vec<_>, _>>()?;
+    let (files, sizes): (Vec<_>, Vec<_>) = files.into_iter().unzip();
+    if sizes.into_iter().sum::<usize>() > limits.max {
+        return Err(ApiError::BadRequest(format!("the files may have {} bytes together", limits.max)));
+    }
+    Ok(files)
+}
+
+/// The file, and how many bytes are sent with it.
+fn file(file: &File) -> Result<(Attachment, usize), ApiError> {
     let bad = |what: &str| ApiError::BadRequest(format!("the file `{}` {what}", file.name));
     let is_short = |text: &str| (1..=MAX_NAME).contains(&text.chars().count());
     let media_type = file.media_type.as_deref().unwrap_or("application/octet-stream");
     if !is_short(&file.name) || !is_short(media_type) || media_type.contains([',', ' ']) {
         return Err(bad(&format!("needs a name, and a media type without blanks, of 1 to {MAX_NAME} characters")));
     }
-    let url = match (&file.data, &file.url) {
-        (Some(data), None) => {
-            let is_sound = BASE64_STANDARD.decode(data).is_ok_and(|bytes| !bytes.is_empty());
-            is_sound.then(|| format!("data:{media_type};base64,{data}")).ok_or_else(|| bad("has no bytes in Base64"))?
-        }
-        (None, Some(url)) if url.starts_with("https://") && url.len() <= 2000 => url.clone(),
+    let (url, size) = match (&file.data, &file.url) {
+        (Some(data), None) => match BASE64_STANDARD.decode(data) {
+            Ok(bytes) if !bytes.is_empty() => (format!("data:{media_type};base64,{data}"), bytes.len()),
+            _ => return Err(bad("has no bytes in Base64")),
+        },
+        (None, Some(url)) if url.starts_with("https://") && url.len() <= 2000 => (url.clone(), 0),
         _ => return Err(bad("needs either `data` or an https:// `url`")),
     };
-    Ok(Attachment { name: file.name.clone(), media_type: media_type.to_owned(), url })
+    Ok((Attachment { name: file.name.clone(), media_type: media_type.to_owned(), url }, size))
 }
 
 async fn target(app: &App, message: &Message) -> Result<Target, ApiError> {

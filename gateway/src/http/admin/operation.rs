@@ -11,6 +11,7 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use rejoinder_core::{Actor, Answer, OperationError, Timestamp, TurnId, store::IdempotentAnswer};
+use rejoinder_kit::{BodyRoom, read_body};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
@@ -23,6 +24,9 @@ use crate::{
 
 /// The largest body of most requests, in bytes.
 const MAX_BODY: usize = 64 * 1024;
+
+/// The same of requests that may have files, but for these. Each character of a text may be an escape sequence.
+const MAX_BESIDE_FILES: usize = 512 * 1024;
 
 /// The longest reason, in characters.
 const MAX_REASON: usize = 1000;
@@ -92,19 +96,20 @@ pub(super) async fn act<I: Display, F: Future<Output = Result<(), OperationError
     Ok(accepted)
 }
 
-/// A request that changes something. Its body, JSON of at most `MOST` bytes, may be missing.
-pub(in crate::http) struct Operation<T, const MOST: usize = MAX_BODY> {
+/// A request that changes something. Its body, JSON, may be missing.
+pub(in crate::http) struct Operation<T, const HAS_FILES: bool = false> {
     pub(super) body: T,
     caller: Caller,
     /// The idempotency key, and a digest of the request.
     key: Option<(String, Vec<u8>)>,
     _in_use: Option<KeyInUse>,
+    _room: BodyRoom,
 }
 
 /// The target of an operation, its actor, and the answer.
 pub(super) type BegunOperation<I> = (I, Actor, (StatusCode, Json<Accepted>));
 
-impl<T, const MOST: usize> Operation<T, MOST> {
+impl<T, const HAS_FILES: bool> Operation<T, HAS_FILES> {
     /// Begins an operation on what has this id, to be answered with [`Accepted`].
     pub(super) fn begin<I: Display>(&self, id: I, reason: Option<&str>) -> Result<BegunOperation<I>, ApiError> {
         let accepted = Accepted { id: id.to_string() };
@@ -158,7 +163,7 @@ impl<T, const MOST: usize> Operation<T, MOST> {
     }
 }
 
-impl<T: DeserializeOwned + Send, const MOST: usize> FromRequest<Arc<App>> for Operation<T, MOST> {
+impl<T: DeserializeOwned + Send, const HAS_FILES: bool> FromRequest<Arc<App>> for Operation<T, HAS_FILES> {
     /// Also the answer to a request that was done before.
     type Rejection = Response;
 
@@ -181,14 +186,15 @@ impl From<ApiError> for Rejection {
     }
 }
 
-async fn read<T: DeserializeOwned, const MOST: usize>(
+async fn read<T: DeserializeOwned, const HAS_FILES: bool>(
     mut request: Request,
     app: &Arc<App>,
-) -> Result<Operation<T, MOST>, Rejection> {
+) -> Result<Operation<T, HAS_FILES>, Rejection> {
     let Extension(caller) = request.extract_parts::<Extension<Caller>>().await.map_err(|_| ApiError::Unauthorized)?;
     let key = idempotency_key(request.headers())?;
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let bytes = body(request, MOST).await?;
+    let most = if HAS_FILES { MAX_BESIDE_FILES + app.files.encoded_max() } else { MAX_BODY };
+    let (bytes, room) = body(request, most, app).await?;
     let in_use = match &key {
         Some(key) => {
             let busy =
@@ -209,7 +215,7 @@ async fn read<T: DeserializeOwned, const MOST: usize>(
         return Err(Rejection::Replayed(replayed(before)));
     }
     let body = parse(&bytes)?;
-    Ok(Operation { body, caller, key, _in_use: in_use })
+    Ok(Operation { body, caller, key, _in_use: in_use, _room: room })
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
@@ -228,9 +234,17 @@ fn has_nul(json: &str) -> bool {
     })
 }
 
-async fn body(request: Request, most: usize) -> Result<Bytes, ApiError> {
-    let too_large = || ApiError::BadRequest(format!("the body may have {most} bytes"));
-    axum::body::to_bytes(request.into_body(), most).await.map_err(|_| too_large())
+/// The body, and the memory that it has as one with files.
+async fn body(request: Request, most: usize, app: &App) -> Result<(Bytes, BodyRoom), ApiError> {
+    let mut room = BodyRoom::new(app.engine.file_share(), MAX_BESIDE_FILES);
+    let (parts, body) = request.into_parts();
+    let see = |part: &[u8]| room.add(part.len());
+    let bytes = read_body(&parts.headers, body, most, app.request_timeout, see).await;
+    let bytes = bytes.map_err(|problem| match problem.status() {
+        StatusCode::SERVICE_UNAVAILABLE => ApiError::Busy,
+        _ => ApiError::BadRequest(problem.detail().to_owned()),
+    })?;
+    Ok((bytes, room))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
@@ -260,15 +274,18 @@ const REPLAYED: header::HeaderName = header::HeaderName::from_static("idempotenc
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::FileBudget;
+
     use super::*;
 
     #[test]
     fn what_is_asked_for_with_a_used_key_is_another_request() {
-        let operation = |body: &[u8], key: Option<&str>| Operation::<(), 1> {
+        let operation = |body: &[u8], key: Option<&str>| Operation::<(), false> {
             body: (),
             caller: Caller::configured(),
             key: key.map(|key| (key.to_owned(), digest("POST", "/messages", body))),
             _in_use: None,
+            _room: BodyRoom::new(FileBudget::new(0).share(), 0),
         };
         let name = |body, key| operation(body, key).name(Timestamp::from_millis(0));
 
