@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Size,
     check::{Checks, Section},
-    size,
+    number, size,
 };
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -14,6 +14,9 @@ use crate::{
 pub struct Files {
     /// How many bytes the files may have together that come with a request.
     pub max: Size,
+    /// How many files may come with a request.
+    #[serde(deserialize_with = "number::between::<_, 1, 50>")]
+    pub per_message: u32,
     /// How many bytes of files may be in memory at once.
     #[serde(deserialize_with = "size::between_mib::<_, 2, 2048>")]
     pub in_flight: Size,
@@ -21,7 +24,8 @@ pub struct Files {
 
 impl Files {
     pub const fn limits(self) -> FileLimits {
-        FileLimits { max: self.max.bytes(), in_flight: self.in_flight.bytes() }
+        let Self { max, per_message, in_flight } = self;
+        FileLimits { max: max.bytes(), per_message: per_message as usize, in_flight: in_flight.bytes() }
     }
 }
 

@@ -112,6 +112,10 @@ pub(crate) fn read(body: &[u8], models: &Models, limits: Limits) -> Result<Quest
     if length.saturating_sub(written) > limits.body {
         return Err(body_too_large(limits.body).into());
     }
+    if question.attachments.len() > limits.files.per_message {
+        let message = format!("the last message must have at most {} files", limits.files.per_message);
+        return Err(ApiError::invalid("messages", message));
+    }
     if question.in_files > limits.files.max {
         return Err(files_too_large(limits.files.max).into());
     }

@@ -27,7 +27,7 @@ pub(crate) struct Question {
     #[schema(min_length = 62, max_length = 62, pattern = "^age1[02-9ac-hj-np-z]{58}$")]
     seal_to: Option<String>,
     /// Files, given by their URLs.
-    #[schema(max_items = 32)]
+    #[schema(max_items = 50)]
     attachments: Option<Vec<File>>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Form {
     #[schema(min_length = 62, max_length = 62, pattern = "^age1[02-9ac-hj-np-z]{58}$")]
     seal_to: Option<String>,
     /// URLs of files.
-    #[schema(max_items = 32)]
+    #[schema(max_items = 50)]
     attachments: Option<Vec<String>>,
 }
 

@@ -205,6 +205,10 @@ use crate::Machine;
     "[routing]\nmax_concurrent_turns = 0",
     "`routing.max_concurrent_turns` must be a whole number from 1 to 4096, not 0 (rejoinder.toml:2)"
 )]
+#[case::messages_without_files(
+    "[files]\nper_message = 0",
+    "`files.per_message` must be a whole number from 1 to 50, not 0 (rejoinder.toml:2)"
+)]
 #[case::no_room_for_files(
     "[files]\nin_flight = \"1 MiB\"",
     "`files.in_flight` must be a size from \"2 MiB\" to \"2048 MiB\", not \"1 MiB\" (rejoinder.toml:2)"

@@ -9,6 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub struct FileLimits {
     /// How many bytes the files may have together that come with a request.
     pub max: usize,
+    /// How many files may come with a request.
+    pub per_message: usize,
     /// How many bytes the files of all turns and requests may have in memory. Those that are sent have half as many on each channel.
     pub in_flight: usize,
 }
@@ -24,7 +26,7 @@ impl FileLimits {
 impl Default for FileLimits {
     /// As in the manual.
     fn default() -> Self {
-        Self { max: 25 << 20, in_flight: 128 << 20 }
+        Self { max: 25 << 20, per_message: 32, in_flight: 128 << 20 }
     }
 }
 

@@ -74,8 +74,8 @@ async fn a_message_has_a_url_that_tells_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn the_files_of_a_message_have_a_limit_together() {
-    let door = Door::with("[files]\nmax = \"600 KiB\"\n").await;
+async fn the_files_of_a_message_are_limited() {
+    let door = Door::with("[files]\nmax = \"600 KiB\"\nper_message = 2\n").await;
     let ada = door.telegram.person("Ada");
     let code = door.code_of(&ada).await;
     door.approve(&code, json!({ "name": "Ada" })).await;
@@ -89,6 +89,9 @@ async fn the_files_of_a_message_have_a_limit_together() {
     ada.finds("the files", |message| message.ours && message.media.as_deref() == Some("document")).await;
     let files = problem(send([300 << 10, 301 << 10]).await, StatusCode::BAD_REQUEST).await;
     assert!(files.contains("the files may have 614400 bytes together"), "{files}");
+    let many = json!({ "to": "Ada", "attachments": vec![json!({ "name": "a", "data": "AAAA" }); 3] });
+    let many = problem(door.post("messages", many).await, StatusCode::BAD_REQUEST).await;
+    assert!(many.contains("`attachments` may have 2 files"), "{many}");
     let body = problem(send([600 << 10, 600 << 10]).await, StatusCode::BAD_REQUEST).await;
     assert!(body.contains("must have at most"), "{body}");
 }

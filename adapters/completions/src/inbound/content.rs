@@ -7,8 +7,6 @@ use url::Url;
 
 use crate::error::ApiError;
 
-const MAX_ATTACHMENTS: usize = 32;
-
 /// The longest URL of a file, in bytes, unless it holds the file.
 const MAX_URL: usize = 4096;
 
@@ -45,9 +43,6 @@ impl Content {
         }
         if read.text.contains('\0') {
             return Err(ApiError::invalid(path, "must not contain the character U+0000"));
-        }
-        if read.attachments.len() > MAX_ATTACHMENTS {
-            return Err(ApiError::invalid(path, format!("must have at most {MAX_ATTACHMENTS} files")));
         }
         Ok(read)
     }

@@ -8,7 +8,7 @@ fn models() -> Models {
     Models::new([OfferedAgent { name: "main".into(), models }])
 }
 
-const LIMITS: Limits = Limits { body: 1 << 20, files: FileLimits { max: 12, in_flight: 1000 } };
+const LIMITS: Limits = Limits { body: 1 << 20, files: FileLimits { max: 12, per_message: 5, in_flight: 1000 } };
 
 fn asked(body: &Value) -> Result<Question, ApiError> {
     read(body.to_string().as_bytes(), &models(), LIMITS)
@@ -157,6 +157,10 @@ fn files_and_the_rest_of_a_body_have_limits_of_their_own() {
     assert!(asked(&body(&large, &file(4))).is_ok(), "the files of earlier messages are left out");
     assert_eq!(refused(&body(&json!("Hi"), &file(5))), json!([413, null, "files-too-large"]));
     assert_eq!(refused(&body(&large, &json!("x".repeat(LIMITS.body)))), json!([413, null, "body-too-large"]));
+    let picture = json!({ "type": "image_url", "image_url": { "url": "https://a.example/cat.png" } });
+    let pictures = |count| json!(vec![picture.clone(); count]);
+    assert!(asked(&body(&pictures(6), &pictures(5))).is_ok());
+    assert_eq!(refused(&body(&json!("Hi"), &pictures(6))), json!([400, "messages", "invalid_value"]));
 }
 
 #[test]

@@ -16,8 +16,6 @@ use url::Url;
 /// The longest name or media type, in characters.
 pub(crate) const MAX_NAME: usize = 256;
 
-pub(crate) const MAX_ATTACHMENTS: usize = 32;
-
 /// The most fields of one form, ignored ones included.
 const MAX_FIELDS: usize = 64;
 
@@ -177,8 +175,8 @@ impl HookMessage {
             return Err(invalid("must not contain the character U+0000", "message"));
         }
         let files = self.attachments.unwrap_or_default();
-        if files.len() > MAX_ATTACHMENTS {
-            return Err(invalid(format!("must be at most {MAX_ATTACHMENTS}"), "attachments"));
+        if files.len() > limits.per_message {
+            return Err(invalid(format!("must be at most {}", limits.per_message), "attachments"));
         }
         let files = files.into_iter().enumerate().map(|(at, file)| file.checked(at));
         let (attachments, sizes): (Vec<_>, Vec<_>) = files.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();

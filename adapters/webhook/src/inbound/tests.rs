@@ -9,7 +9,7 @@ use rejoinder_kit::data_url;
 use rstest::rstest;
 
 use super::{
-    message::{MAX_ATTACHMENTS, MAX_NAME, MAX_URL},
+    message::{MAX_NAME, MAX_URL},
     *,
 };
 
@@ -340,12 +340,13 @@ fn the_files_of_a_form_are_attachments() {
 #[test]
 fn the_files_of_a_form_are_bounded_and_named() {
     let part = file_part("name=f; filename=a", "", b"x");
+    let most = FileLimits::default().per_message;
     let many = |count| [part.repeat(count), b"--b--".to_vec()].concat();
     let named = [file_part("name=f; filename=\"a\tb\"", "", b"x"), b"--b--".to_vec()].concat();
 
-    assert!(read(MULTIPART, &many(MAX_ATTACHMENTS)).is_ok());
+    assert!(read(MULTIPART, &many(most)).is_ok());
     let problem = |form: &[u8]| read(MULTIPART, form).unwrap_err().field().map(ToOwned::to_owned);
-    assert_eq!(problem(&many(MAX_ATTACHMENTS + 1)).as_deref(), Some("attachments"));
+    assert_eq!(problem(&many(most + 1)).as_deref(), Some("attachments"));
     assert_eq!(problem(&named).as_deref(), Some("attachments[0].name"));
 }
 
@@ -449,13 +450,14 @@ fn names_are_bounded(#[case] field: &str, #[case] most: usize) {
 
 #[test]
 fn attachments_are_bounded() {
+    let most = FileLimits::default().per_message;
     let body = |count| {
         let one = r#"{"url":"https://a.example"}"#;
         format!(r#"{{"message":"hi","attachments":[{}]}}"#, vec![one; count].join(","))
     };
 
-    assert!(read(JSON, body(MAX_ATTACHMENTS).as_bytes()).is_ok());
-    assert_eq!(refused(JSON, &body(MAX_ATTACHMENTS + 1)).field(), Some("attachments"));
+    assert!(read(JSON, body(most).as_bytes()).is_ok());
+    assert_eq!(refused(JSON, &body(most + 1)).field(), Some("attachments"));
     let long = format!(r#"{{"message":"hi","attachments":[{{"url":"https://a.example/{}"}}]}}"#, "x".repeat(MAX_URL));
     assert_eq!(refused(JSON, &long).field(), Some("attachments[0].url"));
 }

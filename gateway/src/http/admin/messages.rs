@@ -11,9 +11,6 @@ use super::prelude::*;
 /// The longest message, in characters.
 const MAX_TEXT: usize = 20_000;
 
-/// How many files a message may have.
-const MAX_FILES: usize = 10;
-
 /// The longest name of a file and of its media type, in characters.
 const MAX_NAME: usize = 200;
 
@@ -28,7 +25,7 @@ body! {
         /// The text, as Markdown. May be empty if there are files.
         #[serde(default)] #[schema(max_length = 20_000)] text: String,
         /// Files that are sent with it.
-        #[serde(default)] #[schema(max_items = 10)] attachments: Vec<File>,
+        #[serde(default)] #[schema(max_items = 50)] attachments: Vec<File>,
         /// Whether it is sent in the person's quiet hours as well.
         #[serde(default)] urgent: bool,
         /// Why, for the audit.
@@ -146,13 +143,13 @@ fn text(message: &Message) -> Result<String, ApiError> {
     if is_missing || text.chars().count() > MAX_TEXT {
         return Err(ApiError::BadRequest(format!("`text` must have 1 to {MAX_TEXT} characters")));
     }
-    if message.attachments.len() > MAX_FILES {
-        return Err(ApiError::BadRequest(format!("`attachments` may have {MAX_FILES} files")));
-    }
     Ok(text.to_owned())
 }
 
 fn files(message: &Message, limits: FileLimits) -> Result<Vec<Attachment>, ApiError> {
+    if message.attachments.len() > limits.per_message {
+        return Err(ApiError::BadRequest(format!("`attachments` may have {} files", limits.per_message)));
+    }
     let files = message.attachments.iter().map(file).collect::<Result<Vec<_>, _>>()?;
     let (files, sizes): (Vec<_>, Vec<_>) = files.into_iter().unzip();
     if sizes.into_iter().sum::<usize>() > limits.max {
