@@ -9,6 +9,7 @@ pub(crate) mod hub;
 pub(crate) mod intake;
 pub(crate) mod keyring;
 pub(crate) mod refusals;
+pub(crate) mod speech;
 pub(crate) mod store;
 
 pub(crate) use self::store::{

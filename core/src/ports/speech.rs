@@ -1,0 +1,81 @@
+//! Speech: what people say as text, and text as sound.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+/// Writes down what is said in a recording.
+#[async_trait]
+pub trait Transcriber: Send + Sync + 'static {
+    /// How long a recording may be. A longer one is not to be given to it.
+    fn longest(&self) -> Duration;
+
+    /// The words in a recording, in any of the usual formats. Empty if nobody speaks in it. It is tried once, within a time of its own.
+    ///
+    /// # Errors
+    /// When there are no words. What the person is told is the caller's business.
+    async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError>;
+}
+
+/// Speaks a text.
+#[async_trait]
+pub trait Synthesizer: Send + Sync + 'static {
+    /// The sound of a text, which is plain words. Servers may choose another format than the one that is asked for. It is tried once,
+    /// within a time of its own.
+    ///
+    /// # Errors
+    /// When there is no sound. What the person is told is the caller's business.
+    async fn synthesize(&self, text: &str, format: SoundFormat) -> Result<Sound, SpeechError>;
+}
+
+/// A format that a text can be spoken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SoundFormat {
+    /// MP3.
+    Mp3,
+    /// Opus in Ogg, as voice notes have it.
+    Opus,
+    /// Samples without compression.
+    Wav,
+}
+
+/// A spoken text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sound {
+    /// Of which kind it is, judged by its first bytes.
+    pub media_type: &'static str,
+    /// What a player gets.
+    pub bytes: Vec<u8>,
+}
+
+/// Why there are no words, or no sound. Contains no key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpeechError {
+    /// No answer came.
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
+    /// The answer took too long.
+    #[error("the server did not answer within {0:?}")]
+    Stalled(Duration),
+    /// The server refused the request, in its own words.
+    #[error("the server answers {status}: {message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What the server says about it. It may repeat what people said.
+        message: String,
+    },
+    /// The answer cannot be used.
+    #[error("the server's answer cannot be used: {0}")]
+    Broken(String),
+}
+
+impl SpeechError {
+    /// The error without what the server said in its own words, for the log.
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Refused { status, .. } => format!("the server answers {status}"),
+            Self::Unreachable(_) | Self::Stalled(_) | Self::Broken(_) => self.to_string(),
+        }
+    }
+}
