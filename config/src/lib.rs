@@ -65,6 +65,7 @@ mod telemetry;
 pub mod testing;
 pub mod text;
 mod triggers;
+mod voice;
 
 pub use crate::{
     admin::Admin,
@@ -106,4 +107,5 @@ pub use crate::{
     system_prompt::SystemPrompt,
     telemetry::Telemetry,
     triggers::Triggers,
+    voice::{Speech, Transcriptions, Voice},
 };

@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     Admin, Agent, Alerts, Approvals, Build, Channels, Commands, Files, Guard, Limits, Log, Metrics, Outbox, Pairing,
-    Persons, Queue, Retention, Routing, Schedules, Server, Sessions, Store, StoreUrl, Telemetry, Triggers,
+    Persons, Queue, Retention, Routing, Schedules, Server, Sessions, Store, StoreUrl, Telemetry, Triggers, Voice,
     check::{Checks, Names, Section},
     environment::ResolveContext,
     key::Key,
@@ -79,6 +79,7 @@ sections! {
     sessions: Sessions,
     limits: Limits,
     files: Files,
+    voice: Voice,
     commands: Commands,
     schedules: Schedules,
     triggers: Triggers,
@@ -155,6 +156,7 @@ impl Config {
             sessions: section(&tree, "sessions", &mut reader),
             limits,
             files: section(&tree, "files", &mut reader),
+            voice: section(&tree, "voice", &mut reader),
             commands: section(&tree, "commands", &mut reader),
             schedules: section(&tree, "schedules", &mut reader),
             triggers: section(&tree, "triggers", &mut reader),

@@ -217,6 +217,22 @@ use crate::Machine;
     "[files]\nmax = \"9 MiB\"\nin_flight = \"17 MiB\"",
     "`files.in_flight` must be at least twice `files.max`: one turn has half of it at most (rejoinder.toml:3)"
 )]
+#[case::a_server_for_speech_without_a_voice(
+    "[voice]\nspeech = { base_url = \"http://x/v1\", model = \"m\" }",
+    "`voice.speech.voice` must be set (rejoinder.toml:2)"
+)]
+#[case::a_server_for_speech_with_a_query(
+    "[voice.transcriptions]\nbase_url = \"http://x/v1?key=k\"\nmodel = \"m\"",
+    "`voice.transcriptions.base_url` must not contain `?` or `#` (rejoinder.toml:2)"
+)]
+#[case::a_key_of_two_lines(
+    "[voice.transcriptions]\nbase_url = \"http://x/v1\"\nmodel = \"m\"\napi_key = \"one\\ntwo\"",
+    "`voice.transcriptions.api_key` contains a character that is not allowed in a header (a line break, perhaps) (rejoinder.toml:4)"
+)]
+#[case::a_recording_that_ends_at_once(
+    "[voice]\nlongest = \"0s\"",
+    "`voice.longest` must be from 1s to 1h, not 0s (rejoinder.toml:2)"
+)]
 #[case::a_delivery_that_is_given_up_at_once(
     "[outbox]\nlifetime = \"0s\"",
     "`outbox.lifetime` must be from 1s to 720h, not 0s (rejoinder.toml:2)"

@@ -38,7 +38,7 @@ enum Holds {
 }
 
 /// When keys, and all that is below them, hold; `*` is any name. The first that fits counts.
-const KEYS: [(&str, Holds); 39] = [
+const KEYS: [(&str, Holds); 40] = [
     ("admin", Holds::AtRestart),
     ("agents.*.kind", Holds::AtRestart),
     ("agents.*.max_concurrent", Holds::AtRestart),
@@ -78,6 +78,7 @@ const KEYS: [(&str, Holds); 39] = [
     ("server", Holds::AtRestart),
     ("store", Holds::AtRestart),
     ("telemetry", Holds::AtRestart),
+    ("voice", Holds::AtRestart),
 ];
 
 /// Reads the configuration again at each SIGHUP, and when an operator asks for it. What can be changed while the gateway runs

@@ -96,6 +96,13 @@ kind = "cascade"
 members = ["main", "front-desk"]
 [routing]
 default_agent = "main"
+[voice.transcriptions]
+base_url = "http://127.0.0.1:8000/v1"
+model = "whisper"
+[voice.speech]
+base_url = "http://127.0.0.1:8000/v1"
+model = "kokoro"
+voice = "heart"
 [commands.weather]
 description = "The weather"
 words = "Look out of the window."
@@ -266,7 +273,7 @@ fn read(variables: &[(&str, &str)]) -> Option<Config> {
 }
 
 /// Values of keys that are printed alike, or not at all.
-const PRINTED_ALIKE: [(&str, &str, &str); 14] = [
+const PRINTED_ALIKE: [(&str, &str, &str); 15] = [
     ("store.url", "\"postgres://me:first-password@db/chats\"", "\"postgres://me:other-password@db/chats\""),
     ("alerts.to", "[\"https://alerts.example.org/one\"]", "[\"https://alerts.example.org/two\"]"),
     ("alerts.otherwise", "[\"https://alerts.example.org/?one\"]", "[\"https://alerts.example.org/?two\"]"),
@@ -279,6 +286,7 @@ const PRINTED_ALIKE: [(&str, &str, &str); 14] = [
     ("channels.matrix.main.password", "\"first-password-of-these-tests\"", "\"other-password-of-these-tests\""),
     ("channels.webhook.default.token", "\"first-token-of-these-tests\"", "\"other-token-of-these-tests\""),
     ("channels.webhook.told.callback_url", "\"https://told.example.org/one\"", "\"https://told.example.org/two\""),
+    ("voice.speech.api_key", "\"the-first-key-of-these-tests\"", "\"the-other-key-of-these-tests\""),
     ("channels.words.archive.url", "\"https://archive.example.org/one\"", "\"https://archive.example.org/two\""),
     (
         "channels.words.archive.secret",
