@@ -1,0 +1,69 @@
+//! `POST /audio/transcriptions`: what is said in a recording.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rejoinder_config::Transcriptions;
+use rejoinder_core::{Language, SpeechError, Transcriber};
+use reqwest::{
+    Client,
+    multipart::{Form, Part},
+};
+use serde::Deserialize;
+
+use crate::{
+    endpoint::{Endpoint, KeyError},
+    kind::kind_of,
+};
+
+/// The largest answer, in bytes: more words than an hour has.
+const MAX_ANSWER: usize = 1 << 20;
+
+/// The kind of a recording that is of none that is known: the server may know it.
+const UNKNOWN: (&str, &str) = ("application/octet-stream", "bin");
+
+/// A server that writes down what is said.
+pub struct HttpTranscriber {
+    endpoint: Endpoint,
+    model: String,
+    language: Option<Language>,
+    longest: Duration,
+}
+
+#[derive(Deserialize)]
+struct Transcript {
+    text: String,
+}
+
+impl HttpTranscriber {
+    /// `longest` is how long a recording may be. `http` follows no redirects.
+    ///
+    /// # Errors
+    /// When the key cannot be sent.
+    pub fn new(server: &Transcriptions, longest: Duration, http: Client) -> Result<Self, KeyError> {
+        let Transcriptions { base_url, model, api_key, language, timeout } = server;
+        let endpoint = Endpoint::new(http, base_url, "transcriptions", api_key.as_ref(), *timeout)?;
+        Ok(Self { endpoint, model: model.clone(), language: *language, longest })
+    }
+}
+
+#[async_trait]
+impl Transcriber for HttpTranscriber {
+    fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError> {
+        let (media_type, ending) = kind_of(&recording).unwrap_or(UNKNOWN);
+        let file = Part::bytes(recording).file_name(format!("recording.{ending}")).mime_str(media_type);
+        let file = file.map_err(|error| SpeechError::Broken(error.to_string()))?;
+        let mut form = Form::new().text("model", self.model.clone()).text("response_format", "json").part("file", file);
+        if let Some(language) = self.language {
+            form = form.text("language", language.to_string());
+        }
+        let answer = self.endpoint.answer(self.endpoint.request().multipart(form), MAX_ANSWER).await?;
+        let transcript: Transcript =
+            serde_json::from_slice(&answer).map_err(|_| SpeechError::Broken("it is no JSON with a `text`".into()))?;
+        Ok(transcript.text.trim().to_owned())
+    }
+}
