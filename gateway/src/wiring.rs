@@ -4,7 +4,7 @@
 use std::{collections::HashMap, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use axum::Router;
-use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, TokenValue};
+use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, TokenValue, Voice};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, FileLinks, Language, Lifetimes, Masker, PersonRole,
     Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock,
@@ -153,7 +153,21 @@ pub(crate) fn remarks_on_settings(config: &Config) -> Vec<String> {
     let of_agents = config.agents.iter().flat_map(|(name, agent)| agents::factory_of(agent).remarks_on(name, agent));
     let of_platforms = platforms::all().flat_map(|platform| platform.remarks(config));
     let of_server = open.into_iter().chain(open_admin).chain(unknown_proxy).chain(open_traces);
-    of_server.chain(of_agents).chain(of_platforms).collect()
+    of_server.chain(of_agents).chain(remarks_on_voice(&config.voice)).chain(of_platforms).collect()
+}
+
+/// The keys of servers for speech that can be read on the way.
+fn remarks_on_voice(voice: &Voice) -> impl Iterator<Item = String> {
+    let transcriptions = voice.transcriptions.iter().filter(|server| server.api_key.is_some());
+    let transcriptions = transcriptions.map(|server| ("transcriptions", &server.base_url));
+    let speech = voice.speech.iter().filter(|server| server.api_key.is_some());
+    let servers = transcriptions.chain(speech.map(|server| ("speech", &server.base_url)));
+    servers.filter(|(_, url)| is_readable_on_the_way(url)).map(|(name, _)| {
+        format!(
+            "voice.{name}.base_url begins with http://: the key and all that is said can be read on the way. Use https://, \
+             or a server on this machine."
+        )
+    })
 }
 
 pub(crate) const fn lifetimes(retention: Retention, log: Log) -> Lifetimes {

@@ -1,13 +1,14 @@
 //! `rejoinder doctor`: checks everything that a running gateway needs, and says how to fix problems.
 //!
-//! It sends no message, fetches no update from a platform and gives no turn to an agent, so it can run beside a gateway. It
-//! changes nothing, or with `--fix` what `doctor/fix.rs` lists. The checks of platforms and agents are in `platforms/` and
+//! It sends no message, fetches no update from a platform and gives no turn to an agent, so it can run beside a gateway. Only
+//! servers for speech do what they are for, once. It changes nothing, or with `--fix` what `doctor/fix.rs` lists. The checks of platforms and agents are in `platforms/` and
 //! `agents/`. To add another check, write a function that returns findings in a file of `doctor/`, and call it in `run_checks`.
 
 mod data;
 mod fix;
 mod gateway;
 mod settings;
+mod voice;
 
 use std::path::Path;
 
@@ -48,9 +49,9 @@ fn help() -> String {
     format!(
         "\
 Each line is a finding: ok, warning or wrong, what it is about, what was found and what to do. It checks the \
-configuration, the data directory, the database, the gateway (running or not), the agents, and the accounts \
-at {names}. It sends no message, and without --fix it changes nothing. A server has 10 seconds \
-to answer, a homeserver 30.
+configuration, the data directory, the database, the gateway (running or not), the agents, the servers of [voice], and the \
+accounts at {names}. It sends no message, and without --fix it changes nothing. Of the servers of [voice], one is given a \
+second of silence, and the other speaks a word. A server has 10 seconds to answer, a homeserver 30.
 
 With --fix, what it has fixed is marked as fixed and is no failure; what it did not fix says why. It changes only files \
 of its own user, who must be the owner of the data directory.
@@ -150,6 +151,7 @@ async fn run_checks(config: &Config, data_dir: &Path, fixer: Fixer, report: &mut
         let is_default = *name == config.routing.default_agent;
         checks.push_back(agents::factory_of(agent).check(name, agent, is_default, &http));
     }
+    checks.push_back(voice::check(&config.voice, &http).boxed());
     let context = CheckContext { config, data_dir, http: &http, is_running: is_held };
     for check in platforms::by_name().flat_map(|platform| platform.checks(context)) {
         checks.push_back(check);

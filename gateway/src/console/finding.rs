@@ -26,7 +26,8 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
-    /// `config`, `data`, `database`, `gateway`, `nodes`, an agent (`agents.main`) or a channel (`webhook.siri`).
+    /// `config`, `data`, `database`, `gateway`, `nodes`, an agent (`agents.main`), a server for speech
+    /// (`voice.speech`) or a channel (`webhook.siri`).
     pub(crate) about: String,
     pub(crate) what: String,
     /// What to do about it: one or more sentences.

@@ -47,6 +47,19 @@ fn an_agent_is_given_the_largest_file_that_a_request_may_have() {
 }
 
 #[test]
+fn a_key_for_speech_that_can_be_read_on_the_way_is_told() {
+    let remarks = |url: &str, key: &str| {
+        let server = format!("base_url = \"{url}\", model = \"m\", voice = \"v\"{key}");
+        remarks(&config(&format!("[voice]\nspeech = {{ {server} }}\n"))).len()
+    };
+    let key = ", api_key = \"sk-0123456789\"";
+
+    assert_eq!(remarks("http://speech.example.org/v1", key), 1);
+    assert_eq!(remarks("https://speech.example.org/v1", key) + remarks("http://127.0.0.1:8000/v1", key), 0);
+    assert_eq!(remarks("http://speech.example.org/v1", ""), 0);
+}
+
+#[test]
 fn a_ladder_is_the_channels_own_then_its_platforms_then_everyones() {
     let own = "[guard.ladder.\"webhook.siri\".direct]\nerror = [{ react = \"👎\" }]\n";
 

@@ -3,6 +3,7 @@
 mod agents;
 mod bots;
 mod local;
+mod voice;
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
