@@ -1,12 +1,9 @@
 //! The files of an answer: pictures, sounds and resources among its chunks. No I/O.
 
-use rejoinder_agents::{MAX_FILES, attachment, text_attachment};
+use rejoinder_agents::{MAX_DATA, MAX_FILES, attachment, text_attachment};
 use rejoinder_core::Attachment;
 
 use crate::protocol::{Content, Resource};
-
-/// How large the files of an answer may be together, in bytes of Base64.
-const MOST_DATA: usize = 32 << 20;
 
 /// The files of an answer so far.
 #[derive(Debug, Default)]
@@ -46,7 +43,7 @@ impl Files {
         if self.sent.len() == MAX_FILES {
             return Err(format!("there are more than {MAX_FILES}"));
         }
-        if self.size + file.url.len() > MOST_DATA {
+        if self.size + file.url.len() > MAX_DATA {
             return Err(format!("{} is too large", file.name));
         }
         Ok(file)
@@ -189,7 +186,7 @@ mod tests {
         let (sent, unsent) = of(std::iter::once(image("?")).chain((0..=MAX_FILES).map(|_| image("aGk="))));
         assert_eq!((sent.len(), unsent.len()), (MAX_FILES, 2), "{unsent:?}");
 
-        let large = "aaaa".repeat(MOST_DATA / 6);
+        let large = "aaaa".repeat(MAX_DATA / 6);
         let (sent, unsent) = of([image(&large), image(&large)]);
         assert_eq!((sent.len(), &*unsent), (1, &["image.png is too large".to_owned()][..]));
     }

@@ -30,6 +30,7 @@ mod added;
 mod anthropic;
 mod approval;
 pub mod asking;
+mod attachments;
 mod cascade;
 mod command;
 mod detect;
@@ -58,6 +59,7 @@ mod wire;
 
 pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt, added_to_session};
 pub use anthropic::{Anthropic, AnthropicSection};
+pub use attachments::{MAX_DATA, MAX_FILES, attachment, text_attachment};
 pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
 pub use command::{Command, CommandSection, Memory, ProgramError, is_executable};
 pub use detect::{FoundServer, Origin, ServerCandidates, find_local, list_models};
@@ -71,4 +73,3 @@ pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_o
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
 pub use tools::{CallerTools, ForeignTool, SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer, ToolSource};
-pub use wire::{MAX_FILES, attachment, text_attachment};

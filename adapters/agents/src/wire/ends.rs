@@ -2,22 +2,16 @@
 
 use std::time::Duration;
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{AgentError, AgentTurn, Attachment, Outcome, Reply, Timestamp, is_blank};
 
 use super::{
     answer::{Defer, File, Message, Silent, WireEnd},
     sealed,
 };
-use crate::tools::{self, ASK, Choice, REQUEST_APPROVAL, STAY_SILENT, can_react, looks_like_emoji};
-
-/// How many files an answer has at most.
-pub const MAX_FILES: usize = 10;
-
-/// How many characters a file's name and its type have at most.
-const MAX_NAME: usize = 200;
-
-const MAX_URL: usize = 2_000;
+use crate::{
+    attachments::{MAX_FILES, attachment},
+    tools::{self, ASK, Choice, REQUEST_APPROVAL, STAY_SILENT, can_react, looks_like_emoji},
+};
 
 /// How many characters of an agent's own error the operator gets.
 const MAX_ERROR: usize = 1_000;
@@ -181,41 +175,4 @@ impl File {
         let Self { name, media_type, data, url } = self;
         attachment(name, media_type, data, url)
     }
-}
-
-/// A file that can be sent, from its text.
-///
-/// # Errors
-/// As [`attachment`].
-pub fn text_attachment(name: String, media_type: Option<String>, text: &str) -> Result<Attachment, String> {
-    let media_type = media_type.unwrap_or_else(|| "text/plain".to_owned());
-    attachment(name, Some(media_type), Some(BASE64_STANDARD.encode(text)), None)
-}
-
-/// A file that can be sent, from its bytes in Base64 or its https:// URL.
-///
-/// # Errors
-/// Says what is wrong with it.
-pub fn attachment(
-    name: String,
-    media_type: Option<String>,
-    data: Option<String>,
-    url: Option<String>,
-) -> Result<Attachment, String> {
-    let media_type = media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
-    let is_short = |text: &str| (1..=MAX_NAME).contains(&text.chars().count());
-    if !is_short(&name) || !is_short(&media_type) || media_type.contains([',', ' ']) {
-        return Err(format!(
-            "an attachment needs a `name`, and a `type` without blanks, of 1 to {MAX_NAME} characters"
-        ));
-    }
-    let url = match (data, url) {
-        (Some(data), None) if BASE64_STANDARD.decode(&data).is_ok_and(|bytes| !bytes.is_empty()) => {
-            format!("data:{media_type};base64,{data}")
-        }
-        (Some(_), None) => return Err("the `data` of an attachment must be bytes in Base64".to_owned()),
-        (None, Some(url)) if url.starts_with("https://") && url.len() <= MAX_URL => url,
-        _ => return Err("an attachment needs either `data` or an https:// `url`".to_owned()),
-    };
-    Ok(Attachment { name, media_type, url })
 }

@@ -27,7 +27,6 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use self::ends::{MAX_FILES, attachment, text_attachment};
 pub(crate) use self::{
     answer::{WireObject, end_key},
     body::{Body, Format},
