@@ -37,7 +37,7 @@ pub fn attachment(
     let is_short = |text: &str| (1..=MAX_NAME).contains(&text.chars().count());
     if !is_short(&name) || !is_short(&media_type) || media_type.contains([',', ' ']) {
         return Err(format!(
-            "an attachment needs a `name`, and a `type` without blanks, of 1 to {MAX_NAME} characters"
+            "an attachment needs a `name`, and a media type without blanks, of 1 to {MAX_NAME} characters"
         ));
     }
     let url = match (data, url) {

@@ -179,7 +179,10 @@ async fn what_an_agent_calls_for_is_carried_out_recorded_and_its_outcome() {
     let listed = run.ask("tools/list", json!({})).await;
     let names: Vec<_> =
         listed["result"]["tools"].as_array().expect("a list").iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["react", "ask", "stay_silent", "send", "defer", "request_approval", "search_history"]);
+    assert_eq!(
+        names,
+        ["react", "ask", "stay_silent", "send", "send_file", "defer", "request_approval", "search_history"]
+    );
     assert_eq!(listed["result"]["tools"][0]["inputSchema"]["required"], json!(["emoji"]));
 
     let reacted = run.call("react", json!({"emoji": "👍"})).await;

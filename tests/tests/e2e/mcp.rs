@@ -65,7 +65,7 @@ async fn a_program_with_the_official_sdk_calls_the_tools() {
     let gateway = with_program().await;
 
     let tools = called(&gateway, "tools").await;
-    assert_eq!(tools, "react ask stay_silent send defer search_history");
+    assert_eq!(tools, "react ask stay_silent send send_file defer search_history");
     assert_eq!(
         called(&gateway, r#"react {"emoji": "coffee"}"#).await,
         "refused: error: `emoji` must be one emoji character, such as 👍"

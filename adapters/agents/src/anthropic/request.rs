@@ -245,7 +245,7 @@ mod tests {
             (&json!("claude"), &json!(8192), &json!(true))
         );
         let tools = body["tools"].as_array().expect("tools are offered");
-        assert_eq!(tools.len(), 5);
+        assert_eq!(tools.len(), 6);
         assert!(tools.iter().all(|tool| tool["input_schema"]["type"] == "object" && tool["description"].is_string()));
         assert!(body.get("temperature").is_none() && body.get("thinking").is_none());
 

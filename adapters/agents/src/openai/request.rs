@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(body["model"], "test-model");
         assert_eq!(body["stream"], true);
         assert_eq!(body["stream_options"], json!({"include_usage": true}));
-        assert_eq!(body["tools"].as_array().map(Vec::len), Some(5));
+        assert_eq!(body["tools"].as_array().map(Vec::len), Some(6));
         assert!(body.get("temperature").is_none() && body.get("max_tokens").is_none());
 
         let set = OpenAiSection { temperature: Some(0.7), max_tokens: Some(100), tools: false, ..settings() };

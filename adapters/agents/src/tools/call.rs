@@ -3,11 +3,15 @@
 use std::{collections::HashSet, ops::RangeInclusive, time::Duration};
 
 use rejoinder_core::{
-    AgentTurn, ApprovalRequest, Choices, ScheduleCall, Support, Timestamp, is_blank, store::SearchQuery,
+    AgentTurn, ApprovalRequest, Attachment, Choices, ScheduleCall, Support, Timestamp, is_blank, store::SearchQuery,
 };
 use serde::Deserialize;
 
-use super::{number::Number, schedule};
+use super::{
+    file::{self, SEND_FILE},
+    number::Number,
+    schedule,
+};
 
 /// The names of the tools.
 pub(super) const REACT: &str = "react";
@@ -81,6 +85,8 @@ pub(super) enum Call {
     StaySilent(String),
     /// The answer's text.
     Send(String),
+    /// A file of the answer.
+    File(Attachment),
     /// What it wants of the schedules of this chat.
     Schedule(ScheduleCall),
     /// What it searches for in what was said here.
@@ -189,6 +195,7 @@ impl Call {
                 Send { text } if text.trim().is_empty() => Err("error: `text` is empty".to_owned()),
                 Send { text } => Ok(Self::Send(text)),
             },
+            SEND_FILE => Ok(Self::File(read::<file::Arguments>(arguments)?.file()?)),
             SEARCH_HISTORY => {
                 let SearchHistory { query } = read(arguments)?;
                 let query: String = query.chars().take(MAX_QUERY).collect();

@@ -179,12 +179,12 @@ impl CallerTools {
     }
 
     /// The outcome of a run that has `ended` like this. What was called for stands in place of what the agent said at the end, also if it
-    /// failed; but its text comes before a question, and is the note of a deferral without one. An agent that has not heard the decision it
-    /// waited for runs again with it, also if it has deferred its answer.
+    /// failed; but its text comes before a question, is the note of a deferral without one, and goes with files. An agent that has not
+    /// heard the decision it waited for runs again with it, also if it has deferred its answer.
     ///
     /// # Errors
     /// When the run failed, and no call has decided how it ends.
-    pub fn outcome(mut self, ended: Result<Outcome, AgentError>) -> Result<Outcome, AgentError> {
+    pub fn outcome(mut self, mut ended: Result<Outcome, AgentError>) -> Result<Outcome, AgentError> {
         if let Some(Asking { request, is_left: false, .. }) = self.asking.take() {
             return Ok(Outcome::Approval(request));
         }
@@ -198,6 +198,13 @@ impl CallerTools {
                 _ if self.defers(&ended) => {}
                 _ => self.events.note_told(),
             }
+        }
+        match &mut ended {
+            // It may have files and a question of its own.
+            Ok(Outcome::Reply(reply)) if self.first.is_none() => reply.attachments.append(self.state.files()),
+            // The next run sends them.
+            Ok(Outcome::Defer { .. } | Outcome::Approval(_)) if self.first.is_none() => self.state.files().clear(),
+            _ => {}
         }
         let said = match &ended {
             Ok(Outcome::Reply(reply)) if !is_blank(&reply.text) => Some(&*reply.text),

@@ -1,6 +1,6 @@
 //! How several choices of a model become one outcome. No I/O.
 
-use rejoinder_core::{AgentTurn, ApprovalRequest, Choices, Outcome, Reply, Shim, Timestamp};
+use rejoinder_core::{AgentTurn, ApprovalRequest, Attachment, Choices, Outcome, Reply, Shim, Timestamp};
 
 use super::call::{Call, shortened};
 
@@ -12,6 +12,8 @@ pub(super) struct Chosen {
     approval: Option<ApprovalRequest>,
     pub(super) defer: Option<(Option<String>, Timestamp)>,
     silent: Option<String>,
+    /// The files of the answer.
+    pub(super) files: Vec<Attachment>,
 }
 
 impl Chosen {
@@ -23,6 +25,7 @@ impl Chosen {
             Call::Approval(request) => self.approval = Some(request),
             Call::Defer { note, due } => self.defer = Some((note, due)),
             Call::StaySilent(reason) => self.silent = Some(reason),
+            Call::File(file) => self.files.push(file),
             Call::Send(_) | Call::Schedule(_) | Call::Search(_) => {}
         }
     }
@@ -33,19 +36,24 @@ impl Chosen {
     ///
     /// 1. a request for an approval: what was said beside it may claim that it was done;
     /// 2. a deferral, because its promise needs a debt; the text becomes its note if it has none;
-    /// 3. a question, after the text if there is some;
-    /// 4. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
+    /// 3. a question, after the text if there is some, with the files;
+    /// 4. files, with the text; of silence beside them it stays that they come without words;
+    /// 5. silence, even with text, which then only comments on the silence; but a reaction replaces silence, because it
     ///    is silence that a person can see;
-    /// 5. text;
-    /// 6. a reaction.
+    /// 6. text;
+    /// 7. a reaction.
     pub(super) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
         match self {
             Self { approval: Some(request), .. } => Some(Outcome::Approval(request)),
             Self { defer: Some((note, due)), .. } => {
                 Some(Outcome::Defer { note: note.or_else(|| text.map(shortened)), due })
             }
-            Self { ask: Some((question, choices)), .. } => {
-                Some(Outcome::Reply(Reply::question(after(text, question), choices)))
+            Self { ask: Some((question, choices)), files: attachments, .. } => {
+                Some(Outcome::Reply(Reply { attachments, ..Reply::question(after(text, question), choices) }))
+            }
+            Self { silent, files: attachments, .. } if !attachments.is_empty() => {
+                let text = text.filter(|_| silent.is_none()).unwrap_or_default();
+                Some(Outcome::Reply(Reply { attachments, ..Reply::text(text) }))
             }
             Self { silent: Some(reason), react: None, .. } => Some(Outcome::Silent(reason)),
             Self { react: Some(emoji), silent, .. } if silent.is_some() || text.is_none() => {

@@ -5,6 +5,7 @@
 //! | `offer` | which tools a run has, and how they are described |
 //! | `answer` | the result of a call |
 //! | `call` | reads a call of one |
+//! | `file` | the tool `send_file` |
 //! | `schedule` | the tool `schedule` |
 //! | `search` | the tool `search_history` |
 //! | `chosen` | how several choices become one outcome |
@@ -14,13 +15,14 @@
 //! | `session_tokens` | tokens that open them, also for an agent that is told one once in a session |
 //!
 //! `react`, `ask`, `request_approval`, `defer` and `stay_silent` are choices: they end the run without another request. `send`
-//! sends the answer at once. The model gets the result of `schedule`, `search_history` and tools that are not the
+//! sends the answer at once. The model gets the result of `send_file`, `schedule`, `search_history` and tools that are not the
 //! gateway's own.
 
 mod answer;
 mod call;
 mod callers;
 mod chosen;
+mod file;
 mod foreign;
 mod number;
 mod offer;

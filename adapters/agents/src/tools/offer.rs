@@ -8,6 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     call::{ASK, DEFER, REACT, REQUEST_APPROVAL, SCHEDULE, SEARCH_HISTORY, SEND, STAY_SILENT, can_react},
+    file::SEND_FILE,
     schedule,
 };
 
@@ -23,7 +24,7 @@ pub struct Tool {
 }
 
 /// The names of the gateway's own tools.
-const OWN: [&str; 8] = [REACT, ASK, DEFER, REQUEST_APPROVAL, SCHEDULE, SEARCH_HISTORY, SEND, STAY_SILENT];
+const OWN: [&str; 9] = [REACT, ASK, DEFER, REQUEST_APPROVAL, SCHEDULE, SEARCH_HISTORY, SEND, SEND_FILE, STAY_SILENT];
 
 /// Whether this is the name of one of the gateway's own tools.
 pub(super) fn is_own(name: &str) -> bool {
@@ -88,7 +89,7 @@ fn ask(description: &'static str, wait: Option<Property<'_>>) -> Tool {
 }
 
 /// The tools that every channel has.
-static EVERYWHERE: LazyLock<[Tool; 3]> = LazyLock::new(|| {
+static EVERYWHERE: LazyLock<[Tool; 4]> = LazyLock::new(|| {
     [
         ask(
             "Ask the person a question with choices to press. When you need a decision and know what there is to choose \
@@ -106,6 +107,18 @@ static EVERYWHERE: LazyLock<[Tool; 3]> = LazyLock::new(|| {
             "Send your whole answer at once and end your turn. Usually you just write your answer as text instead.",
             vec![("text", text("The answer, in Markdown."))],
             &["text"],
+        ),
+        Tool::new(
+            SEND_FILE,
+            "Add a file to your answer: a picture, a document, a recording. It is sent with what you write at the end of your \
+             turn, or alone if you write nothing. At most 10 in one answer.",
+            vec![
+                ("name", text("Its name, with an ending that fits: chart.png.")),
+                ("media_type", text("Its media type: image/png.")),
+                ("data", text("Its bytes, in Base64.")),
+                ("url", text("Or, instead of `data`, its https:// address, which the person opens.")),
+            ],
+            &["name"],
         ),
     ]
 });

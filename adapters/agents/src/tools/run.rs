@@ -1,7 +1,10 @@
 //! Carries out what a model calls for in a run, and combines what it wrote and chose into the outcome.
 
-use rejoinder_core::{ActivityState, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse};
+use std::mem::take;
 
+use rejoinder_core::{
+    ActivityState, AgentTurn, Attachment, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse,
+};
 use tokio::time::Instant;
 
 use super::{
@@ -10,6 +13,7 @@ use super::{
     foreign::{Called, ForeignCalls},
     schedule, search,
 };
+use crate::attachments::{MAX_DATA, MAX_FILES};
 
 /// How many characters of a tool's name are kept.
 pub(crate) const MAX_TOOL_NAME: usize = 64;
@@ -51,14 +55,56 @@ impl RunState {
         !self.shown.is_empty()
     }
 
-    /// The outcome of the choices alone, if any: for a run whose next request fails.
+    /// The outcome of the choices alone, if any: for a run whose next request fails. Files keep the text that was shown with them.
     pub(crate) fn choice(self) -> Option<Outcome> {
-        self.choice_beside(None)
+        let text = if self.chosen.files.is_empty() { None } else { self.text() };
+        self.choice_beside(text.as_deref())
     }
 
     /// The outcome of the choices beside this visible text, if any.
     pub(super) fn choice_beside(self, text: Option<&str>) -> Option<Outcome> {
         self.chosen.outcome(text)
+    }
+
+    /// The files of the answer so far.
+    pub(super) const fn files(&mut self) -> &mut Vec<Attachment> {
+        &mut self.chosen.files
+    }
+
+    /// Keeps a file for the answer, if there may be one more. `defers`: whether the answer is put off. Returns the result of the call.
+    fn take_file(&mut self, file: Attachment, defers: bool) -> String {
+        let files = &mut self.chosen.files;
+        let size = files.iter().fold(file.url.len(), |size, file| size.saturating_add(file.url.len()));
+        if self.sent {
+            return "error: what you sent is your answer already, and this file comes too late: end your turn"
+                .to_owned();
+        }
+        if defers {
+            return "not sent: a file goes with your answer, which you put off: send it then".to_owned();
+        }
+        if files.len() == MAX_FILES {
+            return format!("not sent: an answer has at most {MAX_FILES} files");
+        }
+        if size > MAX_DATA {
+            return format!("not sent: the files of an answer have at most {} MiB of Base64 together", MAX_DATA >> 20);
+        }
+        let told = format!("noted: {} goes with your answer", file.name);
+        files.push(file);
+        told
+    }
+
+    /// Sends the answer, with the files so far. Returns the result of the call, and whether the model must get it.
+    async fn send(&mut self, text: String, events: &RunEvents) -> (String, bool) {
+        let attachments = take(&mut self.chosen.files);
+        match events.send(Reply { attachments, ..Reply::text(text) }).await {
+            SendResult::Claimed => {
+                self.sent = true;
+                ("sent".to_owned(), false)
+            }
+            SendResult::Suppressed => {
+                ("not sent: the person has an answer already, or there was nothing to see in it".to_owned(), true)
+            }
+        }
     }
 
     /// Carries out the model's calls. Their times are relative to `now`.
@@ -70,12 +116,18 @@ impl RunState {
         events: &RunEvents,
     ) -> Vec<ToolResult> {
         let mut results = Vec::with_capacity(calls.len());
-        let parsed: Vec<_> =
-            calls.iter().map(|ToolCall { name, arguments, .. }| Call::parse(name, arguments, turn, now)).collect();
         // What is sent is the answer: nothing is left to put off. So of both, in any order, only the deferral holds, also if it
         // has to be corrected first.
         let wants_to_defer = turn.rights.may_defer.left > 0 && calls.iter().any(|call| call.name == DEFER);
         let defers = self.chosen.defer.is_some() || wants_to_defer;
+        // Files first: what is sent takes them along, in any order.
+        let parsed: Vec<_> = calls
+            .iter()
+            .map(|ToolCall { name, arguments, .. }| match Call::parse(name, arguments, turn, now) {
+                Ok(Call::File(file)) => Err(self.take_file(file, defers)),
+                other => other,
+            })
+            .collect();
         for (made, call) in calls.iter().zip(parsed) {
             let ToolCall { name, arguments, .. } = made;
             let foreign = self.foreign.find(name);
@@ -106,16 +158,7 @@ impl RunState {
                         .to_owned(),
                     true,
                 ),
-                Ok(Call::Send(text)) => match events.send(Reply::text(text)).await {
-                    SendResult::Claimed => {
-                        self.sent = true;
-                        ("sent".to_owned(), false)
-                    }
-                    SendResult::Suppressed => (
-                        "not sent: the person has an answer already, or there was nothing to see in it".to_owned(),
-                        true,
-                    ),
-                },
+                Ok(Call::Send(text)) => self.send(text, events).await,
                 Ok(Call::Defer { .. }) if self.sent => {
                     ("error: what you sent is your answer, which you cannot put off any more".to_owned(), true)
                 }
@@ -131,7 +174,10 @@ impl RunState {
                 }
                 Ok(call) => {
                     let noted = match &call {
-                        Call::Defer { due, .. } => format!("noted: you are asked again at {}", rfc3339(*due)),
+                        Call::Defer { due, .. } => {
+                            let files = if self.chosen.files.is_empty() { "" } else { "; send your files again then" };
+                            format!("noted: you are asked again at {}{files}", rfc3339(*due))
+                        }
                         _ => "noted".to_owned(),
                     };
                     self.chosen.add(call);
@@ -160,13 +206,18 @@ impl RunState {
         }
     }
 
-    pub(crate) fn outcome(self) -> Outcome {
-        let text = match self.shown.as_slice() {
+    /// All that was shown.
+    fn text(&self) -> Option<String> {
+        match self.shown.as_slice() {
             [] => None,
             [only] => Some(only.clone()),
             // Each part has its own markers and reasoning at its ends, so clean them one by one.
             parts => Some(parts.iter().map(|part| Shim::whole(part)).collect::<Vec<_>>().join("\n\n")),
-        };
+        }
+    }
+
+    pub(crate) fn outcome(self) -> Outcome {
+        let text = self.text();
         if let Some(outcome) = self.chosen.outcome(text.as_deref()) {
             return outcome;
         }

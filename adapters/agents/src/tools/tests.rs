@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use rejoinder_core::{AgentTurn, ApprovalRequest, Capabilities, Choices, Outcome, Reply, Support, Timestamp};
+use rejoinder_core::{
+    AgentTurn, ApprovalRequest, Attachment, Capabilities, Choices, Outcome, Reply, Support, Timestamp,
+};
 use rstest::rstest;
 use serde_json::Value;
 
@@ -31,9 +33,9 @@ fn names(turn: &AgentTurn) -> Vec<String> {
 
 #[test]
 fn a_reaction_is_offered_only_where_it_can_be_shown() {
-    assert_eq!(names(&at_now()), ["react", "ask", "stay_silent", "send", "defer"]);
+    assert_eq!(names(&at_now()), ["react", "ask", "stay_silent", "send", "send_file", "defer"]);
     let without = on(&Capabilities { reactions: Support::No, ..capabilities() });
-    assert_eq!(names(&without), ["ask", "stay_silent", "send", "defer"]);
+    assert_eq!(names(&without), ["ask", "stay_silent", "send", "send_file", "defer"]);
     assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without, NOW).is_err());
 }
 
@@ -116,6 +118,8 @@ fn a_deferral_is_due_when_the_model_says(#[case] arguments: &str, #[case] second
 #[case("ask", r#"{"question":"Which?","choices":["a","b"],"expires_in":"soon"}"#)]
 #[case("send", r#"{"text":""}"#)]
 #[case("send", "[1]")]
+#[case("send_file", r#"{"data":"aGk="}"#)]
+#[case("send_file", r#"{"name":"a.txt","data":"{}"}"#)]
 #[case("web_search", r#"{"query":"weather"}"#)]
 fn what_is_not_understood_is_told_to_the_model(#[case] name: &str, #[case] arguments: &str) {
     assert!(parse(name, arguments).is_err_and(|told| told.starts_with("error: ")));
@@ -185,4 +189,25 @@ fn several_choices_come_to_one_signal() {
         Some(Outcome::Defer { note: Some("Give me a minute.".into()), due: NOW })
     );
     assert_eq!(chosen(&[], Some("Yes.")), None);
+}
+
+#[test]
+fn files_go_with_what_is_said() {
+    let file = Attachment { name: "a.png".into(), media_type: "image/png".into(), url: "https://example.org/a".into() };
+    let chosen = |call: Option<Call>, text| {
+        let mut chosen = Chosen { files: vec![file.clone()], ..Chosen::default() };
+        call.into_iter().for_each(|call| chosen.add(call));
+        chosen.outcome(text)
+    };
+    let with_file = |reply: Reply| Some(Outcome::Reply(Reply { attachments: vec![file.clone()], ..reply }));
+    let (react, silent) = (Call::React("👍".into()), Call::StaySilent("no need".into()));
+    let ask = Call::Ask { question: "Which?".into(), choices: which(&["a", "b"]) };
+
+    assert_eq!(chosen(None, Some("Here.")), with_file(Reply::text("Here.")));
+    assert_eq!(chosen(None, None), with_file(Reply::default()), "a file without words is an answer");
+    assert_eq!(chosen(Some(react), None), with_file(Reply::default()));
+    assert_eq!(chosen(Some(silent), Some("I say nothing.")), with_file(Reply::default()));
+    assert_eq!(chosen(Some(ask), None), with_file(Reply::question("Which?", which(&["a", "b"]))));
+    let defer = Call::Defer { note: None, due: NOW };
+    assert_eq!(chosen(Some(defer), None), Some(Outcome::Defer { note: None, due: NOW }));
 }

@@ -255,6 +255,7 @@ pub(crate) struct FinishedRun {
     pub(crate) usage: Option<Usage>,
     /// All that it reported, in order.
     pub(crate) costs: Vec<Cost>,
+    /// The messages that it sent, each with the names of its files.
     pub(crate) sent: Vec<String>,
 }
 
@@ -306,9 +307,9 @@ pub(crate) async fn run_hearing(
                 RunEvent::Title(title) => heard.6 = Some(title),
                 RunEvent::Usage(usage) => heard.2 = Some(usage),
                 RunEvent::Cost(cost, _) => heard.7.push(cost),
-                RunEvent::Send(Reply { text, .. }, answer) => {
+                RunEvent::Send(Reply { text, attachments, .. }, answer) => {
                     let _ = answer.send(send_result(heard.3.len()));
-                    heard.3.push(text);
+                    heard.3.push(attachments.iter().fold(text, |text, file| text + " + " + &file.name));
                 }
                 RunEvent::Schedule(_, answer) => {
                     let _ = answer.send(Err("there are 10 already: remove one first".to_owned()));

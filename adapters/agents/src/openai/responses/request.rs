@@ -167,7 +167,7 @@ mod tests {
         assert!(body["instructions"].take().as_str().is_some_and(|text| text.contains("Telegram")));
         let tools = body["tools"].take();
         let tools = tools.as_array().expect("tools are offered");
-        assert_eq!(tools.len(), 5);
+        assert_eq!(tools.len(), 6);
         for tool in tools {
             assert_eq!((&tool["type"], &tool["strict"]), (&json!("function"), &json!(false)));
             assert!(tool["name"].is_string() && tool["description"].is_string(), "{tool}");

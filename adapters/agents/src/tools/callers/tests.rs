@@ -1,6 +1,6 @@
 use rejoinder_core::{
-    ApprovalState, ChannelId, Choices, ConversationId, ConversationRef, Reply, RunEvent, SendResult, Speaker, TurnId,
-    conformance::runtime::decision, store::FoundLine,
+    ApprovalState, Attachment, ChannelId, Choices, ConversationId, ConversationRef, Reply, RunEvent, SendResult,
+    Speaker, TurnId, conformance::runtime::decision, store::FoundLine,
 };
 use rstest::rstest;
 use tokio::sync::mpsc;
@@ -15,6 +15,7 @@ const SILENCE: (&str, &str) = ("stay_silent", r#"{"reason":"it is not for me"}"#
 const DEFERRAL: (&str, &str) = ("defer", r#"{"minutes":5}"#);
 const MESSAGE: (&str, &str) = ("send", r#"{"text":"Done."}"#);
 const APPROVAL: (&str, &str) = ("request_approval", r#"{"action":"pay the rent"}"#);
+const FILE: (&str, &str) = ("send_file", r#"{"name":"a.txt","media_type":"text/plain","data":"aGk="}"#);
 
 type Ended = Result<Outcome, AgentError>;
 
@@ -22,6 +23,8 @@ type Ended = Result<Outcome, AgentError>;
 struct Run {
     tools: CallerTools,
     reported: mpsc::Receiver<RunEvent>,
+    /// What it has sent.
+    sent: Vec<Outcome>,
 }
 
 impl Run {
@@ -35,20 +38,23 @@ impl Run {
 
     fn of(mut turn: AgentTurn) -> Self {
         let (events, reported) = RunEvents::channel();
-        Self { tools: CallerTools::of(&mut turn, events), reported }
+        Self { tools: CallerTools::of(&mut turn, events), reported, sent: Vec::new() }
     }
 
     /// Calls a tool. What it sends is claimed.
     async fn call(&mut self, (name, arguments): (&str, &str)) -> ToolAnswer {
         let (answer, answered) = oneshot::channel();
-        let Self { tools, reported } = self;
+        let Self { tools, reported, sent } = self;
         let calling = tools.call(name, arguments.to_owned(), answer);
         let mut calling = std::pin::pin!(calling);
         loop {
             tokio::select! {
                 biased;
                 Some(event) = reported.recv() => match event {
-                    RunEvent::Send(_, claimed) => drop(claimed.send(SendResult::Claimed)),
+                    RunEvent::Send(reply, claimed) => {
+                        sent.push(Outcome::Reply(reply));
+                        drop(claimed.send(SendResult::Claimed));
+                    }
                     RunEvent::Search(_, found) => drop(found.send(Ok(lines()))),
                     _ => {}
                 },
@@ -175,6 +181,75 @@ async fn a_message_that_was_sent_is_the_answer() {
 
     let outcome = run.tools.outcome(said(""));
     assert_eq!(outcome, Ok(Outcome::Silent("answered with the tool `send`".to_owned())));
+}
+
+/// A reply with the file.
+#[expect(clippy::unnecessary_wraps, reason = "a run ends so")]
+fn with_file(reply: Reply) -> Ended {
+    let url = "data:text/plain;base64,aGk=".to_owned();
+    let file = Attachment { name: "a.txt".to_owned(), media_type: "text/plain".to_owned(), url };
+    Ok(Outcome::Reply(Reply { attachments: vec![file], ..reply }))
+}
+
+/// A file without words is an answer.
+#[rstest]
+#[case::words(said("Here."), with_file(Reply::text("Here.")))]
+#[case::no_words(said(""), with_file(Reply::default()))]
+#[case::silence(Ok(Outcome::Silent("no need".to_owned())), with_file(Reply::default()))]
+#[case::a_failure(Err(AgentError::Failed("a crash".to_owned())), with_file(Reply::default()))]
+#[tokio::test]
+async fn a_file_goes_with_what_the_agent_says(#[case] ended: Ended, #[case] outcome: Ended) {
+    let mut run = Run::new();
+    assert_eq!(run.call(FILE).await.text, "noted: a.txt goes with your answer");
+
+    assert_eq!(run.tools.outcome(ended), outcome);
+}
+
+#[tokio::test]
+async fn a_file_goes_with_a_question_and_with_what_is_sent() {
+    let mut run = Run::new();
+    run.call(QUESTION).await;
+    run.call(FILE).await;
+    let Ok(Outcome::Reply(reply)) = run.tools.outcome(said("")) else { panic!("a question") };
+    assert_eq!((&*reply.text, reply.choices.is_some(), reply.attachments.len()), ("Which one?", true, 1));
+
+    let mut run = Run::new();
+    run.call(FILE).await;
+    run.call(MESSAGE).await;
+    assert_eq!(run.sent.pop().map(Ok), Some(with_file(Reply::text("Done."))));
+    let late = run.call(FILE).await;
+    assert!(late.is_error && late.text.contains("too late"), "{late:?}");
+}
+
+#[tokio::test]
+async fn a_file_does_not_go_with_a_deferral() {
+    let mut run = Run::new();
+    run.call(FILE).await;
+    let told = run.call(DEFERRAL).await.text;
+    assert!(told.ends_with("send your files again then"), "{told}");
+    assert!(run.call(FILE).await.is_error);
+    assert!(matches!(run.tools.outcome(said("Soon.")), Ok(Outcome::Defer { .. })));
+
+    let mut run = Run::new();
+    run.call(FILE).await;
+    let ended = Ok(Outcome::Defer { note: None, due: run.tools.now() });
+    assert_eq!(run.tools.outcome(ended.clone()), ended);
+}
+
+#[tokio::test]
+async fn an_answer_has_so_many_files_and_bytes() {
+    let mut run = Run::new();
+    for _ in 0..10 {
+        assert!(!run.call(FILE).await.is_error);
+    }
+    let told = run.call(FILE).await;
+    assert!(told.is_error && told.text.contains("at most 10 files"), "{told:?}");
+
+    let mut run = Run::new();
+    let large = format!(r#"{{"name":"a","data":"{}"}}"#, "aaaa".repeat(3 << 20));
+    for is_refused in [false, false, true] {
+        assert_eq!(run.call(("send_file", large.as_str())).await.is_error, is_refused);
+    }
 }
 
 #[tokio::test]
@@ -334,7 +409,7 @@ async fn the_decision_of_an_earlier_run_is_told(
         turn.rights.may_ask_approval = true;
         turn.past.approvals = vec![decision];
     });
-    let mut run = Run { tools: CallerTools::of(&mut turn, events), reported };
+    let mut run = Run { tools: CallerTools::of(&mut turn, events), reported, sent: Vec::new() };
 
     let mut answered = run.begin(APPROVAL).await;
 
@@ -347,6 +422,7 @@ async fn the_decision_of_an_earlier_run_is_told(
 #[tokio::test]
 async fn what_another_worker_had_chosen_is_dropped_and_what_it_sent_stays() {
     let mut run = Run::new();
+    run.call(FILE).await;
     run.call(REACTION).await;
     let mut waiting = run.begin(APPROVAL).await;
     assert!(waiting.try_recv().is_ok(), "it has reacted");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{AgentMessage, Choices, Outcome, Reply, SendResult, Support};
+use rejoinder_core::{AgentMessage, Attachment, Choices, Outcome, Reply, SendResult, Support};
 use serde_json::json;
 
 use crate::double::{Answer, Server, run, run_hearing, run_with, turn};
@@ -143,6 +143,51 @@ async fn the_model_hears_what_was_wrong_with_a_call_and_may_do_better() {
     assert_eq!(ran.drafts, "Let me see.\n\nI cannot search.");
     assert_eq!(ran.tools, ["web_search", "react"]);
     assert_eq!(ran.reply(), "Let me see.\n\nI cannot search.");
+}
+
+/// A file without words is an answer.
+#[tokio::test]
+async fn a_file_goes_with_the_answer() {
+    let file = json!({"name": "a.png", "media_type": "image/png", "data": "aGk="});
+    for words in ["Here it is.", ""] {
+        let server =
+            Server::answering([Answer::calls("", &[("send_file", file.clone())]), Answer::says(&[words])]).await;
+        let ran = server.run().await;
+        assert_eq!(ran.calls[0].result, "noted: a.png goes with your answer");
+        let url = "data:image/png;base64,aGk=".to_owned();
+        let attachments = vec![Attachment { name: "a.png".into(), media_type: "image/png".into(), url }];
+        assert_eq!(ran.outcome, Ok(Outcome::Reply(Reply { attachments, ..Reply::text(words) })));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_sent_is_told_and_the_run_goes_on() {
+    let calls = [
+        ("send_file", json!({"name": "a.png", "data": "a picture"})),
+        ("send_file", json!({"data": "aGk="})),
+        ("send_file", json!({"name": "a.png", "url": "http://10.0.0.1/a.png"})),
+    ];
+    let server = Server::answering([Answer::calls("", &calls), Answer::says(&["I have none."])]).await;
+    let ran = server.run().await;
+    assert!(ran.calls.iter().all(|call| call.result.starts_with("error: ")), "{:?}", ran.calls);
+    assert_eq!(ran.outcome, Ok(Outcome::Reply(Reply::text("I have none."))));
+}
+
+#[tokio::test]
+async fn what_is_sent_takes_the_files_along_in_any_order() {
+    let (send, file) = (("send", json!({"text": "Done!"})), ("send_file", json!({"name": "a.png", "data": "aGk="})));
+    for calls in [[send.clone(), file.clone()], [file, send]] {
+        let server = Server::answering([Answer::calls("", &calls)]).await;
+        assert_eq!(server.run().await.sent, ["Done! + a.png"]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_and_the_words_beside_it_survive_a_failure_after_it() {
+    let calls = [("send_file", json!({"name": "a.png", "data": "aGk="}))];
+    let server = Server::answering([Answer::calls("Here.", &calls), Answer::error(400, "no")]).await;
+    let Ok(Outcome::Reply(reply)) = server.run().await.outcome else { panic!("not a reply") };
+    assert_eq!((&*reply.text, reply.attachments.len()), ("Here.", 1));
 }
 
 /// The queue mode `steer`: between two rounds, and while the last answer is written.
