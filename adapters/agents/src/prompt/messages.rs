@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use rejoinder_core::{AgentMessage, AgentTurn, ChatKind};
+use serde_json::Value;
 
 use super::{
     files::{self, Picture},
@@ -10,7 +11,10 @@ use super::{
     instructions::LastInstructions,
     last_answer,
 };
-use crate::{section::ModelSettings, tools::ToolCall};
+use crate::{
+    section::ModelSettings,
+    tools::{SEND_FILE, ToolCall, drop_bytes, without_bytes},
+};
 
 /// What a model gets to read: the instructions, and the messages after them.
 #[derive(Clone, Debug)]
@@ -45,7 +49,25 @@ pub(crate) struct Written {
     pub(crate) text: String,
     pub(crate) calls: Vec<ToolCall>,
     /// The whole answer as its protocol's blocks, if the server wants it back unchanged.
-    pub(crate) blocks: Vec<serde_json::Value>,
+    pub(crate) blocks: Vec<Value>,
+}
+
+impl Written {
+    /// Puts sizes in place of the bytes of files, which the model need not read again.
+    fn drop_files(&mut self) {
+        for ToolCall { name, arguments, .. } in &mut self.calls {
+            if let Some(short) = without_bytes(name, arguments) {
+                *arguments = short;
+            }
+        }
+        for block in self.blocks.iter_mut().filter(|block| block["name"] == SEND_FILE) {
+            if let Some(input) = block.get_mut("input").and_then(Value::as_object_mut) {
+                drop_bytes(input);
+            } else if let Some(short) = block["arguments"].as_str().and_then(|it| without_bytes(SEND_FILE, it)) {
+                block["arguments"] = short.into();
+            }
+        }
+    }
 }
 
 impl Message<'_> {
@@ -90,7 +112,8 @@ impl<'a> Prompt<'a> {
     }
 
     /// Adds an answer of the model, with the result of each of its calls.
-    pub(crate) fn push_round(&mut self, written: Written, results: Vec<String>) {
+    pub(crate) fn push_round(&mut self, mut written: Written, results: Vec<String>) {
+        written.drop_files();
         self.messages.push(Message::Round { written, results });
     }
 

@@ -2,6 +2,7 @@
 
 use rejoinder_core::Attachment;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::attachments::attachment;
 
@@ -38,10 +39,27 @@ impl Arguments {
     }
 }
 
+/// The arguments of a call with a size in place of the bytes of a file; `None` if there are none.
+pub(crate) fn without_bytes(tool: &str, arguments: &str) -> Option<String> {
+    if tool != SEND_FILE {
+        return None;
+    }
+    let mut arguments: Map<String, Value> = serde_json::from_str(arguments).ok()?;
+    drop_bytes(&mut arguments);
+    Some(Value::from(arguments).to_string())
+}
+
+/// Puts a size in place of the bytes of a file.
+pub(crate) fn drop_bytes(arguments: &mut Map<String, Value>) {
+    if let Some(Value::String(data)) = arguments.get_mut("data") {
+        *data = format!("[{} bytes of Base64]", data.len());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -71,5 +89,15 @@ mod tests {
     fn what_is_no_file_is_told_to_the_agent(#[case] arguments: Value, #[case] told: &str) {
         let why = file(&arguments).expect_err("no file");
         assert!(why.starts_with("error: ") && why.contains(told), "{why}");
+    }
+
+    #[test]
+    fn the_bytes_of_a_file_are_not_kept_in_its_call() {
+        let call = json!({"name": "a.png", "data": "aGVsbG8="}).to_string();
+
+        let kept = without_bytes(SEND_FILE, &call).expect("they had bytes");
+
+        assert!(kept.contains("a.png") && kept.contains("[8 bytes of Base64]"), "{kept}");
+        assert_eq!((without_bytes("files_write", &call), without_bytes(SEND_FILE, "[1]")), (None, None));
     }
 }

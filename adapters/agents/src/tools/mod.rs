@@ -43,6 +43,7 @@ pub use self::{
 pub(crate) use self::{
     call::{ASK, REQUEST_APPROVAL, STAY_SILENT, ToolCall, can_react, looks_like_emoji, rfc3339, shortened},
     chosen::Choice,
+    file::{SEND_FILE, drop_bytes, without_bytes},
     foreign::ForeignCalls,
     offer::offered,
     run::{MAX_TOOL_NAME, RunState},

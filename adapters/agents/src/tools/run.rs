@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::{
     call::{Call, DEFER, ToolCall, rfc3339},
     chosen::Chosen,
+    file::without_bytes,
     foreign::{Called, ForeignCalls},
     schedule, search,
 };
@@ -190,7 +191,8 @@ impl RunState {
             }
             let took = took.or_else(|| foreign.is_none().then(|| began.elapsed()));
             let duration_ms = took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-            let (arguments, result) = (arguments.clone(), text.clone());
+            let arguments = without_bytes(&name, arguments).unwrap_or_else(|| arguments.clone());
+            let result = text.clone();
             events.tool(ToolUse { name, arguments, result, duration_ms }).await;
             results.push(ToolResult { text, needs_answer });
         }

@@ -48,6 +48,18 @@ async fn the_server_is_told_the_key_the_version_and_the_turn() {
     assert!(agent.describe().starts_with("anthropic claude at http://127.0.0.1:"), "{}", agent.describe());
 }
 
+#[tokio::test]
+async fn the_bytes_of_a_file_are_not_given_back() {
+    let file = json!({ "name": "a.txt", "media_type": "text/plain", "data": "aGk=" });
+    let server = Server::answering([calls("", &[("send_file", file)]), says(&["Here."])]).await;
+    let ran = ran(&server).await;
+
+    let given_back = server.requests()[1].body["messages"][1]["content"][0]["input"].clone();
+    assert_eq!((&given_back["name"], &given_back["data"]), (&json!("a.txt"), &json!("[4 bytes of Base64]")));
+    let Ok(Outcome::Reply(reply)) = ran.outcome else { panic!("not a reply") };
+    assert_eq!((&*reply.text, &*reply.attachments[0].url), ("Here.", "data:text/plain;base64,aGk="));
+}
+
 /// A7.
 #[tokio::test]
 async fn a_thought_is_not_shown_and_goes_back_with_its_signature_when_a_result_follows() {

@@ -66,6 +66,18 @@ async fn a_thought_is_not_shown_and_goes_back_encrypted_when_a_result_follows() 
 }
 
 #[tokio::test]
+async fn the_bytes_of_a_file_are_not_given_back() {
+    let file = json!({ "name": "a.txt", "media_type": "text/plain", "data": "aGk=" });
+    let server = Server::answering([calls("", &[("send_file", file)]), says(&["Here."])]).await;
+    let ran = ran(&server).await;
+
+    let given_back = server.requests()[1].body["input"][1]["arguments"].clone();
+    assert!(given_back.as_str().is_some_and(|call| call.contains("[4 bytes of Base64]")), "{given_back}");
+    let Ok(Outcome::Reply(reply)) = ran.outcome else { panic!("not a reply") };
+    assert_eq!((&*reply.text, &*reply.attachments[0].url), ("Here.", "data:text/plain;base64,aGk="));
+}
+
+#[tokio::test]
 async fn a_choice_needs_no_further_request_and_a_message_that_was_not_sent_does() {
     let server = Server::answering([calls("", &[("react", json!({ "emoji": "👍" }))])]).await;
     assert_eq!(ran(&server).await.outcome, Ok(Outcome::React("👍".into())));

@@ -190,6 +190,22 @@ async fn a_file_and_the_words_beside_it_survive_a_failure_after_it() {
     assert_eq!((&*reply.text, reply.attachments.len()), ("Here.", 1));
 }
 
+/// They would be read again with each request, and stand in the record of the run.
+#[tokio::test]
+async fn the_bytes_of_a_file_are_neither_given_back_nor_recorded() {
+    let data = "aGVs".repeat(100);
+    let calls = [("send_file", json!({"name": "a.png", "data": data}))];
+    let server = Server::answering([Answer::calls("", &calls), Answer::says(&["Here."])]).await;
+    let ran = server.run().await;
+    let given_back = server.requests()[1].body.to_string();
+    let shown = ran.shown.expect("the input is reported").messages;
+    for kept in [&given_back, &shown, &ran.calls[0].arguments] {
+        assert!(!kept.contains("aGVsaGVs") && kept.contains("[400 bytes of Base64]"), "{kept}");
+    }
+    let Ok(Outcome::Reply(reply)) = ran.outcome else { panic!("not a reply") };
+    assert!(reply.attachments[0].url.ends_with(&data));
+}
+
 /// The queue mode `steer`: between two rounds, and while the last answer is written.
 #[tokio::test]
 async fn the_model_hears_what_came_while_it_worked() {
