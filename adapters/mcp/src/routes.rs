@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, HttpBody as _},
     extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header, request::Parts},
     middleware,
@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -32,6 +33,9 @@ const SURFACE: &str = "mcp";
 
 /// The largest body, in bytes: room for a long message to send.
 const MAX_BODY: usize = 1 << 20;
+
+/// The same of a call with a file. A run has one of them at a time.
+const MAX_LARGE_BODY: usize = 24 << 20;
 
 /// What [`routes`] needs.
 pub struct RouteSettings {
@@ -64,7 +68,7 @@ pub fn routes(settings: RouteSettings) -> Router {
         .with_json_response(true)
         .disable_allowed_hosts()
         .with_allowed_origins(local.into_iter().chain(origins))
-        .with_max_request_body_bytes(MAX_BODY);
+        .with_max_request_body_bytes(MAX_LARGE_BODY);
     let service = StreamableHttpService::new(|| Ok(ToolServer), Arc::default(), config);
     let door = Arc::new(Door { runs, guesses, body_timeout, service, stop_waiting });
     Router::new().route(PATH, any(handle)).layer(middleware::from_fn(uncached)).with_state(door)
@@ -73,7 +77,7 @@ pub fn routes(settings: RouteSettings) -> Router {
 async fn handle(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     match door.admit(&mut parts, body).await {
-        Ok(body) => tokio::select! {
+        Ok((body, _large)) => tokio::select! {
             biased;
             response = door.service.handle(Request::from_parts(parts, body)) => response.map(Body::new),
             () = door.stop_waiting.cancelled() => stopping().into_response(),
@@ -83,18 +87,29 @@ async fn handle(State(door): State<Arc<Door>>, request: Request) -> Response {
 }
 
 impl Door {
-    /// Finds the run of a request, and reads its body. The methods that need a run are refused one by one if there is none.
-    async fn admit(&self, parts: &mut Parts, body: Body) -> Result<Body, Problem> {
-        if let Opened::Run(run) = self.opened(parts)? {
-            parts.extensions.insert(run);
+    /// Finds the run of a request, and reads its body, with the permit of a large one. The methods that need a run are refused one by one
+    /// if there is none.
+    async fn admit(&self, parts: &mut Parts, body: Body) -> Result<(Body, Option<OwnedSemaphorePermit>), Problem> {
+        let run = match self.opened(parts)? {
+            Opened::Run(run) => Some(run),
+            Opened::NoRun => None,
+        };
+        if let Some(run) = &run {
+            parts.extensions.insert(run.clone());
         }
         if parts.method != Method::POST {
-            return Ok(Body::empty());
+            return Ok((Body::empty(), None));
         }
-        let body = read_body(&parts.headers, body, MAX_BODY, self.body_timeout, |_| Ok(())).await?;
+        let is_large = body.size_hint().upper().is_none_or(|size| size > MAX_BODY as u64);
+        let large = match run.filter(|_| is_large) {
+            Some(run) => run.permit_for_large().await,
+            None => None,
+        };
+        let limit = if large.is_some() { MAX_LARGE_BODY } else { MAX_BODY };
+        let body = read_body(&parts.headers, body, limit, self.body_timeout, |_| Ok(())).await?;
         // The server would answer that its type is not supported.
         serde_json::from_slice::<&RawValue>(&body).map_err(|error| not_json(&error))?;
-        Ok(body.into())
+        Ok((body.into(), large))
     }
 
     /// Nobody waits after wrong tokens: they are too long to be guessed, and an agent that calls after the end of its run must not hold

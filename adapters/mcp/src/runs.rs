@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rejoinder_agents::{SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer};
 use rejoinder_core::ToolTokens;
 use rejoinder_kit::{Place, token_digest};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// How many calls of one run are carried out, or wait, at once.
 const MOST_CALLS: usize = 8;
@@ -51,6 +51,8 @@ struct Inner {
     calls: mpsc::Sender<ToolCall>,
     /// A permit for each call.
     room: Semaphore,
+    /// The permit for a call with a large body.
+    large: Arc<Semaphore>,
 }
 
 /// What a token opens.
@@ -154,7 +156,8 @@ impl ToolTokens for OpenRun {
         }
         let (number, (token, digest)) = (current.number + 1, new_token());
         let (tools, calls) = (Arc::clone(&self.tools), self.calls.clone());
-        let handle = RunHandle(Arc::new(Inner { token: number, tools, calls, room: Semaphore::new(MOST_CALLS) }));
+        let (room, large) = (Semaphore::new(MOST_CALLS), Arc::new(Semaphore::new(1)));
+        let handle = RunHandle(Arc::new(Inner { token: number, tools, calls, room, large }));
         let mut open = self.runs.0.lock();
         open.runs.remove(&current.digest);
         open.runs.insert(digest, handle);
@@ -171,6 +174,11 @@ impl Drop for OpenRun {
 impl RunHandle {
     pub(crate) fn tools(&self) -> &[Cow<'static, Tool>] {
         &self.0.tools
+    }
+
+    /// Waits until no other call of this token with a large body is under way.
+    pub(crate) async fn permit_for_large(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.large).acquire_owned().await.ok()
     }
 
     /// Has a call carried out. `arguments` is a JSON object. The request leaves its place meanwhile: it may wait for days.

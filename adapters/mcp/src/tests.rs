@@ -277,7 +277,7 @@ async fn rubbish_is_refused() {
     let sent = async |body: String| run.send(run.request().body(body.into()).unwrap()).await;
 
     assert_eq!(sent("rubbish".to_owned()).await.0, StatusCode::BAD_REQUEST);
-    assert_eq!(sent("x".repeat((1 << 20) + 1)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(sent("x".repeat((24 << 20) + 1)).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     let unknown = run.ask("tools/call", json!({"name": "delete_all", "arguments": {}})).await;
     assert_eq!(unknown["error"]["code"], -32602);
     assert!(unknown["error"]["message"].as_str().unwrap().contains("there are react, ask"), "{unknown}");
@@ -440,6 +440,22 @@ async fn a_decision_that_no_call_has_heard_is_left_to_the_next_run() {
     let ended = run.end(said("I wait for your decision.")).await;
 
     assert_eq!(ended, Ok(Outcome::Approval(asked)));
+}
+
+/// A file may be larger than what other calls say.
+#[tokio::test]
+async fn a_large_file_is_taken_and_one_that_is_too_large_is_told() {
+    let run = Run::begin().await;
+    let send = |size: usize| run.call("send_file", json!({"name": "a.bin", "data": "aaaa".repeat(size / 4)}));
+
+    let (taken, too_large) = (send(2 << 20).await, send(17 << 20).await);
+
+    assert_eq!((&taken["isError"], &too_large["isError"]), (&json!(false), &json!(true)), "{taken}");
+    let told = too_large["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(told.contains("too large"), "{told}");
+    assert!(run.tools.lock().iter().all(|call| call.arguments.len() < 100), "the bytes are not recorded");
+    let Ok(Outcome::Reply(reply)) = run.end(said("Here.")).await else { panic!("not a reply") };
+    assert_eq!((&*reply.text, reply.attachments.len()), ("Here.", 1));
 }
 
 #[tokio::test]
