@@ -8,7 +8,7 @@ use axum::{
 };
 use futures_util::stream;
 use rejoinder_core::{
-    ApprovalRequest, Clock as _, Outcome, Reply, ScheduleCall, SystemClock, When,
+    ApprovalRequest, Attachment, Clock as _, Outcome, Reply, ScheduleCall, SystemClock, When,
     conformance::scripted::{Script, ScriptEnd, ScriptStep},
 };
 use serde_json::{Value, json};
@@ -68,7 +68,9 @@ pub(super) async fn wait(step: ScriptStep) {
 /// What comes after `streamed`; `None` if the response never ends. An error is the half of a piece, at which it is cut off.
 fn last_piece(end: ScriptEnd, streamed: &str, format: Format) -> Option<Result<String, String>> {
     Some(Ok(match end {
-        ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: None, .. })) => {
+        ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: None, attachments, .. }))
+            if attachments.is_empty() =>
+        {
             let rest = text.strip_prefix(streamed).expect("a reply begins with what was streamed");
             let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { format.text(rest) };
             rest + &format.end(&text)
@@ -92,6 +94,12 @@ fn tool_call(end: ScriptEnd) -> String {
             json!({ "question": text, "choices": choices.options, "free_text": choices.free_text,
                 "expires_in": choices.expires.map(|at| at.since(SystemClock.now()).as_secs_f64()) }),
         ),
+        // Its words come in the next answer.
+        ScriptEnd::Outcome(Outcome::Reply(Reply { attachments, .. })) if !attachments.is_empty() => {
+            let Attachment { name, media_type, url } = &attachments[0];
+            let data = url.split_once(";base64,").map(|(_, data)| data);
+            ("send_file", json!({ "name": name, "media_type": media_type, "data": data }))
+        }
         ScriptEnd::Outcome(Outcome::React(emoji)) => ("react", json!({ "emoji": emoji })),
         ScriptEnd::Outcome(Outcome::Approval(ApprovalRequest { action, details, kind, choices: None, .. })) => {
             ("request_approval", json!({ "action": action, "details": details, "kind": kind }))

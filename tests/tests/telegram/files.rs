@@ -1,7 +1,9 @@
 //! Files and other messages without text.
 
+use rejoinder_core::{Attachment, Reply};
 use rejoinder_telegram_double::{Fault, TelegramDouble};
-use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, ToolModel, eventually};
+use serde_json::json;
 
 use crate::{between, last_message, telegram};
 
@@ -80,6 +82,70 @@ async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
     ada.hears("answer 0").await;
 
     assert!(last_message(&agent.calls()[0]).contains("what is this?"));
+}
+
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGMAAQAABQABDQottAAAAABJRU5ErkJggg==";
+
+/// A picture is a photo, another file a document.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_model_sends_files_with_a_tool() {
+    let (double, model) = (TelegramDouble::start().await, ToolModel::start().await);
+    let gateway = Gateway::builder().config(&telegram(&double, "")).config(&model.section()).start().await;
+    let ada = double.person("Ada");
+    let files = [
+        ("photo", json!({ "name": "dot.png", "media_type": "image/png", "data": DOT }), PNG),
+        ("document", json!({ "name": "a.txt", "media_type": "text/plain", "data": "aGVsbG8=" }), b"hello".as_slice()),
+    ];
+
+    for (kind, file, bytes) in files {
+        ada.says(&format!("call send_file {file}"));
+        let sent = ada.finds(kind, |message| message.ours && message.media.as_deref() == Some(kind)).await;
+        assert_eq!(double.inspect(|view| view.file(ada.chat(), sent.id)).as_deref(), Some(bytes));
+        let told = format!("noted: {} goes with your answer", file["name"].as_str().unwrap_or_default());
+        ada.finds("the words", |message| message.ours && message.text.contains(&told)).await;
+    }
+    drop(gateway);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_that_a_model_cannot_send_is_told_to_it() {
+    let (double, model) = (TelegramDouble::start().await, ToolModel::start().await);
+    let _gateway = Gateway::builder().config(&telegram(&double, "")).config(&model.section()).start().await;
+    let ada = double.person("Ada");
+
+    ada.says(r#"call send_file {"name": "a.txt", "data": "hello"}"#);
+
+    ada.finds("the words", |message| message.ours && message.text.contains("must be bytes in Base64")).await;
+}
+
+/// What a run had collected is lost with it, and the next run sends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_of_a_run_that_was_killed_is_sent_once() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 | 2 => Script::answers(Reply { attachments: vec![dot()], ..Reply::default() }),
+        1 => Script::hangs(),
+        _ => Script::replies("Here it is."),
+    })
+    .await;
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+    ada.says("draw a dot");
+    agent.until_called(2).await;
+
+    gateway.kill();
+    gateway.restart().await;
+
+    ada.finds("the words", |message| message.ours && message.text == "Here it is.").await;
+    ada.finds("the photo", |message| message.ours && message.media.is_some()).await;
+    double.all_confirmed().await;
+    let photos = double.visible(ada.chat()).into_iter().filter(|message| message.media.is_some()).count();
+    assert_eq!((photos, agent.calls().len()), (1, 4));
+}
+
+fn dot() -> Attachment {
+    let url = format!("data:image/png;base64,{DOT}");
+    Attachment { name: "dot.png".to_owned(), media_type: "image/png".to_owned(), url }
 }
 
 /// K3: a location, a contact and a sticker are described in text, and a text file is inlined.
