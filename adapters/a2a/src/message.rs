@@ -1,6 +1,9 @@
 //! What the agent gets of a turn, as a message of the protocol. No I/O.
 
-use rejoinder_agents::prompt::blocks::{self, Block};
+use rejoinder_agents::{
+    Takes,
+    prompt::blocks::{self, Block},
+};
 use rejoinder_core::AgentTurn;
 use serde_json::{Value, json};
 
@@ -12,7 +15,7 @@ pub(crate) fn blocks(turn: &AgentTurn, settings: &A2aSection, to: &Endpoint, mem
     if memory.is_none() && settings.introduction {
         blocks = blocks::of_session(turn, &settings.system_prompt, settings.history_messages);
     }
-    blocks.extend(blocks::of_turn(turn, to.takes_pictures));
+    blocks.extend(blocks::of_turn(turn, if to.takes_pictures { Takes::PICTURES } else { Takes::default() }));
     blocks
 }
 
@@ -41,12 +44,13 @@ pub(crate) fn params(turn: &AgentTurn, blocks: &[Block], to: &Endpoint, memory: 
 fn part(block: &Block) -> Value {
     match block {
         Block::Text(text) => json!({ "text": text, "mediaType": "text/plain" }),
-        Block::Picture { media_type, data } => json!({ "raw": data, "mediaType": media_type }),
+        Block::File { media_type, data, .. } => json!({ "raw": data, "mediaType": media_type }),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_agents::FileKind;
     use rejoinder_core::conformance::runtime::turn;
 
     use super::*;
@@ -73,7 +77,8 @@ mod tests {
         let turn = turn("Hi");
         let task = TaskMemory { id: "t1".to_owned(), turn: String::new(), messages: 1, waits: true };
         let memory = Memory { context: "c1".to_owned(), task: Some(task) };
-        let block = Block::Picture { media_type: "image/png".to_owned(), data: "YWJj".to_owned() };
+        let (name, media_type) = ("a.png".to_owned(), "image/png".to_owned());
+        let block = Block::File { name, kind: FileKind::Picture, media_type, data: "YWJj".to_owned() };
 
         let params = params(&turn, &[block], &endpoint(false), Some(&memory));
 

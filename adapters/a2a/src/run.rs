@@ -3,12 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_agents::{
-    prompt::{blocks, files},
-    redacted_url,
-    report::Report,
-    sessions::Sessions,
-};
+use rejoinder_agents::{Takes, prompt::blocks, redacted_url, report::Report, sessions::Sessions};
 use rejoinder_core::{
     ActivityState, AgentError, AgentName, AgentRuntime, AgentTurn, Backoff, Outcome, Reply, RunEvents, SessionNotice,
     is_blank,
@@ -114,7 +109,7 @@ impl AgentRuntime for A2a {
     }
 
     fn reads(&self, media_type: &str) -> Option<usize> {
-        files::largest(media_type)
+        Takes::PICTURES.largest(media_type)
     }
 
     fn keeps_sessions(&self) -> bool {

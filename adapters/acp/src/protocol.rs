@@ -6,7 +6,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use rejoinder_agents::prompt::blocks::Block;
+use rejoinder_agents::{Takes, prompt::blocks::Block};
 use rejoinder_core::Cost;
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -109,6 +109,12 @@ pub(crate) struct McpCapabilities {
 #[serde(default)]
 pub(crate) struct PromptCapabilities {
     pub(crate) image: bool,
+}
+
+impl From<PromptCapabilities> for Takes {
+    fn from(PromptCapabilities { image }: PromptCapabilities) -> Self {
+        if image { Self::PICTURES } else { Self::default() }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -476,7 +482,7 @@ impl<'a> From<&'a Block> for PromptPart<'a> {
     fn from(block: &'a Block) -> Self {
         match block {
             Block::Text(text) => Self::Text { text },
-            Block::Picture { media_type, data } => Self::Image { mime_type: media_type, data },
+            Block::File { media_type, data, .. } => Self::Image { mime_type: media_type, data },
         }
     }
 }

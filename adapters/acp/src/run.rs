@@ -3,11 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_agents::{
-    SessionTokens, Supervisor,
-    prompt::{blocks, files},
-    sessions::Sessions,
-};
+use rejoinder_agents::{SessionTokens, Supervisor, Takes, prompt::blocks, sessions::Sessions};
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, RunEvents, SessionNotice, SessionNoticeChange,
     TraceHeaders,
@@ -92,11 +88,11 @@ impl Acp {
         let tools = access.as_ref().zip(self.tokens.as_ref());
         let opener = Opener { agent: &self.name, settings: &self.settings, ready: &ready, tools };
         let mut place = opener.open(slot, owner, turn.place.session, turn.place.own_session.as_deref()).await?;
-        let takes_pictures = ready.agent.agent_capabilities.prompt_capabilities.image;
+        let takes = Takes::from(ready.agent.agent_capabilities.prompt_capabilities);
         let AcpSection { system_prompt, history_messages, mode, .. } = &self.settings;
         let mut prompt =
             if place.is_new { blocks::of_session(&turn, system_prompt, *history_messages) } else { Vec::new() };
-        prompt.extend(blocks::of_turn(&turn, takes_pictures));
+        prompt.extend(blocks::of_turn(&turn, takes));
         // It may wait for days.
         turn.drop_files();
         let settings = json!({ "agent": &*self.name, "mode": mode });
@@ -152,7 +148,7 @@ impl Acp {
             }
             is_told_of_no |= refused.is_some();
             stands = if came.is_empty() { run.answered() } else { None };
-            prompt = blocks::of_messages(&came, turn.place.chat, takes_pictures);
+            prompt = blocks::of_messages(&came, turn.place.chat, takes);
             prompt.extend(refused.as_deref().map(after_no));
             run.answer.interrupt();
             run.report.next_usage();
@@ -217,7 +213,7 @@ impl AgentRuntime for Acp {
     }
 
     fn reads(&self, media_type: &str) -> Option<usize> {
-        files::largest(media_type)
+        Takes::PICTURES.largest(media_type)
     }
 
     fn keeps_sessions(&self) -> bool {

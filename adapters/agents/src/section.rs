@@ -16,7 +16,7 @@ use serde::{
 };
 use url::Url;
 
-use crate::{mcp_server::McpServerSection, piece::PieceName};
+use crate::{file_kind::Takes, mcp_server::McpServerSection, piece::PieceName};
 
 /// The instructions that a model gets unless the operator has written others.
 pub(crate) const SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer briefly, in the language of the person.";
@@ -35,9 +35,8 @@ pub(crate) struct ModelSettings<'a> {
     pub(crate) tools: bool,
     /// The servers whose tools it is offered as well.
     pub(crate) mcp: &'a BTreeMap<String, McpServerSection>,
-    pub(crate) images: bool,
-    /// The size of the largest picture that the server takes, in bytes.
-    pub(crate) largest_picture: usize,
+    /// Which files it gets besides texts.
+    pub(crate) takes: Takes,
     /// Whether the model begins with a thought in its text, which ends in `</think>`.
     pub(crate) thinks_first: bool,
     pub(crate) history_messages: u32,

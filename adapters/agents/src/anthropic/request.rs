@@ -10,7 +10,7 @@ use super::section::AnthropicSection;
 use crate::{
     model::write_elements,
     prompt::{
-        files::Picture,
+        files::GivenFile,
         frame,
         messages::{Content, Message},
     },
@@ -147,13 +147,12 @@ struct CacheControl {
 impl<'a> ApiMessages<'a> {
     fn add(&mut self, message: &'a Message<'_>) {
         match message {
-            Message::People(Content { text, pictures }) => {
-                if pictures.is_empty() || !text.is_empty() {
+            Message::People(Content { text, files }) => {
+                if files.is_empty() || !text.is_empty() {
                     self.push_text(Role::User, text);
                 }
-                for picture in pictures {
-                    let label = frame::of_picture(picture.name, picture.is_quoted).into();
-                    self.push(Role::User, Block::New(NewBlock::Text { text: label }));
+                for picture in files {
+                    self.push(Role::User, Block::New(NewBlock::Text { text: frame::of_file(picture).into() }));
                     self.push(Role::User, Block::New(NewBlock::Image { source: source(picture) }));
                 }
             }
@@ -195,7 +194,7 @@ impl<'a> ApiMessages<'a> {
     }
 }
 
-fn source<'a>(picture: &'a Picture<'_>) -> Source<'a> {
+fn source<'a>(picture: &'a GivenFile<'_>) -> Source<'a> {
     let (media_type, data) =
         picture.encoded().map_or((None, &*picture.url), |(media_type, data)| (Some(media_type), data));
     Source { kind: "base64", media_type, data }
@@ -325,7 +324,7 @@ mod tests {
         let attachment =
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
         let picture = |bytes| AgentFile { attachment: attachment.clone(), bytes: Some(Vec::into(bytes)) };
-        let too_large = vec![0; section().settings().largest_picture + 1];
+        let too_large = vec![0; section().settings().takes.pictures.expect("it sees") + 1];
         let turn =
             turn("Look!").with(|turn| turn.message.attachments = vec![picture(too_large), picture(b"abc".to_vec())]);
 

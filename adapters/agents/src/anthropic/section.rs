@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
+    file_kind::Takes,
     mcp_server::{self, McpServerSection},
     piece::PieceName,
     section::{
@@ -118,8 +119,7 @@ impl AnthropicSection {
             leave_out: &self.leave_out,
             tools: self.tools,
             mcp: &self.mcp,
-            images: self.images,
-            largest_picture: LARGEST_PICTURE,
+            takes: Takes { pictures: self.images.then_some(LARGEST_PICTURE) },
             thinks_first: false,
             history_messages: self.history_messages,
             history_chars: self.history_chars,

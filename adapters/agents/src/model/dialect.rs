@@ -6,6 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::file_kind::Takes;
+
 /// How long a part is left out before it is tried again: the server may change, or its refusal may have been misread.
 const MEMORY: Duration = Duration::from_mins(30);
 
@@ -32,6 +34,11 @@ impl Default for Dialect {
 }
 
 impl Dialect {
+    /// Which of these files are sent.
+    pub(super) fn taken(self, takes: Takes) -> Takes {
+        Takes { pictures: takes.pictures.filter(|_| self.images) }
+    }
+
     /// What is not sent, for the log.
     pub(super) fn left_out(self) -> String {
         let parts = [

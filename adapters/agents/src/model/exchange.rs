@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     events::{Events, EventsError},
-    prompt::files::essence,
+    file_kind::essence,
     report::Report,
     response::{MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body, too_large},
     section::ModelSettings,

@@ -16,7 +16,8 @@ use super::{
     server::Model,
 };
 use crate::{
-    prompt::{files, messages::Prompt},
+    file_kind::FileKind,
+    prompt::messages::Prompt,
     report::Report,
     tools::{ForeignCalls, RunState, Tool, offered},
 };
@@ -98,7 +99,7 @@ impl<P: Protocol> Model<P> {
         let mut dialect = known;
         loop {
             if !dialect.images {
-                prompt.remove_pictures();
+                prompt.remove(FileKind::Picture);
             }
             let request = Request::new(&self.protocol, turn, tools, prompt, dialect);
             report.shown(request.input::<P>(prompt)).await;
@@ -145,12 +146,7 @@ impl<P: Protocol> AgentRuntime for Model<P> {
     }
 
     fn reads(&self, media_type: &str) -> Option<usize> {
-        let takes_pictures = || self.protocol.settings().images && self.learned.get().images;
-        let largest = files::largest(media_type)?;
-        if !files::is_picture(media_type) {
-            return Some(largest);
-        }
-        takes_pictures().then(|| largest.min(self.protocol.settings().largest_picture))
+        self.learned.get().taken(self.protocol.settings().takes).largest(media_type)
     }
 
     fn has_probe(&self) -> bool {

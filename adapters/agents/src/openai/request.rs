@@ -10,7 +10,7 @@ use super::section::OpenAiSection;
 use crate::{
     model::{Dialect, write_elements},
     prompt::{
-        files::Picture,
+        files::GivenFile,
         frame,
         messages::{Content, Message},
     },
@@ -37,21 +37,23 @@ struct ChatMessage<'a> {
 
 struct ChatContent<'a> {
     text: &'a str,
-    pictures: &'a [Picture<'a>],
+    files: &'a [GivenFile<'a>],
 }
 
 impl Serialize for ChatContent<'_> {
-    /// Writes plain text if there is no picture, because many servers support nothing else.
+    /// Writes plain text if there is no file, because many servers support nothing else.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.pictures.is_empty() {
+        if self.files.is_empty() {
             return serializer.serialize_str(self.text);
         }
         let text = (!self.text.is_empty()).then(|| Part::Text { text: self.text.into() });
-        let pictures = self.pictures.iter().flat_map(|picture| {
-            let label = frame::of_picture(picture.name, picture.is_quoted);
-            [Part::Text { text: label.into() }, Part::ImageUrl { image_url: ImageUrl { url: &picture.url } }]
+        let files = self.files.iter().flat_map(|file| {
+            [
+                Part::Text { text: frame::of_file(file).into() },
+                Part::ImageUrl { image_url: ImageUrl { url: &file.url } },
+            ]
         });
-        serializer.collect_seq(text.into_iter().chain(pictures))
+        serializer.collect_seq(text.into_iter().chain(files))
     }
 }
 
@@ -68,14 +70,14 @@ struct ImageUrl<'a> {
 }
 
 impl<'a> ChatMessage<'a> {
-    const fn new(role: Role, text: &'a str, pictures: &'a [Picture<'a>]) -> Self {
-        Self { role, content: ChatContent { text, pictures }, tool_calls: Vec::new(), tool_call_id: None }
+    const fn new(role: Role, text: &'a str, files: &'a [GivenFile<'a>]) -> Self {
+        Self { role, content: ChatContent { text, files }, tool_calls: Vec::new(), tool_call_id: None }
     }
 
     /// The messages of this API that say the same.
     fn all_of(message: &'a Message<'_>) -> impl Iterator<Item = Self> {
         let (first, calls, results): (_, &[ToolCall], &[String]) = match message {
-            Message::People(Content { text, pictures }) => (Self::new(Role::User, text, pictures), &[], &[]),
+            Message::People(Content { text, files }) => (Self::new(Role::User, text, files), &[], &[]),
             Message::Model(text) => (Self::new(Role::Assistant, text, &[]), &[], &[]),
             Message::Round { written, results } => {
                 let tool_calls = written.calls.iter().map(CallMade::from).collect();
@@ -170,6 +172,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::file_kind::FileKind;
     use crate::model::Request;
     use crate::prompt::messages::{Prompt, Written};
     use crate::tests::{history, line, settings, turn};
@@ -418,7 +421,7 @@ mod tests {
         let turn = turn("Look!").with(|turn| turn.message.attachments = vec![picture()]);
         let seeing = OpenAiSection { images: true, ..settings() };
         let mut taken_out = Prompt::of(&turn, &seeing.settings());
-        taken_out.remove_pictures();
+        taken_out.remove(FileKind::Picture);
 
         let expected = pairs([("user", LOOK)]);
 

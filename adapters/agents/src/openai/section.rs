@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
+    file_kind::Takes,
     mcp_server::{self, McpServerSection},
     piece::PieceName,
     section::{
@@ -130,8 +131,7 @@ impl OpenAiSection {
             leave_out: &self.leave_out,
             tools: self.tools,
             mcp: &self.mcp,
-            images: self.images,
-            largest_picture: usize::MAX,
+            takes: Takes { pictures: self.images.then_some(usize::MAX) },
             thinks_first: self.thinks_first,
             history_messages: self.history_messages,
             history_chars: self.history_chars,

@@ -1,9 +1,10 @@
 //! What an agent with a memory of its own reads of a turn. No I/O.
 
-use rejoinder_core::{AgentFile, AgentMessage, AgentTurn, ChatKind, ModelInput};
+use rejoinder_core::{AgentMessage, AgentTurn, ChatKind, ModelInput};
 use serde_json::{Value, json};
 
 use super::{files, frame, history, instructions};
+use crate::file_kind::{FileKind, Takes};
 
 /// How many characters of earlier messages a new session is told.
 const MAX_HISTORY: usize = 16_000;
@@ -18,7 +19,9 @@ const LEAST_COMPARED: usize = 12;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
     Text(String),
-    Picture {
+    File {
+        name: String,
+        kind: FileKind,
         media_type: String,
         /// In base64.
         data: String,
@@ -50,51 +53,44 @@ pub fn repeats_beginning(title: &str, turn: &AgentTurn, system_prompt: &str) -> 
 }
 
 /// The message of a turn, and those that are answered with it.
-pub fn of_turn(turn: &AgentTurn, takes_pictures: bool) -> Vec<Block> {
+pub fn of_turn(turn: &AgentTurn, takes: Takes) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(instructions) = &turn.person.instructions {
         blocks.push(Block::Text(frame::of_program(instructions)));
     }
     blocks.push(Block::Text(frame::of_turn_after(turn, turn.past.last_answer.as_ref()).into_owned()));
-    if takes_pictures {
-        let quoted = turn.message.quoted.iter().flat_map(|quoted| &quoted.files);
-        pictures(&turn.message.attachments, quoted, &mut blocks);
-    }
-    blocks.extend(of_messages(&turn.more, turn.place.chat, takes_pictures));
+    push_files(&turn.message, takes, &mut blocks);
+    blocks.extend(of_messages(&turn.more, turn.place.chat, takes));
     blocks
 }
 
 /// Messages that came later.
-pub fn of_messages(messages: &[AgentMessage], chat: ChatKind, takes_pictures: bool) -> Vec<Block> {
+pub fn of_messages(messages: &[AgentMessage], chat: ChatKind, takes: Takes) -> Vec<Block> {
     let mut blocks = Vec::new();
     for message in messages {
         blocks.push(Block::Text(frame::of_message(message, chat).into_owned()));
-        if takes_pictures {
-            let quoted = message.quoted.iter().flat_map(|quoted| &quoted.files);
-            pictures(&message.attachments, quoted, &mut blocks);
-        }
+        push_files(message, takes, &mut blocks);
     }
     blocks
 }
 
-fn pictures<'a>(
-    own: impl IntoIterator<Item = &'a AgentFile>,
-    quoted: impl IntoIterator<Item = &'a AgentFile>,
-    blocks: &mut Vec<Block>,
-) {
-    let own = own.into_iter().map(|file| (file, false));
-    for picture in files::pictures(own.chain(quoted.into_iter().map(|file| (file, true))), usize::MAX) {
-        let Some((media_type, data)) = picture.encoded() else { continue };
-        blocks.push(Block::Text(frame::of_picture(picture.name, picture.is_quoted)));
-        blocks.push(Block::Picture { media_type: media_type.to_owned(), data: data.to_owned() });
+/// The files of a message, and of what it quotes.
+fn push_files(message: &AgentMessage, takes: Takes, blocks: &mut Vec<Block>) {
+    let own = message.attachments.iter().map(|file| (file, false));
+    let quoted = message.quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
+    for file in files::given(own.chain(quoted), takes) {
+        let Some((media_type, data)) = file.encoded() else { continue };
+        blocks.push(Block::Text(frame::of_file(&file)));
+        let (name, media_type, data) = (file.name.to_owned(), media_type.to_owned(), data.to_owned());
+        blocks.push(Block::File { name, kind: file.kind, media_type, data });
     }
 }
 
-/// What the operator sees of them: of a picture only its type and its size.
+/// What the operator sees of them: of a file only its type and its size.
 pub fn shown(settings: &Value, blocks: &[Block]) -> ModelInput {
     let blocks = blocks.iter().map(|block| match block {
         Block::Text(text) => json!({ "role": "user", "content": text }),
-        Block::Picture { media_type, data } => json!({ "role": "user", "content": files::note(media_type, data) }),
+        Block::File { media_type, data, .. } => json!({ "role": "user", "content": files::note(media_type, data) }),
     });
     let messages = Value::Array(blocks.collect()).to_string();
     ModelInput { settings: settings.to_string(), messages, left_out: 0 }
@@ -102,7 +98,7 @@ pub fn shown(settings: &Value, blocks: &[Block]) -> ModelInput {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::{Attachment, Speaker};
+    use rejoinder_core::{AgentFile, Attachment, Speaker};
     use rstest::rstest;
 
     use super::*;
@@ -146,9 +142,10 @@ mod tests {
         let attachments = vec![file("a.png", "image/png", b"abc"), file("b.txt", "text/plain", b"words")];
         let turn = turn("Look").with(|turn| turn.message.attachments = attachments);
 
-        let (with, without) = (of_turn(&turn, true), of_turn(&turn, false));
+        let (with, without) = (of_turn(&turn, Takes::PICTURES), of_turn(&turn, Takes::default()));
 
-        assert_eq!(with[2], Block::Picture { media_type: "image/png".to_owned(), data: "YWJj".to_owned() });
+        let (name, kind, media_type) = ("a.png".to_owned(), FileKind::Picture, "image/png".to_owned());
+        assert_eq!(with[2], Block::File { name, kind, media_type, data: "YWJj".to_owned() });
         assert_eq!((with.len(), without.len()), (3, 1));
         let Block::Text(text) = &without[0] else { panic!("{without:?}") };
         assert!(text.contains(r#""text":"words""#), "{text}");

@@ -1,98 +1,64 @@
-//! Prepares the files of a turn for a model: pictures and texts. No I/O.
+//! Prepares the files of a turn for a model: texts, and those whose bytes it gets. No I/O.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::AgentFile;
 
-/// The media types of pictures that servers accept.
-const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+use crate::file_kind::{FileKind, Takes, essence};
 
-/// Media types that are text, besides `text/…`.
-const TEXTS: [&str; 11] = [
-    "application/javascript",
-    "application/json",
-    "application/ld+json",
-    "application/sql",
-    "application/toml",
-    "application/x-httpd-php",
-    "application/x-ndjson",
-    "application/x-sh",
-    "application/x-yaml",
-    "application/xml",
-    "application/yaml",
-];
+/// How many files a model gets besides texts.
+const MAX_GIVEN: usize = 10;
 
-const MAX_PICTURES: usize = 10;
-
-const MAX_PICTURE_BYTES: usize = 32 << 20;
-
-const MAX_TEXT_BYTES: usize = 256 << 10;
+/// How large they may be together, in bytes.
+const MAX_BYTES: usize = 32 << 20;
 
 /// How many characters of text files a model gets in total.
 const MAX_TEXT: usize = 40_000;
 
-/// A media type without its parameters, in lower case.
-pub(crate) fn essence(media_type: &str) -> String {
-    media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-/// Whether models can look at files of this type.
-pub fn is_picture(media_type: &str) -> bool {
-    PICTURES.contains(&essence(media_type).as_str())
-}
-
-/// Whether files of this type can be read as text.
-fn is_text(media_type: &str) -> bool {
-    let essence = essence(media_type);
-    essence.starts_with("text/") || TEXTS.contains(&essence.as_str())
-}
-
-/// The size of the largest file of this type that is read, in bytes; `None` if a model cannot read such files.
-pub fn largest(media_type: &str) -> Option<usize> {
-    if is_text(media_type) { Some(MAX_TEXT_BYTES) } else { is_picture(media_type).then_some(MAX_PICTURE_BYTES) }
-}
-
-/// A picture for the model.
+/// A file whose bytes the model gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture<'a> {
+pub struct GivenFile<'a> {
     pub name: &'a str,
     /// Whether it belongs to the quoted message.
     pub is_quoted: bool,
+    pub kind: FileKind,
     /// A `data:` URL with its bytes.
     pub url: String,
 }
 
-impl Picture<'_> {
+impl GivenFile<'_> {
     /// Its media type, and its bytes in base64. `None` if there is only a note in their place.
     pub fn encoded(&self) -> Option<(&str, &str)> {
         self.url.strip_prefix("data:")?.split_once(";base64,")
     }
 
-    /// The picture with its type and its size in place of its bytes.
-    pub fn with_note(&self) -> Picture<'_> {
+    /// The file with its type and its size in place of its bytes.
+    pub fn with_note(&self) -> GivenFile<'_> {
         let (media_type, encoded) = self.encoded().unwrap_or((&self.url, ""));
-        Picture { name: self.name, is_quoted: self.is_quoted, url: note(media_type, encoded) }
+        GivenFile { url: note(media_type, encoded), ..*self }
     }
 }
 
-/// The type and the size of a picture, in place of its bytes in base64.
+/// The type and the size of a file, in place of its bytes in base64.
 #[must_use]
 pub fn note(media_type: &str, encoded: &str) -> String {
     let bytes = encoded.trim_end_matches('=').len() * 3 / 4;
     format!("[{media_type}, {bytes} bytes]")
 }
 
-/// The pictures of at most `largest` bytes among the files, each of which may belong to the quoted message.
-pub fn pictures<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>, largest: usize) -> Vec<Picture<'a>> {
-    let mut bytes_left = MAX_PICTURE_BYTES;
-    let pictures = files.filter(|(file, _)| is_picture(&file.attachment.media_type));
-    pictures
+/// The files besides texts that a model gets, each of which may belong to the quoted message.
+pub fn given<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>, takes: Takes) -> Vec<GivenFile<'a>> {
+    let mut bytes_left = MAX_BYTES;
+    files
         .filter_map(|(file, is_quoted)| {
+            let media_type = &file.attachment.media_type;
+            let kind = FileKind::of(media_type).filter(|kind| *kind != FileKind::Text)?;
+            let largest = takes.largest(media_type)?;
             let bytes = file.bytes.as_deref().filter(|bytes| (1..=largest).contains(&bytes.len()))?;
             bytes_left = bytes_left.checked_sub(bytes.len())?;
-            let url = format!("data:{};base64,{}", essence(&file.attachment.media_type), BASE64_STANDARD.encode(bytes));
-            Some(Picture { name: &file.attachment.name, is_quoted, url })
+            let url = format!("data:{};base64,{}", essence(media_type), BASE64_STANDARD.encode(bytes));
+            Some(GivenFile { name: &file.attachment.name, is_quoted, kind, url })
         })
-        .take(MAX_PICTURES)
+        .take(MAX_GIVEN)
         .collect()
 }
 
@@ -108,7 +74,8 @@ impl Default for TextLimit {
 impl TextLimit {
     /// The text of a file as far as the model gets it, and whether that is only its beginning. `None` if it is no text.
     pub(crate) fn text_of<'a>(&mut self, file: &'a AgentFile) -> Option<(&'a str, bool)> {
-        let bytes = file.bytes.as_deref().filter(|_| is_text(&file.attachment.media_type))?;
+        let is_text = FileKind::of(&file.attachment.media_type) == Some(FileKind::Text);
+        let bytes = file.bytes.as_deref().filter(|_| is_text)?;
         let text = std::str::from_utf8(bytes).ok()?.trim_start_matches('\u{feff}');
         let end = text.char_indices().nth(self.0).map_or(text.len(), |(end, _)| end);
         let given = &text[..end];
@@ -120,7 +87,6 @@ impl TextLimit {
 #[cfg(test)]
 mod tests {
     use rejoinder_core::Attachment;
-    use rstest::rstest;
 
     use super::*;
 
@@ -130,33 +96,8 @@ mod tests {
         AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()) }
     }
 
-    #[rstest]
-    #[case("image/png", true, false)]
-    #[case("IMAGE/JPEG; q=1", true, false)]
-    #[case("image/svg+xml", false, false)]
-    #[case("image/tiff", false, false)]
-    #[case("text/plain; charset=utf-8", false, true)]
-    #[case("text/x-rust", false, true)]
-    #[case("application/json", false, true)]
-    #[case("application/pdf", false, false)]
-    #[case("", false, false)]
-    fn a_file_is_looked_at_or_read_by_its_media_type(
-        #[case] media_type: &str,
-        #[case] picture: bool,
-        #[case] text: bool,
-    ) {
-        assert_eq!((is_picture(media_type), is_text(media_type)), (picture, text));
-    }
-
-    #[test]
-    fn a_text_is_read_up_to_256_kib_and_a_picture_up_to_32_mib() {
-        assert_eq!(largest("text/plain; charset=utf-8"), Some(256 << 10));
-        assert_eq!(largest("image/png"), Some(32 << 20));
-        assert_eq!(largest("application/pdf"), None);
-    }
-
-    fn own_pictures(files: &[AgentFile]) -> Vec<Picture<'_>> {
-        pictures(files.iter().map(|file| (file, false)), usize::MAX)
+    fn own_pictures(files: &[AgentFile]) -> Vec<GivenFile<'_>> {
+        given(files.iter().map(|file| (file, false)), Takes::PICTURES)
     }
 
     #[test]
@@ -164,16 +105,17 @@ mod tests {
         let files = [file("a.png", "image/png", Some(b"abc")), file("b.png", "image/png", None), file("c", "", None)];
         let url = "data:image/png;base64,YWJj".to_owned();
 
-        assert_eq!(own_pictures(&files), [Picture { name: "a.png", is_quoted: false, url }]);
+        let picture = GivenFile { name: "a.png", is_quoted: false, kind: FileKind::Picture, url };
+        assert_eq!(own_pictures(&files), [picture]);
     }
 
     #[test]
     fn there_is_an_end_to_pictures() {
         let many = vec![file("a.png", "image/png", Some(b"abc")); 12];
-        let mut large = vec![file("a.png", "image/png", Some(&vec![0; MAX_PICTURE_BYTES])); 2];
+        let mut large = vec![file("a.png", "image/png", Some(&vec![0; MAX_BYTES])); 2];
         large.push(file("b.png", "image/png", Some(b"")));
 
-        assert_eq!((own_pictures(&many).len(), own_pictures(&large).len()), (MAX_PICTURES, 1));
+        assert_eq!((own_pictures(&many).len(), own_pictures(&large).len()), (MAX_GIVEN, 1));
     }
 
     #[test]

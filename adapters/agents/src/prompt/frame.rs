@@ -13,8 +13,12 @@ use rejoinder_core::{
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use super::{files::TextLimit, handoff::HandedOver, last_answer::ToldAnswer};
-use crate::person_answer::Answer;
+use super::{
+    files::{GivenFile, TextLimit},
+    handoff::HandedOver,
+    last_answer::ToldAnswer,
+};
+use crate::{file_kind::FileKind, person_answer::Answer};
 
 /// Explains frames, for the instructions.
 pub const LEGEND: &str = "\
@@ -260,11 +264,13 @@ fn framed(message: Message<'_>) -> Cow<'_, str> {
     one_line(&frame).into()
 }
 
-#[derive(Serialize)]
-struct PictureFrame<'a> {
-    picture: &'a str,
+/// Names the file by what the agent does with it.
+#[skip_serializing_none]
+#[derive(Default, Serialize)]
+struct FileFrame<'a> {
+    picture: Option<&'a str>,
+    file: Option<&'a str>,
     /// Whose it is, unless it is the person's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     of: Option<&'static str>,
 }
 
@@ -279,9 +285,13 @@ pub fn of_program(instructions: &str) -> String {
     one_line(&ProgramFrame { program: instructions })
 }
 
-/// What stands before a picture.
-pub fn of_picture(name: &str, is_quoted: bool) -> String {
-    one_line(&PictureFrame { picture: name, of: is_quoted.then_some("quoted") })
+/// What stands before a file whose bytes are given.
+pub fn of_file(file: &GivenFile<'_>) -> String {
+    let (name, frame) = (Some(file.name), FileFrame { of: file.is_quoted.then_some("quoted"), ..FileFrame::default() });
+    one_line(&match file.kind {
+        FileKind::Picture => FileFrame { picture: name, ..frame },
+        FileKind::Text => FileFrame { file: name, ..frame },
+    })
 }
 
 /// A line of the history. What the model said, or of which a program tells so, is given as it is if it was seen.

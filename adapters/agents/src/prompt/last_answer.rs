@@ -80,6 +80,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::file_kind::Takes;
     use crate::{
         prompt::{blocks, frame, instructions},
         tests::{history, line, turn},
@@ -113,7 +114,7 @@ mod tests {
         for (answer, expected) in cases {
             for chat in [ChatKind::Direct, ChatKind::Group] {
                 let turn = after(answer.clone()).with(|turn| turn.place.chat = chat);
-                let blocks = blocks::of_turn(&turn, false);
+                let blocks = blocks::of_turn(&turn, Takes::default());
 
                 let [blocks::Block::Text(text)] = &blocks[..] else { panic!("{blocks:?}") };
                 assert_eq!(text.lines().count(), 1);

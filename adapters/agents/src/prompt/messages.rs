@@ -6,12 +6,13 @@ use rejoinder_core::{AgentMessage, AgentTurn, ChatKind};
 use serde_json::Value;
 
 use super::{
-    files::{self, Picture},
+    files::{GivenFile, given},
     frame, history,
     instructions::LastInstructions,
     last_answer,
 };
 use crate::{
+    file_kind::FileKind,
     section::ModelSettings,
     tools::{SEND_FILE, ToolCall, drop_bytes, without_bytes},
 };
@@ -39,7 +40,8 @@ pub(crate) enum Message<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content<'a> {
     pub(crate) text: Cow<'a, str>,
-    pub(crate) pictures: Vec<Picture<'a>>,
+    /// Those whose bytes it gets.
+    pub(crate) files: Vec<GivenFile<'a>>,
 }
 
 /// What a model wrote in one answer.
@@ -77,8 +79,8 @@ impl Message<'_> {
         const FIELDS: usize = 32;
         FIELDS
             + match self {
-                Self::People(Content { text, pictures }) => {
-                    text.len() + pictures.iter().map(|picture| picture.url.len()).sum::<usize>()
+                Self::People(Content { text, files }) => {
+                    text.len() + files.iter().map(|file| file.url.len()).sum::<usize>()
                 }
                 Self::Model(text) => text.len(),
                 Self::Round { written, results } => {
@@ -87,12 +89,12 @@ impl Message<'_> {
             }
     }
 
-    /// The message with notes in place of its pictures.
+    /// The message with notes in place of the bytes of its files.
     fn with_notes(&self) -> Message<'_> {
         match self {
-            Self::People(Content { text, pictures }) => {
-                let pictures = pictures.iter().map(Picture::with_note).collect();
-                Message::People(Content { text: Cow::Borrowed(&**text), pictures })
+            Self::People(Content { text, files }) => {
+                let files = files.iter().map(GivenFile::with_note).collect();
+                Message::People(Content { text: Cow::Borrowed(&**text), files })
             }
             Self::Model(text) => Message::Model(Cow::Borrowed(&**text)),
             Self::Round { written, results } => Message::Round { written: written.clone(), results: results.clone() },
@@ -117,27 +119,27 @@ impl<'a> Prompt<'a> {
         self.messages.push(Message::Round { written, results });
     }
 
-    /// Adds what people wrote while the model was at work. Of their pictures it gets the names.
+    /// Adds what people wrote while the model was at work. Of their files it gets the names and the texts.
     pub(crate) fn came_in(&mut self, messages: &[AgentMessage], chat: ChatKind) {
         for message in messages {
             push_people(&mut self.messages, frame::of_message(message, chat).into_owned().into());
         }
     }
 
-    /// Removes all pictures, for a server that refuses them.
-    pub(crate) fn remove_pictures(&mut self) {
+    /// Removes all files of a kind, for a server that refuses them.
+    pub(crate) fn remove(&mut self, kind: FileKind) {
         for message in &mut self.messages {
             if let Message::People(content) = message {
-                content.pictures.clear();
+                content.files.retain(|file| file.kind != kind);
             }
         }
     }
 
-    /// The messages with notes in place of the pictures; `None` if there is no picture.
+    /// The messages with notes in place of the bytes of files; `None` if there are none.
     pub(crate) fn with_notes(&self) -> Option<Vec<Message<'_>>> {
-        let has_pictures =
-            |message: &Message<'_>| matches!(message, Message::People(content) if !content.pictures.is_empty());
-        self.messages.iter().any(has_pictures).then(|| self.messages.iter().map(Message::with_notes).collect())
+        let has_files =
+            |message: &Message<'_>| matches!(message, Message::People(content) if !content.files.is_empty());
+        self.messages.iter().any(has_files).then(|| self.messages.iter().map(Message::with_notes).collect())
     }
 }
 
@@ -160,16 +162,14 @@ fn messages<'a>(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Vec<Messag
     for message in &turn.more {
         push_people(&mut messages, frame::of_message(message, turn.place.chat));
     }
-    if settings.images
-        && let Some(Message::People(now)) = messages.last_mut()
-    {
+    if let Some(Message::People(now)) = messages.last_mut() {
         let first = (&turn.message.attachments, &turn.message.quoted);
         let all = std::iter::once(first).chain(turn.more.iter().map(|more| (&more.attachments, &more.quoted)));
-        let pictures = all.flat_map(|(own, quoted)| {
+        let files = all.flat_map(|(own, quoted)| {
             let quoted = quoted.iter().flat_map(|quoted| &quoted.files).map(|file| (file, true));
             own.iter().map(|file| (file, false)).chain(quoted)
         });
-        now.pictures = files::pictures(pictures, settings.largest_picture);
+        now.files = given(files, settings.takes);
     }
     messages
 }
@@ -177,7 +177,7 @@ fn messages<'a>(turn: &'a AgentTurn, settings: &ModelSettings<'_>) -> Vec<Messag
 fn push_people<'a>(messages: &mut Vec<Message<'a>>, text: Cow<'a, str>) {
     match messages.last_mut() {
         Some(Message::People(last)) => join(&mut last.text, &text),
-        _ => messages.push(Message::People(Content { text, pictures: Vec::new() })),
+        _ => messages.push(Message::People(Content { text, files: Vec::new() })),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     lines::{Lines, MARK, TextPieces, without_mark},
     said::{MAX_OBJECT, Said},
 };
-use crate::prompt::files::essence;
+use crate::file_kind::essence;
 
 /// What an answer consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

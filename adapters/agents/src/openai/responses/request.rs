@@ -11,7 +11,7 @@ use crate::{
     OpenAiSection,
     model::{Dialect, write_elements},
     prompt::{
-        files::Picture,
+        files::GivenFile,
         frame,
         messages::{Content, Message},
     },
@@ -92,7 +92,7 @@ enum Role {
 
 struct InputContent<'a> {
     text: &'a str,
-    pictures: &'a [Picture<'a>],
+    files: &'a [GivenFile<'a>],
 }
 
 #[derive(Serialize)]
@@ -104,12 +104,12 @@ enum Part<'a> {
 
 impl Serialize for InputContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.pictures.is_empty() {
+        if self.files.is_empty() {
             return serializer.serialize_str(self.text);
         }
         let text = (!self.text.is_empty()).then(|| Part::InputText { text: self.text.into() });
-        let pictures = self.pictures.iter().flat_map(|picture| {
-            let label = frame::of_picture(picture.name, picture.is_quoted);
+        let pictures = self.files.iter().flat_map(|picture| {
+            let label = frame::of_file(picture);
             [Part::InputText { text: label.into() }, Part::InputImage { image_url: &picture.url }]
         });
         serializer.collect_seq(text.into_iter().chain(pictures))
@@ -117,14 +117,14 @@ impl Serialize for InputContent<'_> {
 }
 
 impl<'a> InputItem<'a> {
-    const fn message(role: Role, text: &'a str, pictures: &'a [Picture<'a>]) -> Self {
-        Self::New(NewItem::Message { role, content: InputContent { text, pictures } })
+    const fn message(role: Role, text: &'a str, files: &'a [GivenFile<'a>]) -> Self {
+        Self::New(NewItem::Message { role, content: InputContent { text, files } })
     }
 
     /// The items of this API that say the same.
     fn all_of(message: &'a Message<'_>) -> Vec<Self> {
         match message {
-            Message::People(Content { text, pictures }) => vec![Self::message(Role::User, text, pictures)],
+            Message::People(Content { text, files }) => vec![Self::message(Role::User, text, files)],
             Message::Model(text) => vec![Self::message(Role::Assistant, text, &[])],
             Message::Round { written, results } => {
                 let text = written.blocks.is_empty().then(|| Self::message(Role::Assistant, &written.text, &[]));
