@@ -64,7 +64,7 @@ pub use attachments::{MAX_DATA, MAX_FILES, attachment, text_attachment};
 pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
 pub use command::{Command, CommandSection, Memory, ProgramError, is_executable};
 pub use detect::{FoundServer, Origin, ServerCandidates, find_local, list_models};
-pub use file_kind::{FileKind, Takes};
+pub use file_kind::{FileKind, Sounds, Takes};
 pub use front_desk::{FrontDesk, FrontDeskSection, NextStep, Status};
 pub use http::{Http, HttpSection, openapi as http_openapi};
 pub use mcp_server::McpServerSection;

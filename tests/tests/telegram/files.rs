@@ -29,6 +29,21 @@ async fn a_picture_is_seen() {
     assert!(text.contains("what is this?") && text.contains("data:image/"), "{text}");
 }
 
+/// A model that can hear gets the sound itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_sound_is_heard() {
+    let (double, agent) = (TelegramDouble::start().await, echo().await);
+    let _gateway =
+        Gateway::builder().config(&telegram(&double, "")).config(&agent.section_with("audio = true")).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_document("song.mp3", "audio/mpeg", b"hello", "what is this?");
+    ada.hears("answer 0").await;
+
+    let text = last_message(&agent.calls()[0]);
+    assert!(text.contains("what is this?") && text.contains("input_audio") && text.contains("aGVsbG8="), "{text}");
+}
+
 /// An album is one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_album_is_one_turn() {

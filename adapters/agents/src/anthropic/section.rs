@@ -119,7 +119,7 @@ impl AnthropicSection {
             leave_out: &self.leave_out,
             tools: self.tools,
             mcp: &self.mcp,
-            takes: Takes { pictures: self.images.then_some(LARGEST_PICTURE) },
+            takes: Takes { pictures: self.images.then_some(LARGEST_PICTURE), ..Takes::default() },
             thinks_first: false,
             history_messages: self.history_messages,
             history_chars: self.history_chars,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::file_kind::Takes;
+use crate::file_kind::{Sounds, Takes};
 
 /// How long a part is left out before it is tried again: the server may change, or its refusal may have been misread.
 const MEMORY: Duration = Duration::from_mins(30);
@@ -23,20 +23,30 @@ pub(crate) struct Dialect {
     pub(crate) max_completion_tokens: bool,
     /// Pictures: many models have no vision.
     pub(crate) images: bool,
+    /// Sounds: few models can hear.
+    pub(crate) audio: bool,
     /// Encrypted thoughts in the Responses API, which models that do not think refuse.
     pub(crate) encrypted_thoughts: bool,
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self { stream_options: true, tools: true, max_completion_tokens: false, images: true, encrypted_thoughts: true }
+        Self {
+            stream_options: true,
+            tools: true,
+            max_completion_tokens: false,
+            images: true,
+            audio: true,
+            encrypted_thoughts: true,
+        }
     }
 }
 
 impl Dialect {
     /// Which of these files are sent.
     pub(super) fn taken(self, takes: Takes) -> Takes {
-        Takes { pictures: takes.pictures.filter(|_| self.images) }
+        let sounds = if self.audio { takes.sounds } else { Sounds::None };
+        Takes { pictures: takes.pictures.filter(|_| self.images), sounds }
     }
 
     /// What is not sent, for the log.
@@ -45,6 +55,7 @@ impl Dialect {
             (!self.stream_options, "stream_options"),
             (!self.tools, "tools"),
             (!self.images, "pictures"),
+            (!self.audio, "sounds"),
             (!self.encrypted_thoughts, "encrypted thoughts"),
             (self.max_completion_tokens, "max_tokens"),
         ];
@@ -58,6 +69,7 @@ impl Dialect {
             tools: self.tools && other.tools,
             max_completion_tokens: self.max_completion_tokens || other.max_completion_tokens,
             images: self.images && other.images,
+            audio: self.audio && other.audio,
             encrypted_thoughts: self.encrypted_thoughts && other.encrypted_thoughts,
         }
     }
@@ -73,8 +85,12 @@ impl Dialect {
             Self { encrypted_thoughts: false, ..self }
         } else if refuses_tools(&message) {
             Self { tools: false, ..self }
+        } else if refuses_files(&message) {
+            Self { images: false, audio: false, ..self }
         } else if refuses_images(&message) {
             Self { images: false, ..self }
+        } else if refuses_audio(&message) {
+            Self { audio: false, ..self }
         } else {
             self
         };
@@ -99,15 +115,28 @@ fn refuses_tools(message: &str) -> bool {
     names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word))
 }
 
-/// The messages of OpenAI ("Invalid content type. image_url is only supported by certain models."), vLLM ("... is not
-/// a multimodal model", "At most 0 image(s) may be provided"), llama.cpp ("image input is not supported"), Ollama
-/// ("this model is missing data required for image input"), and servers that accept only text ("content: Input
-/// should be a valid string").
-fn refuses_images(message: &str) -> bool {
-    let names = ["image_url", "input_image", "image input", "images", "image(s)", "multimodal", "vision"];
-    let refuses = ["support", "not a ", "at most 0", "missing data", "not permitted", "not allowed", "unknown"];
+/// The messages of vLLM ("... is not a multimodal model") and servers that accept only text ("content: Input should be a valid
+/// string").
+fn refuses_files(message: &str) -> bool {
     let wants_text = message.contains("content") && message.contains("valid string");
-    wants_text || (names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word)))
+    wants_text || refuses_one_of(message, &["multimodal"])
+}
+
+/// The messages of OpenAI ("Invalid content type. image_url is only supported by certain models."), vLLM ("At most 0 image(s)
+/// may be provided"), llama.cpp ("image input is not supported") and Ollama ("this model is missing data required for image
+/// input").
+fn refuses_images(message: &str) -> bool {
+    refuses_one_of(message, &["image_url", "input_image", "image input", "images", "image(s)", "vision"])
+}
+
+/// The same for sounds.
+fn refuses_audio(message: &str) -> bool {
+    refuses_one_of(message, &["input_audio", "audio input", "audio(s)", "audio content"])
+}
+
+fn refuses_one_of(message: &str, names: &[&str]) -> bool {
+    let refuses = ["support", "not a ", "at most 0", "missing data", "not permitted", "not allowed", "unknown"];
+    names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word))
 }
 
 /// The dialect of a server, as learned so far.
@@ -155,6 +184,7 @@ mod tests {
         tools: true,
         max_completion_tokens: false,
         images: true,
+        audio: true,
         encrypted_thoughts: true,
     };
 
@@ -175,10 +205,13 @@ mod tests {
     #[case("Encrypted content is not supported with this model.", Dialect { encrypted_thoughts: false, ..ALL })]
     #[case("Unknown parameter: 'include'.", Dialect { encrypted_thoughts: false, ..ALL })]
     #[case("body.include: Extra inputs are not permitted", Dialect { encrypted_thoughts: false, ..ALL })]
-    #[case("/models/qwen is not a multimodal model", Dialect { images: false, ..ALL })]
+    #[case("/models/qwen is not a multimodal model", Dialect { images: false, audio: false, ..ALL })]
     #[case("At most 0 image(s) may be provided in one prompt.", Dialect { images: false, ..ALL })]
     #[case("image input is not supported - hint: you may need to provide the mmproj", Dialect { images: false, ..ALL })]
-    #[case("messages.1.content: Input should be a valid string", Dialect { images: false, ..ALL })]
+    #[case("messages.1.content: Input should be a valid string", Dialect { images: false, audio: false, ..ALL })]
+    #[case("Invalid content type. input_audio is only supported by certain models.", Dialect { audio: false, ..ALL })]
+    #[case("At most 0 audio(s) may be provided in one prompt.", Dialect { audio: false, ..ALL })]
+    #[case("audio input is not supported - hint: you may need to provide the mmproj", Dialect { audio: false, ..ALL })]
     fn a_refusal_names_the_part_to_leave_out(#[case] message: &str, #[case] left: Dialect) {
         assert_eq!(ALL.without_refused(message), Some(left));
         assert_eq!(left.without_refused(message), None, "it was already left out");

@@ -101,6 +101,9 @@ impl<P: Protocol> Model<P> {
             if !dialect.images {
                 prompt.remove(FileKind::Picture);
             }
+            if !dialect.audio {
+                prompt.remove(FileKind::Sound);
+            }
             let request = Request::new(&self.protocol, turn, tools, prompt, dialect);
             report.shown(request.input::<P>(prompt)).await;
             let mut answer = P::Answer::new(self.thinks_first.load(Ordering::Relaxed));

@@ -8,6 +8,7 @@ use serde_with::skip_serializing_none;
 
 use super::section::OpenAiSection;
 use crate::{
+    file_kind::{FileKind, sound_format},
     model::{Dialect, write_elements},
     prompt::{
         files::GivenFile,
@@ -48,10 +49,12 @@ impl Serialize for ChatContent<'_> {
         }
         let text = (!self.text.is_empty()).then(|| Part::Text { text: self.text.into() });
         let files = self.files.iter().flat_map(|file| {
-            [
-                Part::Text { text: frame::of_file(file).into() },
-                Part::ImageUrl { image_url: ImageUrl { url: &file.url } },
-            ]
+            let given = if file.kind == FileKind::Sound {
+                Part::InputAudio { input_audio: InputAudio::of(file) }
+            } else {
+                Part::ImageUrl { image_url: ImageUrl { url: &file.url } }
+            };
+            [Part::Text { text: frame::of_file(file).into() }, given]
         });
         serializer.collect_seq(text.into_iter().chain(files))
     }
@@ -62,11 +65,29 @@ impl Serialize for ChatContent<'_> {
 enum Part<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: ImageUrl<'a> },
+    InputAudio { input_audio: InputAudio<'a> },
 }
 
 #[derive(Serialize)]
 struct ImageUrl<'a> {
     url: &'a str,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct InputAudio<'a> {
+    data: &'a str,
+    format: Option<&'static str>,
+}
+
+impl<'a> InputAudio<'a> {
+    fn of(sound: &'a GivenFile<'_>) -> Self {
+        // A note has no format.
+        sound.encoded().map_or(Self { data: &sound.url, format: None }, |(media_type, data)| Self {
+            data,
+            format: sound_format(media_type),
+        })
+    }
 }
 
 impl<'a> ChatMessage<'a> {
@@ -172,7 +193,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::file_kind::FileKind;
     use crate::model::Request;
     use crate::prompt::messages::{Prompt, Written};
     use crate::tests::{history, line, settings, turn};
@@ -402,6 +422,26 @@ mod tests {
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}},
             ])
         );
+    }
+
+    fn sound(media_type: &str) -> AgentFile {
+        let attachment = Attachment { name: "hello".into(), media_type: media_type.into(), url: "telegram:s".into() };
+        AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }
+    }
+
+    #[test]
+    fn a_model_that_hears_gets_the_sounds_of_this_turn() {
+        let settings = OpenAiSection { audio: true, ..settings() };
+        let sounds = vec![sound("audio/x-wav"), sound("audio/mpeg"), sound("audio/ogg"), picture()];
+        let turn = turn("Listen!").with(|turn| turn.message.attachments = sounds);
+
+        let content = sent(&turn, &settings)["messages"][1]["content"].clone();
+
+        let named = json!({"type": "text", "text": r#"{"sound":"hello"}"#});
+        let given = |format: &str| json!({"type": "input_audio", "input_audio": {"data": "YWJj", "format": format}});
+        assert_eq!(content.as_array().expect("parts")[1..], [named.clone(), given("wav"), named, given("mp3")]);
+        let (_, messages) = shown(&turn, &settings);
+        assert_eq!(messages[0]["content"][2]["input_audio"], json!({"data": "[audio/x-wav, 3 bytes]"}));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
-    file_kind::Takes,
+    file_kind::{Sounds, Takes},
     mcp_server::{self, McpServerSection},
     piece::PieceName,
     section::{
@@ -63,6 +63,8 @@ pub struct OpenAiSection {
     pub tools: bool,
     /// Whether the model gets the pictures that people send.
     pub images: bool,
+    /// Whether the model gets the sounds that people send, WAV and MP3.
+    pub audio: bool,
     /// Whether the model begins with a thought that ends in `</think>` but has no `<think>` before it. No draft is shown
     /// before that thought has ended. If false, this is learned from the first such answer.
     pub thinks_first: bool,
@@ -106,6 +108,7 @@ impl Default for OpenAiSection {
             max_tokens: None,
             tools: true,
             images: false,
+            audio: false,
             thinks_first: false,
             history_messages: 40,
             history_chars: 16_000,
@@ -131,7 +134,10 @@ impl OpenAiSection {
             leave_out: &self.leave_out,
             tools: self.tools,
             mcp: &self.mcp,
-            takes: Takes { pictures: self.images.then_some(usize::MAX) },
+            takes: Takes {
+                pictures: self.images.then_some(usize::MAX),
+                sounds: if self.audio { Sounds::Common } else { Sounds::None },
+            },
             thinks_first: self.thinks_first,
             history_messages: self.history_messages,
             history_chars: self.history_chars,
@@ -148,6 +154,10 @@ impl Section for OpenAiSection {
         section::check_models(&self.model, &self.models, checks);
         section::check_headers(&self.headers, &[("authorization", Some("api_key"))], checks);
         mcp_server::check(&self.mcp, checks);
+        if self.audio && self.api == OpenAiApi::Responses {
+            let key = checks.key(&["audio"]);
+            checks.wrong(key, "cannot be set with `api = \"responses\"`, which takes no sounds");
+        }
     }
 }
 
@@ -352,6 +362,10 @@ mod tests {
     #[case::no_api(
         "base_url = \"http://x\"\nmodel = \"m\"\napi = \"response\"",
         "agents.main.api` must be `chat` or `responses`, not `response` (did you mean `responses`?) (rejoinder.toml:5)"
+    )]
+    #[case::no_ears(
+        "base_url = \"http://x\"\nmodel = \"m\"\naudio = true\napi = \"responses\"",
+        "agents.main.audio` cannot be set with `api = \"responses\"`, which takes no sounds (rejoinder.toml:5)"
     )]
     #[case::no_piece(
         "base_url = \"http://x\"\nmodel = \"m\"\nleave_out = [\"date\", \"plac\"]",

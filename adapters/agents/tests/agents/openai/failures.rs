@@ -237,6 +237,24 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     assert!(agent.reads("image/png").is_none() && agent.reads("text/plain").is_some());
 }
 
+#[tokio::test]
+async fn a_server_that_refuses_sounds_is_asked_again_without_them() {
+    let refusal = json!({"error": {"message": "audio input is not supported"}});
+    let server = Server::answering([Answer::json(400, &refusal), Answer::says(&["A song?"])]).await;
+    let agent = agent_with(OpenAiSection { audio: true, ..server.settings() });
+    assert!(agent.reads("audio/mpeg").is_some() && agent.reads("audio/ogg").is_none());
+    let attachment = Attachment { name: "a.mp3".into(), media_type: "audio/mpeg".into(), url: "telegram:a".into() };
+    let song = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
+
+    let ran = run(&agent, turn("Listen!").with(|turn| turn.message.attachments = vec![song])).await;
+
+    assert_eq!(ran.reply(), "A song?");
+    let requests = server.requests();
+    let content = |number: usize| &requests[number].body["messages"][1]["content"];
+    assert_eq!(content(0)[2], json!({"type": "input_audio", "input_audio": {"data": "YWJj", "format": "mp3"}}));
+    assert!(content(1).is_string() && agent.reads("audio/mpeg").is_none(), "{}", content(1));
+}
+
 /// An agent is reached if its server says anything but that it fails.
 #[rstest]
 #[case(Answer::json(200, &json!({"data": [{"id": "m"}]})), true)]
