@@ -20,7 +20,7 @@ use crate::{
     connection::Connection,
     event::CallError,
     launch::{Launch, Launched},
-    protocol::{Initialized, VERSION},
+    protocol::{Initialized, PromptCapabilities, VERSION},
 };
 
 /// After how long a process that ends counts as one that worked.
@@ -67,6 +67,8 @@ struct Status {
     failures: u64,
     /// Why, the last time.
     failure: String,
+    /// What the latest process takes in a prompt.
+    capabilities: Option<PromptCapabilities>,
 }
 
 /// Starts the process when it is needed, and again when it has ended.
@@ -110,6 +112,11 @@ impl Keeper {
                 return Err(AgentError::Unreachable("the gateway stops".to_owned()));
             }
         }
+    }
+
+    /// What the latest process takes in a prompt; `None` before the first one.
+    pub(crate) fn capabilities(&self) -> Option<PromptCapabilities> {
+        self.status.borrow().capabilities
     }
 
     /// Runs the process until `stop`.
@@ -178,8 +185,9 @@ impl Keeper {
             let agent = &*self.name;
             warn!(agent, "an ACP agent has no MCP servers over HTTP: it cannot call the gateway's tools (`mcp`)");
         }
-        let ready = Ready { connection: Arc::clone(&connection), agent };
-        self.status.send_modify(|status| status.ready = Some(ready));
+        let capabilities = Some(agent.agent_capabilities.prompt_capabilities);
+        let ready = Some(Ready { connection: Arc::clone(&connection), agent });
+        self.status.send_modify(|status| (status.ready, status.capabilities) = (ready, capabilities));
         let end = drive.await;
         self.status.send_modify(|status| status.ready = None);
         end

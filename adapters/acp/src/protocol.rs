@@ -6,7 +6,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use rejoinder_agents::{Takes, prompt::blocks::Block};
+use rejoinder_agents::{FileKind, Sounds, Takes, prompt::blocks::Block};
 use rejoinder_core::Cost;
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -14,6 +14,7 @@ use serde::{
 };
 use serde_json::{Number, Value, value::RawValue};
 use serde_with::skip_serializing_none;
+use url::Url;
 
 /// The most bytes of the agent's id of a session. As many can be stored.
 pub(crate) const MAX_ID: usize = 4_096;
@@ -106,14 +107,21 @@ pub(crate) struct McpCapabilities {
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(crate) struct PromptCapabilities {
     pub(crate) image: bool,
+    pub(crate) audio: bool,
+    /// Resources with their content.
+    pub(crate) embedded_context: bool,
 }
 
 impl From<PromptCapabilities> for Takes {
-    fn from(PromptCapabilities { image }: PromptCapabilities) -> Self {
-        if image { Self::PICTURES } else { Self::default() }
+    fn from(PromptCapabilities { image, audio, embedded_context }: PromptCapabilities) -> Self {
+        Self {
+            pictures: image.then_some(usize::MAX),
+            sounds: if audio { Sounds::All } else { Sounds::None },
+            documents: embedded_context,
+        }
     }
 }
 
@@ -464,7 +472,7 @@ impl TokenUsage {
 }
 
 /// A part of a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum PromptPart<'a> {
     Text {
@@ -476,15 +484,50 @@ pub(crate) enum PromptPart<'a> {
         /// In base64.
         data: &'a str,
     },
+    #[serde(rename_all = "camelCase")]
+    Audio {
+        mime_type: &'a str,
+        /// In base64.
+        data: &'a str,
+    },
+    Resource {
+        resource: Blob<'a>,
+    },
+}
+
+/// The content of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Blob<'a> {
+    uri: String,
+    mime_type: &'a str,
+    /// In base64.
+    blob: &'a str,
 }
 
 impl<'a> From<&'a Block> for PromptPart<'a> {
     fn from(block: &'a Block) -> Self {
-        match block {
-            Block::Text(text) => Self::Text { text },
-            Block::File { media_type, data, .. } => Self::Image { mime_type: media_type, data },
+        let (name, kind, mime_type, data) = match block {
+            Block::Text(text) => return Self::Text { text },
+            Block::File { name, kind, media_type, data } => (name, kind, &**media_type, &**data),
+        };
+        match kind {
+            FileKind::Picture => Self::Image { mime_type, data },
+            FileKind::Sound => Self::Audio { mime_type, data },
+            FileKind::Document | FileKind::Text => {
+                Self::Resource { resource: Blob { uri: uri_of(name), mime_type, blob: data } }
+            }
         }
     }
+}
+
+/// The URI of a file that is nowhere but in the prompt. It names no file of a machine, whatever the person called it.
+fn uri_of(name: &str) -> String {
+    let mut uri = Url::parse("attachment:///").expect("a valid constant");
+    if let Ok(mut path) = uri.path_segments_mut() {
+        path.pop_if_empty().push(name);
+    }
+    uri.into()
 }
 
 #[cfg(test)]

@@ -212,8 +212,9 @@ impl AgentRuntime for Acp {
         self.settings.history_messages as usize
     }
 
+    /// Of sounds and documents, those that its latest process takes; none before the first one.
     fn reads(&self, media_type: &str) -> Option<usize> {
-        Takes::PICTURES.largest(media_type)
+        self.keeper.capabilities().map_or(Takes::PICTURES, Takes::from).largest(media_type)
     }
 
     fn keeps_sessions(&self) -> bool {

@@ -34,6 +34,11 @@ const MAX_PICTURE_BYTES: usize = 32 << 20;
 
 const MAX_SOUND_BYTES: usize = 20 << 20;
 
+const MAX_DOCUMENT_BYTES: usize = 10 << 20;
+
+/// The media type of a file of which nothing is known.
+const UNKNOWN: &str = "application/octet-stream";
+
 /// A media type without its parameters, in lower case.
 pub(crate) fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
@@ -54,6 +59,8 @@ pub enum FileKind {
     Picture,
     /// It listens to it.
     Sound,
+    /// It opens it with means of its own, as an agent does that is a program.
+    Document,
 }
 
 impl FileKind {
@@ -63,6 +70,7 @@ impl FileKind {
             text if text.starts_with("text/") || TEXTS.contains(&text) => Some(Self::Text),
             picture if PICTURES.contains(&picture) => Some(Self::Picture),
             sound if sound.starts_with("audio/") => Some(Self::Sound),
+            document if document.starts_with("application/") && document != UNKNOWN => Some(Self::Document),
             _ => None,
         }
     }
@@ -73,6 +81,7 @@ impl FileKind {
             Self::Text => MAX_TEXT_BYTES,
             Self::Picture => MAX_PICTURE_BYTES,
             Self::Sound => MAX_SOUND_BYTES,
+            Self::Document => MAX_DOCUMENT_BYTES,
         }
     }
 }
@@ -93,11 +102,12 @@ pub struct Takes {
     /// The size of the largest picture, in bytes; `None`: it gets none.
     pub pictures: Option<usize>,
     pub sounds: Sounds,
+    pub documents: bool,
 }
 
 impl Takes {
     /// Pictures of any size.
-    pub const PICTURES: Self = Self { pictures: Some(usize::MAX), sounds: Sounds::None };
+    pub const PICTURES: Self = Self { pictures: Some(usize::MAX), sounds: Sounds::None, documents: false };
 
     /// The size of the largest file of this type that the model gets, in bytes; `None` if it gets none.
     pub fn largest(self, media_type: &str) -> Option<usize> {
@@ -110,6 +120,7 @@ impl Takes {
                     self.sounds == Sounds::All || (self.sounds == Sounds::Common && sound_format(media_type).is_some());
                 is_taken.then(|| kind.largest())
             }
+            FileKind::Document => self.documents.then(|| kind.largest()),
         };
         most.map(|most| most.min(kind.largest()))
     }
@@ -130,7 +141,8 @@ mod tests {
     #[case("text/x-rust", Some(FileKind::Text))]
     #[case("application/json", Some(FileKind::Text))]
     #[case("audio/ogg; codecs=opus", Some(FileKind::Sound))]
-    #[case("application/pdf", None)]
+    #[case("application/pdf", Some(FileKind::Document))]
+    #[case("application/octet-stream", None)]
     #[case("", None)]
     fn a_file_is_looked_at_heard_or_read_by_its_media_type(#[case] media_type: &str, #[case] kind: Option<FileKind>) {
         assert_eq!(FileKind::of(media_type), kind);
@@ -143,6 +155,8 @@ mod tests {
         assert_eq!(largest("image/png", Some(usize::MAX)), Some(32 << 20));
         assert_eq!((largest("image/png", Some(5)), largest("image/png", None)), (Some(5), None));
         assert_eq!(largest("application/pdf", Some(usize::MAX)), None);
+        let documents = Takes { documents: true, ..Takes::default() };
+        assert_eq!((documents.largest("application/pdf"), documents.largest("audio/mpeg")), (Some(10 << 20), None));
     }
 
     #[rstest]

@@ -3,8 +3,9 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use rejoinder_core::{
-    ActivityState, AgentError, AgentMessage, AgentRuntime as _, AgentTurn, HistoryLine, LineState, Outcome, RunEvent,
-    RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage, conformance::runtime::turn,
+    ActivityState, AgentError, AgentFile, AgentMessage, AgentRuntime as _, AgentTurn, Attachment, HistoryLine,
+    LineState, Outcome, RunEvent, RunEvents, SessionNotice, SessionNoticeChange, Speaker, ToolUse, Usage,
+    conformance::runtime::turn,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -155,6 +156,47 @@ async fn a_title_after_the_end_is_reported_with_the_next_prompt() {
 
     assert_eq!([text(one), text(other)], ["Yes.", "Yes."]);
     assert_eq!((titles(&before), titles(&after)), (vec![], vec!["Fix the login"]));
+}
+
+/// What it takes is known once its process has said so.
+#[tokio::test]
+async fn an_agent_gets_the_sounds_and_documents_that_it_takes() {
+    let can = json!({ "promptCapabilities": { "image": true, "audio": true, "embeddedContext": true } });
+    let double = Double::that_can(can, None, |_| vec![says("I see.")]);
+    let acp = double.runtime();
+    assert_eq!((acp.reads("audio/ogg"), acp.reads("application/pdf")), (None, None));
+    let _ = run(&acp, turn("Hi")).await;
+    assert!(acp.reads("audio/ogg").is_some() && acp.reads("application/pdf").is_some());
+    let file = |name: &str, media_type: &str| {
+        let (name, media_type, url) = (name.to_owned(), media_type.to_owned(), "telegram:1".to_owned());
+        AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(b"abc".to_vec().into()) }
+    };
+    let files = vec![file("a.ogg", "audio/ogg"), file("../a b.pdf", "application/pdf"), file("a.mp4", "video/mp4")];
+
+    let _ = run(&acp, turn("Here").with(|turn| turn.message.attachments = files)).await;
+
+    let given = double.0.given.lock();
+    let prompt = given.iter().rfind(|given| given["method"] == "session/prompt").expect("a prompt");
+    let parts = prompt["params"]["prompt"].as_array().expect("parts").iter().filter(|part| part["type"] != "text");
+    let expected = json!([
+        { "type": "audio", "mimeType": "audio/ogg", "data": "YWJj" },
+        { "type": "resource", "resource": {
+            "uri": "attachment:///..%2Fa%20b.pdf", "mimeType": "application/pdf", "blob": "YWJj" } },
+    ]);
+    assert_eq!(json!(parts.collect::<Vec<_>>()), expected);
+}
+
+/// One that takes no files is given their names.
+#[tokio::test]
+async fn an_agent_gets_no_file_that_it_does_not_take() {
+    let double = Double::new(|_| vec![says("I see.")]);
+    let acp = double.runtime();
+
+    let _ = run(&acp, turn("Hi")).await;
+
+    let read =
+        ["image/png", "audio/ogg", "application/pdf", "text/plain"].map(|media_type| acp.reads(media_type).is_some());
+    assert_eq!(read, [false, false, false, true]);
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ impl Dialect {
     /// Which of these files are sent.
     pub(super) fn taken(self, takes: Takes) -> Takes {
         let sounds = if self.audio { takes.sounds } else { Sounds::None };
-        Takes { pictures: takes.pictures.filter(|_| self.images), sounds }
+        Takes { pictures: takes.pictures.filter(|_| self.images), sounds, ..takes }
     }
 
     /// What is not sent, for the log.

@@ -137,6 +137,7 @@ impl OpenAiSection {
             takes: Takes {
                 pictures: self.images.then_some(usize::MAX),
                 sounds: if self.audio { Sounds::Common } else { Sounds::None },
+                documents: false,
             },
             thinks_first: self.thinks_first,
             history_messages: self.history_messages,

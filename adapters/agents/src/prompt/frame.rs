@@ -292,7 +292,7 @@ pub fn of_file(file: &GivenFile<'_>) -> String {
     one_line(&match file.kind {
         FileKind::Picture => FileFrame { picture: name, ..frame },
         FileKind::Sound => FileFrame { sound: name, ..frame },
-        FileKind::Text => FileFrame { file: name, ..frame },
+        FileKind::Document | FileKind::Text => FileFrame { file: name, ..frame },
     })
 }
 
