@@ -107,6 +107,7 @@ fn amended(earlier: &InboundEvent, later: &InboundEvent) -> InboundEvent {
     amended.text.clone_from(&later.text);
     if !later.attachments.is_empty() {
         amended.attachments.clone_from(&later.attachments);
+        amended.voice = later.voice;
     }
     amended
 }
@@ -116,7 +117,7 @@ mod tests {
     use rejoinder_guard::{Attachment, Timestamp};
 
     use super::*;
-    use crate::model::{Amends, ChannelId, ChatKind, ConversationRef, Sender, SenderKind};
+    use crate::model::{Amends, ChannelId, ChatKind, ConversationRef, Sender, SenderKind, Voice};
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 
@@ -157,6 +158,17 @@ mod tests {
         assert!(changed(&earlier, &edit(2)).is_none(), "it is older than the stored edit");
         assert!(changed(&EarlierTurn { is_waiting: false, ..earlier }, &edit(5)).is_none(), "the agent has read it");
         assert_eq!(amendment(None, &edit(5), true), Amendment::Nothing);
+    }
+
+    #[test]
+    fn an_edit_of_the_caption_leaves_a_voice_note_and_another_file_takes_its_place() {
+        let file = Attachment { name: "a".to_owned(), media_type: "audio/ogg".to_owned(), url: String::new() };
+        let (voice, files) = (Some(Voice::lasting(Some(3.0))), vec![file]);
+        let earlier = waiting(InboundEvent { attachments: files.clone(), voice, ..said("good") });
+
+        assert_eq!(changed(&earlier, &edit(5)).and_then(|event| event.voice), voice);
+        let music = InboundEvent { attachments: files, ..edit(5) };
+        assert_eq!(changed(&earlier, &music).map(|event| event.voice), Some(None));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::model::{
     language::Language,
     run::Cost,
     trace::TraceHeaders,
+    voice::Voice,
 };
 
 /// The name of a configured agent, as in `[agents.<name>]`.
@@ -221,6 +222,8 @@ pub struct AgentMessage {
     pub forwarded: Option<Author>,
     /// Files that came with it.
     pub attachments: Vec<AgentFile>,
+    /// Set if it was spoken: which of the files is the recording.
+    pub voice: Option<Voice>,
     /// The message that it replies or reacts to.
     pub quoted: Option<AgentQuote>,
     /// The emoji, if it is a reaction to the agent's message in `quoted` instead of a text. Runtimes tell that of the turn's own message.

@@ -12,6 +12,7 @@ use crate::model::{
     language::Language,
     people::{Identity, KnownPeople, PersonRole},
     trace::CallerTrace,
+    voice::Voice,
 };
 
 /// The sender of an event.
@@ -302,6 +303,9 @@ pub struct InboundEvent {
     /// Files that came with the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// Set if it was spoken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
     /// The message that it replies or reacts to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Quote>,
@@ -374,6 +378,7 @@ impl InboundEvent {
             text: String::new(),
             said: None,
             attachments: Vec::new(),
+            voice: None,
             quoted: None,
             forwarded: None,
             patience: None,

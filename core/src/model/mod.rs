@@ -47,6 +47,7 @@ pub(crate) mod tokens;
 pub(crate) mod trace;
 pub(crate) mod turn;
 pub(crate) mod view;
+pub(crate) mod voice;
 pub(crate) mod words;
 
 pub(crate) use self::{
@@ -54,5 +55,5 @@ pub(crate) use self::{
     conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
     finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*, question::*, queue::*,
     routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*,
-    tokens::*, trace::*, turn::*, view::*, words::*,
+    tokens::*, trace::*, turn::*, view::*, voice::*, words::*,
 };

@@ -247,8 +247,8 @@ impl Inputs {
             if index < shortened {
                 let text = excerpt(&event.text, SHORTENED);
                 let (sender, forwarded) = (event.sender.clone(), event.forwarded.clone());
-                let (attachments, quoted, reaction) = (Vec::new(), None, None);
-                messages.push(AgentMessage { sender, text, forwarded, attachments, quoted, reaction });
+                let (attachments, voice, quoted, reaction) = (Vec::new(), None, None, None);
+                messages.push(AgentMessage { sender, text, forwarded, attachments, voice, quoted, reaction });
             } else {
                 messages.push(self.message(event, channel.as_ref(), runtime.as_ref(), reads).await);
             }
@@ -279,6 +279,7 @@ impl Inputs {
             text: own_prompt.unwrap_or_else(|| event.text.clone()),
             forwarded: event.forwarded.clone(),
             attachments,
+            voice: event.voice,
             quoted: event.quoted.as_ref().map(|quoted| AgentQuote {
                 author: quoted.author.clone(),
                 text: quoted.text.clone(),

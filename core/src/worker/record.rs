@@ -398,6 +398,7 @@ mod tests {
             text,
             forwarded: None,
             attachments: Vec::new(),
+            voice: None,
             quoted: None,
             reaction: None,
         }]);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{
     Action, Attachment, FileLimits, InboundEvent, Lifetimes, Receipts, Reply, Resend, StoredFile, Timestamp, TurnId,
+    Voice,
     conformance::scripted::{Fault, Script, ScriptedAgent},
     data_url,
     store::Cutoffs,
@@ -101,6 +102,19 @@ async fn reading_within(files: FileLimits) -> TestGateway {
     let reader = |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).reading(&["text/"]);
     setup.agents.push(("main", Box::new(reader)));
     setup.start().await
+}
+
+/// A voice note is no music.
+#[tokio::test]
+async fn an_agent_is_told_that_a_message_was_spoken() {
+    let gateway = reading().await;
+    let voice = Some(Voice { file: 0, seconds: Some(3) });
+
+    gateway.receives(InboundEvent { attachments: vec![file()], voice, ..said(&chat("ada"), "") }).await;
+    gateway.receives(InboundEvent { attachments: vec![file()], ..said(&chat("ada"), "") }).await;
+
+    let told: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.message.voice).collect();
+    assert_eq!(told, [voice, None]);
 }
 
 #[tokio::test]

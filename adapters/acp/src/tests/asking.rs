@@ -202,6 +202,7 @@ async fn an_agent_that_is_steered_is_told_of_its_no_as_well() {
         text: "Be quick".to_owned(),
         forwarded: None,
         attachments: Vec::new(),
+        voice: None,
         quoted: None,
         reaction: None,
     };

@@ -209,6 +209,7 @@ async fn the_tokens_of_all_prompts_of_a_run_count() {
         text: "More".to_owned(),
         forwarded: None,
         attachments: Vec::new(),
+        voice: None,
         quoted: None,
         reaction: None,
     };

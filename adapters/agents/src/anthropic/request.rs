@@ -305,6 +305,7 @@ mod tests {
             text: "Well?".to_owned(),
             forwarded: None,
             attachments: Vec::new(),
+            voice: None,
             quoted: None,
             reaction: None,
         };

@@ -389,6 +389,7 @@ async fn what_a_member_heard_before_it_failed_is_given_to_the_next_one() {
         text: "No, coffee!".to_owned(),
         forwarded: None,
         attachments: Vec::new(),
+        voice: None,
         quoted: None,
         reaction: None,
     };

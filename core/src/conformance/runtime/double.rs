@@ -72,6 +72,7 @@ pub fn turn(text: &str) -> AgentTurn {
             text: text.into(),
             forwarded: None,
             attachments: Vec::new(),
+            voice: None,
             quoted: None,
             reaction: None,
         },

@@ -68,6 +68,7 @@ pub async fn what_a_run_hears_reaches_the_agent(double: &dyn AgentDouble) {
         text: SAID.to_owned(),
         forwarded: None,
         attachments: Vec::new(),
+        voice: None,
         quoted: None,
         reaction: None,
     };

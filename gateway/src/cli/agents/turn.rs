@@ -22,6 +22,7 @@ pub(super) fn asking(question: &str, now: Timestamp, time: Duration) -> AgentTur
             text: question.to_owned(),
             forwarded: None,
             attachments: Vec::new(),
+            voice: None,
             quoted: None,
             reaction: None,
         },

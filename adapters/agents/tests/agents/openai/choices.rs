@@ -215,6 +215,7 @@ async fn the_model_hears_what_came_while_it_worked() {
             text: "In Celsius!".to_owned(),
             forwarded: None,
             attachments: Vec::new(),
+            voice: None,
             quoted: None,
             reaction: None,
         }]

@@ -246,6 +246,7 @@ async fn the_model_gets_all_messages_that_it_answers() {
         text: "And two?".to_owned(),
         forwarded: None,
         attachments: Vec::new(),
+        voice: None,
         quoted: None,
         reaction: None,
     };
