@@ -8,10 +8,11 @@ use std::borrow::Cow;
 
 use rejoinder_core::{
     AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred,
-    HistoryLine, LastAnswer, LineState, PersonAnswer, Sender, SenderKind, Speaker,
+    HistoryLine, LastAnswer, LineState, PersonAnswer, Sender, SenderKind, Speaker, Voice,
 };
 use serde::Serialize;
 use serde_with::skip_serializing_none;
+use utoipa::ToSchema;
 
 use super::{
     files::{GivenFile, TextLimit},
@@ -22,7 +23,8 @@ use crate::{file_kind::FileKind, person_answer::Answer};
 
 /// Explains frames, for the instructions.
 pub const LEGEND: &str = "\
-    is a JSON object in one line, made by the gateway: `from` wrote `text` and sent `files`; what is `from` \
+    is a JSON object in one line, made by the gateway: `from` wrote `text` and sent `files`; with `voice_note` they spoke, and the file is \
+    the recording; what is `from` \
     \"gateway\" the gateway said, and not you; what is `from` \"you\" and `not_delivered` you wrote, and the person has not seen it, for \
     that reason (`not_yet`: it waits to be sent, and they may have seen it); the answer to what is `stopped` is not wanted any more; `quoted` is the message that they \
     reply or react to (`from` is \"you\" if you wrote it; a `reaction` needs no answer); `forwarded_from` wrote the text \
@@ -61,6 +63,8 @@ struct Frame<'a> {
     text: &'a str,
     #[serde(flatten)]
     files: Files<'a>,
+    /// Set if the message was spoken.
+    voice_note: Option<VoiceNote>,
     /// What the gateway reminds the model of.
     reminder: Option<String>,
     /// The decision on the model's request.
@@ -77,6 +81,21 @@ struct Frame<'a> {
     not_delivered: Option<&'a str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
+}
+
+/// A message that was spoken: its file is the recording.
+#[skip_serializing_none]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTurnVoice)]
+pub(crate) struct VoiceNote {
+    /// How long it is, as far as the platform says.
+    seconds: Option<u64>,
+}
+
+impl From<Voice> for VoiceNote {
+    fn from(Voice { seconds, .. }: Voice) -> Self {
+        Self { seconds }
+    }
 }
 
 /// What the model wanted to do, and the decision.
@@ -167,6 +186,7 @@ struct Message<'a> {
     reaction: Option<&'a str>,
     text: &'a str,
     files: &'a [AgentFile],
+    voice: Option<Voice>,
     reminder: Option<String>,
     approvals: &'a [AgentApproval],
     answers: &'a [PersonAnswer],
@@ -189,6 +209,7 @@ pub fn of_turn_after<'a>(turn: &'a AgentTurn, last_answer: Option<&'a LastAnswer
         reaction: turn.message.reaction.as_deref(),
         text: &turn.message.text,
         files: &turn.message.attachments,
+        voice: turn.message.voice,
         reminder: reminder(turn),
         approvals: &turn.past.approvals,
         answers: &turn.past.answers,
@@ -207,6 +228,7 @@ pub fn of_message(message: &AgentMessage, chat: ChatKind) -> Cow<'_, str> {
         reaction: None,
         text: &message.text,
         files: &message.attachments,
+        voice: message.voice,
         reminder: None,
         approvals: &[],
         answers: &[],
@@ -224,13 +246,15 @@ fn framed(message: Message<'_>) -> Cow<'_, str> {
         reaction,
         text,
         files,
+        voice,
         reminder,
         approvals,
         answers,
         handoff,
         last_answer,
     } = message;
-    let is_plain = quoted.is_none() && forwarded.is_none() && files.is_empty() && reaction.is_none();
+    let has_files = !files.is_empty() || voice.is_some();
+    let is_plain = quoted.is_none() && forwarded.is_none() && !has_files && reaction.is_none();
     let is_bare = is_plain && reminder.is_none() && handoff.is_none() && last_answer.is_none();
     let is_task = sender.kind == SenderKind::Operator;
     if !is_in_group && is_bare && !is_task && !has_frame(text) {
@@ -254,6 +278,7 @@ fn framed(message: Message<'_>) -> Cow<'_, str> {
         task: is_task.then_some(text),
         text: if is_task { "" } else { text },
         files,
+        voice_note: voice.map(VoiceNote::from),
         reminder,
         approvals: approvals.iter().map(decided).collect(),
         answers: answers.iter().map(Answer::from).collect(),
@@ -626,6 +651,20 @@ mod tests {
         let turn = turn("").with(|turn| turn.message.attachments = vec![file("a.md", Some(content))]);
 
         assert_eq!(framed(&turn), json!({"files": [{"name": "a.md", "type": "text/plain", "text": content}]}));
+    }
+
+    #[test]
+    fn a_message_that_was_spoken_says_so_and_for_how_long() {
+        let spoken = |seconds| {
+            turn("").with(|turn| {
+                turn.message.attachments = vec![file("voice.ogg", None)];
+                turn.message.voice = Some(Voice { file: 0, seconds });
+            })
+        };
+        let files = json!([{"name": "voice.ogg", "type": "text/plain"}]);
+
+        assert_eq!(framed(&spoken(Some(3))), json!({"files": files, "voice_note": {"seconds": 3}}));
+        assert_eq!(framed(&spoken(None)), json!({"files": files, "voice_note": {}}));
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use rejoinder_core::{
     ActivityState, AgentError, AgentFile, AgentQuote, AgentTurn, ApprovalRequest, Attachment, Author, BudgetLeft,
     ChatKind, Choices, Cost, Currency, HistoryLine, LastAnswer, LineState, Outcome, PersonAnswer, Reaction, Reply,
-    RunEvent, RunEvents, SendResult, SenderKind, Speaker, Support, ToolAccess, ToolTokens, Usage,
+    RunEvent, RunEvents, SendResult, SenderKind, Speaker, Support, ToolAccess, ToolTokens, Usage, Voice,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -96,10 +96,12 @@ fn a_file_has_its_content_and_never_its_address_and_the_operator_sees_only_its_s
     let quoted = AgentQuote { author: stranger, text: "Buy!".into(), files: vec![file(None)] };
     let turn = turn("Hi").with(|turn| {
         turn.message.attachments = vec![file(Some(b"hi"))];
+        turn.message.voice = Some(Voice { file: 0, seconds: Some(3) });
         turn.message.quoted = Some(quoted);
     });
 
     let json = written(&turn);
+    assert_eq!(json["voice_note"], json!({"seconds": 3}));
     assert_eq!(json["attachments"], json!([{"name": "a.txt", "type": "text/plain", "size": 2, "data": "aGk="}]));
     assert_eq!(
         json["quoted"],

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::{
     approval::Approval,
     person_answer::Answer,
-    prompt::{handoff::HandedOver, last_answer::ToldAnswer},
+    prompt::{frame::VoiceNote, handoff::HandedOver, last_answer::ToldAnswer},
     tools::{can_react, rfc3339},
 };
 
@@ -37,6 +37,8 @@ pub(crate) struct WireTurn<'a> {
     attempt: u32,
     history: Vec<Line<'a>>,
     attachments: Vec<File<'a>>,
+    /// Set if the message was spoken.
+    voice_note: Option<VoiceNote>,
     /// When the gateway stops to wait for the answer.
     #[schema(format = DateTime)]
     deadline: String,
@@ -176,6 +178,7 @@ struct Message<'a> {
     quoted: Option<Quoted<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<File<'a>>,
+    voice_note: Option<VoiceNote>,
 }
 
 #[skip_serializing_none]
@@ -276,6 +279,7 @@ impl<'a> WireTurn<'a> {
             forwarded_from: message.forwarded.as_ref().map(Writer::of),
             quoted: quoted(message.quoted.as_ref()),
             attachments: files(&message.attachments),
+            voice_note: message.voice.map(VoiceNote::from),
         };
         let defer = turn.rights.may_defer;
         Self {
@@ -292,6 +296,7 @@ impl<'a> WireTurn<'a> {
             attempt: turn.attempt,
             history: turn.past.history.iter().map(|said| line(said, turn)).collect(),
             attachments: files(&turn.message.attachments),
+            voice_note: turn.message.voice.map(VoiceNote::from),
             deadline: rfc3339(turn.deadline),
             handoff: turn.past.handoff.as_ref().map(HandedOver::of),
             last_answer: turn.past.last_answer.as_ref().map(ToldAnswer::of),
