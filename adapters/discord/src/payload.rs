@@ -94,6 +94,8 @@ pub(crate) struct File {
     pub(crate) filename: String,
     pub(crate) content_type: Option<String>,
     pub(crate) url: String,
+    /// Of a voice message.
+    pub(crate) duration_secs: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]

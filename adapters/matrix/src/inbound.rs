@@ -8,7 +8,7 @@ mod text;
 use matrix_sdk::ruma::{EventId, RoomId};
 use rejoinder_core::{
     Amends, Attachment, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, Sender,
-    SenderKind, Timestamp,
+    SenderKind, Timestamp, Voice,
 };
 
 use crate::{
@@ -118,6 +118,7 @@ fn message(event: &Event, message: &Message, context: &EventContext<'_>) -> Opti
         directed,
         text,
         attachments: attachment(event, message, context).into_iter().collect(),
+        voice: voice(message),
         quoted: answers.and_then(|known| quote(known, relation.replies_to(), context)),
         ..read
     })
@@ -143,6 +144,7 @@ fn edit(event: &Event, original: &str, new: &Message, context: &EventContext<'_>
         directed,
         text: text::message_text(event, new, context),
         attachments: attachment(event, new, context).into_iter().collect(),
+        voice: voice(new),
         amends: Some(Amends::Replaces),
         ..read
     })
@@ -215,6 +217,11 @@ fn directed(message: &Message, relation: &Relation, context: &EventContext<'_>) 
 }
 
 /// The file of a message. Its URL names the event, because the key of an encrypted file stays in the event.
+fn voice(message: &Message) -> Option<Voice> {
+    let is_voice = message.msgtype == "m.audio" && message.voice.is_some();
+    is_voice.then(|| Voice::lasting(message.info.duration.as_f64().map(|millis| millis / 1000.0)))
+}
+
 fn attachment(event: &Event, message: &Message, context: &EventContext<'_>) -> Option<Attachment> {
     let otherwise = match &*message.msgtype {
         "m.image" => "image/png",

@@ -1,6 +1,6 @@
 //! The parts of Matrix events that we read. Unknown fields and kinds are not errors.
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 /// The key of our own field in events that we send. Other Rejoinders recognise us by it, and a message whose receipt
@@ -56,6 +56,9 @@ pub(crate) struct Message {
     pub(crate) mentions: Option<Mentions>,
     #[serde(rename = "m.new_content")]
     pub(crate) new_content: Option<Box<Message>>,
+    /// Marks a voice message beside `m.audio`: MSC3245.
+    #[serde(rename = "org.matrix.msc3245.voice")]
+    pub(crate) voice: Option<IgnoredAny>,
     #[serde(rename = "org.rejoinder.delivery")]
     pub(crate) ours: Option<OurField>,
 }
@@ -79,6 +82,8 @@ pub(crate) struct OurField {
 pub(crate) struct Info {
     pub(crate) mimetype: Option<String>,
     pub(crate) size: Option<u64>,
+    /// In milliseconds, if it is a number.
+    pub(crate) duration: Value,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

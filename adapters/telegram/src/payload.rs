@@ -137,6 +137,8 @@ pub(crate) struct File {
     pub(crate) file_id: String,
     pub(crate) file_name: Option<String>,
     pub(crate) mime_type: Option<String>,
+    /// In seconds.
+    pub(crate) duration: Option<f64>,
     #[serde(default)]
     pub(crate) width: i64,
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Reads messages, new or edited.
 
 use rejoinder_core::{
-    Amends, Attachment, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, SenderKind,
+    Amends, Attachment, Author, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Quote, SenderKind, Voice,
 };
 
 use super::{ReadEvent, Reader};
@@ -21,6 +21,9 @@ mod kind {
 
 /// The type of a reference to a forwarded message.
 const FORWARD: u64 = 1;
+
+/// The flag of a voice message, which has one file (Discord's page "Message", `IS_VOICE_MESSAGE`).
+const VOICE_MESSAGE: u64 = 1 << 13;
 
 impl Reader<'_> {
     pub(super) fn message(&self, message: &Message, is_edit: bool) -> Option<ReadEvent> {
@@ -63,7 +66,8 @@ impl Reader<'_> {
         let quoted = replied_to.map(|it| self.quote(it)).filter(|quoted| !quoted.is_empty());
         // Discord does not say who wrote it first.
         let forwarded = is_forward(message).then(Author::unknown);
-        Some(ReadEvent::of(InboundEvent { text, attachments, quoted, forwarded, ..event }, message.id))
+        let voice = voice(message);
+        Some(ReadEvent::of(InboundEvent { text, attachments, voice, quoted, forwarded, ..event }, message.id))
     }
 
     fn quote(&self, message: &Message) -> Quote {
@@ -134,6 +138,11 @@ impl Reader<'_> {
         lines.retain(|line| !line.is_empty());
         lines.join("\n")
     }
+}
+
+fn voice(message: &Message) -> Option<Voice> {
+    let recording = message.attachments.first().filter(|_| message.flags & VOICE_MESSAGE != 0)?;
+    Some(Voice::lasting(recording.duration_secs))
 }
 
 fn is_forward(message: &Message) -> bool {

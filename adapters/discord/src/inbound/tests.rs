@@ -1,5 +1,5 @@
 use proptest::{collection::vec, prelude::*, sample::select};
-use rejoinder_core::{Amends, Attachment, Author, Language, Quote, TurnId, conformance::growth::assert_linear};
+use rejoinder_core::{Amends, Attachment, Author, Language, Quote, TurnId, Voice, conformance::growth::assert_linear};
 use rejoinder_kit::pick_data;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -207,6 +207,19 @@ fn files_come_along_also_those_of_what_is_replied_to() {
     let names = |files: &[Attachment]| files.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
     assert_eq!((names(&event.attachments), names(&quoted.attachments)), (vec!["a.txt".into()], vec!["b.txt".into()]));
     assert_eq!((event.kind, &*quoted.text), (EventKind::Message, "look"));
+}
+
+#[rstest]
+#[case(1 << 13, json!({"duration_secs": 2.6}), Some(Voice::lasting(Some(3.0))))]
+#[case(1 << 13, json!({}), Some(Voice::lasting(None)))]
+#[case::music(0, json!({"duration_secs": 2.6}), None)]
+fn a_voice_message_is_told_from_music(#[case] flags: u64, #[case] fields: Value, #[case] voice: Option<Voice>) {
+    let mut file = json!({"id": "1", "filename": "voice-message.ogg", "content_type": "audio/ogg", "url": "https://cdn.discordapp.com/a"});
+    file.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+
+    let event = World::default().message(json!({"content": "", "flags": flags, "attachments": [file]}));
+
+    assert_eq!(event.voice, voice);
 }
 
 #[test]

@@ -273,6 +273,22 @@ fn a_file_is_an_attachment(#[case] msgtype: &str, #[case] media_type: &str) {
     assert_eq!(event.attachments[0].url, "matrix:roomid/room:example.org/e/1");
 }
 
+#[rstest]
+#[case(json!({ "org.matrix.msc3245.voice": {}, "info": { "duration": 2600 } }), Some(Voice::lasting(Some(3.0))))]
+#[case(json!({ "org.matrix.msc3245.voice": {}, "info": { "duration": "long" } }), Some(Voice::lasting(None)))]
+#[case(json!({ "org.matrix.msc3245.voice": {} }), Some(Voice::lasting(None)))]
+#[case::music(json!({ "info": { "duration": 2600 } }), None)]
+fn a_voice_message_is_told_from_music(#[case] mut content: Value, #[case] voice: Option<Voice>) {
+    content["msgtype"] = json!("m.audio");
+    content["body"] = json!("Voice message");
+    content["url"] = json!("mxc://example.org/abc");
+
+    let event = direct(&content);
+
+    assert_eq!(event.voice, voice);
+    assert_eq!(event.attachments.len(), 1);
+}
+
 #[test]
 fn a_caption_is_what_is_said_with_a_file() {
     let content = json!({

@@ -1,6 +1,6 @@
 //! Reads the files of a message.
 
-use rejoinder_core::Attachment;
+use rejoinder_core::{Attachment, Voice};
 
 use crate::payload::{File, Message};
 
@@ -10,6 +10,12 @@ const SCHEME: &str = "telegram:";
 /// The Telegram file id in an attachment's URL; `None` for any other URL.
 pub(crate) fn file_id(url: &str) -> Option<&str> {
     url.strip_prefix(SCHEME).filter(|id| !id.is_empty())
+}
+
+/// Whether a message is a voice note, or a round video, in which somebody speaks.
+pub(super) fn voice(message: &Message) -> Option<Voice> {
+    let recording = message.voice.as_ref().or(message.video_note.as_ref())?;
+    Some(Voice::lasting(recording.duration))
 }
 
 /// The files of a message. If Telegram gives no name or media type, each kind of file has a default.

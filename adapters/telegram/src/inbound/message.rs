@@ -8,7 +8,7 @@ use rejoinder_core::{
 
 use super::{
     Reader, chat_kind,
-    files::attachments,
+    files::{attachments, voice},
     text::{ReadText, read_text},
 };
 use crate::payload::{Location, Message, Origin, User};
@@ -44,6 +44,7 @@ impl Reader<'_> {
             forwarded: message.forward_origin.as_ref().map(|origin| self.origin(origin)),
             text: text.unwrap_or_default(),
             attachments,
+            voice: voice(message),
             ..event
         };
         revised(event, message, is_edit)

@@ -1,4 +1,4 @@
-use rejoinder_core::{Amends, Attachment, Author, ConversationRef, Directed, Language, Quote, TurnId};
+use rejoinder_core::{Amends, Attachment, Author, ConversationRef, Directed, Language, Quote, TurnId, Voice};
 use rejoinder_kit::pick_data;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -303,6 +303,18 @@ fn a_file_is_an_attachment(#[case] mut fields: Value, #[case] expected: Attachme
 
     assert_eq!(event.attachments, [expected]);
     assert_eq!((event.kind, event.text.as_str()), (EventKind::Message, "look"));
+}
+
+#[rstest]
+#[case(json!({"voice": {"file_id": "v", "duration": 3, "mime_type": "audio/ogg"}}), Some(Voice::lasting(Some(3.0))))]
+#[case(json!({"video_note": {"file_id": "n", "duration": 4, "length": 5}}), Some(Voice::lasting(Some(4.0))))]
+#[case(json!({"voice": {"file_id": "v"}}), Some(Voice::lasting(None)))]
+#[case::music(json!({"audio": {"file_id": "a", "duration": 3, "mime_type": "audio/ogg"}}), None)]
+#[case::a_film(json!({"video": {"file_id": "v", "duration": 3}}), None)]
+fn a_voice_note_is_told_from_music(#[case] fields: Value, #[case] voice: Option<Voice>) {
+    let event = message_event(&private(), &fields);
+
+    assert_eq!(event.voice, voice);
 }
 
 #[rstest]
