@@ -22,6 +22,9 @@ from .world import HAS_THREAD, World
 
 CHANNEL_TYPES = {"text": ChannelType.TEXT, "announcement": ChannelType.NEWS, "forum": ChannelType.FORUM}
 
+#: The flag of a voice message.
+_VOICE = 1 << 13
+
 _BUTTON = 2
 _LINK = 5
 
@@ -63,11 +66,15 @@ def says(world: World, given: dict[str, Any]) -> Message:
     stickers = None
     if (sticker := given.get("sticker")) is not None:
         stickers = [MessageSticker(world.snowflake(), sticker, 1, channel.guild_id or 0)]
+    attachments = world.store_attachments(channel.id, files)
+    if (seconds := given.get("voice")) is not None:
+        attachments[0] |= {"content_type": "audio/ogg", "duration_secs": seconds, "waveform": "AAAA"}
     return world.create_message(
         channel.id,
         user_id,
         given.get("content", ""),
-        attachments=world.store_attachments(channel.id, files) or None,
+        flags=_VOICE if seconds is not None else 0,
+        attachments=attachments or None,
         reference=reference,
         stickers=stickers,
         webhook_id=world.snowflake() if given.get("webhook") else None,

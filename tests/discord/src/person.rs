@@ -63,6 +63,12 @@ impl Person {
         self.message(channel, json!({ "content": content, "files": files })).await
     }
 
+    /// Sends a voice message of so many seconds.
+    pub async fn sends_voice(&self, channel: &Channel, data: &[u8], seconds: f64) -> Message {
+        let file = json!({ "name": "voice-message.ogg", "hex": hexadecimal(data) });
+        self.message(channel, json!({ "files": [file], "voice": seconds })).await
+    }
+
     /// Sends a sticker without text.
     pub async fn sends_sticker(&self, channel: &Channel, name: &str) -> Message {
         self.message(channel, json!({ "sticker": name })).await

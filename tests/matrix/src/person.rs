@@ -173,6 +173,17 @@ impl Person {
         self.sends(room, &json!({ "msgtype": "m.file", "body": name, "url": url, "info": info })).await
     }
 
+    /// Sends a voice message of so many milliseconds.
+    pub async fn speaks(&self, room: &str, bytes: &[u8], millis: u64) -> String {
+        let url = self.uploads("voice.ogg", "audio/ogg", bytes).await;
+        let info = json!({ "mimetype": "audio/ogg", "size": bytes.len(), "duration": millis });
+        let content = json!({
+            "msgtype": "m.audio", "body": "Voice message", "filename": "voice.ogg", "url": url, "info": info,
+            "org.matrix.msc3245.voice": {},
+        });
+        self.sends(room, &content).await
+    }
+
     /// Sends a picture with a caption.
     pub async fn shows(&self, room: &str, name: &str, bytes: &[u8], words: &str) -> String {
         let url = self.uploads(name, "image/png", bytes).await;

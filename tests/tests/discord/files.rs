@@ -35,6 +35,21 @@ async fn pictures_are_seen() {
     assert_eq!(agent.calls().len(), 1);
 }
 
+/// A voice message is no music.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_agent_is_told_that_a_message_was_spoken() {
+    let (server, agent, gateway) = seeing("").await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.sends_voice(&chat, b"opus", 2.6).await;
+    hears(&server, &chat, "answer 0").await;
+
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains(r#""voice_note":{"seconds":3}"#), "{text}");
+}
+
 /// K3: a message with a file that is too large is answered without the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_is_too_large_costs_nobody_the_text() {

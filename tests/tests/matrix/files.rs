@@ -41,6 +41,22 @@ async fn a_picture_is_seen() {
     assert_eq!(agent.calls().len(), 1);
 }
 
+/// A voice message is no music.
+#[tokio::test]
+async fn an_agent_is_told_that_a_message_was_spoken() {
+    let homeserver = Homeserver::shared().await;
+    let (gateway, agent, user, _way) = seeing(homeserver, "").await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.speaks(&room, b"opus", 2600).await;
+    ada.until_hears(&room, &user, 1).await;
+
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains(r#""voice_note":{"seconds":3}"#), "{text}");
+}
+
 /// K3: a message whose file is too large, or cannot be fetched, is answered without the file.
 #[tokio::test]
 async fn a_file_that_is_not_there_costs_nobody_the_text() {

@@ -44,6 +44,23 @@ async fn a_sound_is_heard() {
     assert!(text.contains("what is this?") && text.contains("input_audio") && text.contains("aGVsbG8="), "{text}");
 }
 
+/// A voice note is no music.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_agent_is_told_that_a_message_was_spoken() {
+    let (double, agent) = (TelegramDouble::start().await, echo().await);
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_voice(b"opus");
+    ada.hears("answer 0").await;
+    ada.sends_document("song.ogg", "audio/ogg", b"opus", "");
+    ada.hears("answer 1").await;
+
+    let told: Vec<_> = agent.calls().iter().map(last_message).collect();
+    assert!(told[0].contains(r#""voice_note":{"seconds":3}"#), "{told:?}");
+    assert!(told[1].contains("song.ogg") && !told[1].contains("voice_note"), "{told:?}");
+}
+
 /// An album is one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_album_is_one_turn() {
