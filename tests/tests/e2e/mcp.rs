@@ -89,6 +89,11 @@ async fn what_a_program_calls_for_is_its_answer() {
     assert_eq!((reacted.body["signal"].as_str(), reacted.text()), (Some("reaction"), "👍"));
     let sent = hook.ask(r#"send {"text": "The answer."}"#).await;
     assert_eq!((sent.body["signal"].as_str(), sent.text()), (Some("reply"), "The answer."));
+    let filed = hook.ask(r#"send_file {"name": "a.txt", "media_type": "text/plain", "data": "aGk="}"#).await;
+    assert_eq!(
+        (filed.text(), &filed.body["attachments"][0]["name"]),
+        ("said: noted: a.txt goes with your answer", &json!("a.txt"))
+    );
     let silent = hook.ask(r#"stay_silent {"reason": "it is not for me"}"#).await;
     assert_eq!(silent.body["fallback"]["cause"], "silent");
     assert!(gateway.explain(&silent.turn()).contains("it is not for me"));
