@@ -2,7 +2,6 @@
 //! opens the URL.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use rejoinder_core::Attachment;
 
 /// Why a file from an agent has no bytes to send.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,13 +58,6 @@ pub fn inline(url: &str, limit: usize) -> Result<Vec<u8>, FileError> {
     }
 }
 
-/// The file name for the person: the last part of the given name, which may be a path; `file` when that is empty.
-#[must_use]
-pub fn name(file: &Attachment) -> String {
-    let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
-    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -93,15 +85,5 @@ mod tests {
         let large = format!("data:a/b;base64,{}", "AAAA".repeat(100));
         assert_eq!(inline(&large, 200), Err(FileError::TooLarge { limit: 200 }));
         assert!(matches!(inline("data:a/b;base64,A", 100), Err(FileError::Broken(_))));
-    }
-
-    #[rstest]
-    #[case("/home/ada/a.png", "a.png")]
-    #[case("..\\a\\b.txt", "b.txt")]
-    #[case("a/", "file")]
-    #[case("", "file")]
-    fn a_path_is_no_name(#[case] given: &str, #[case] expected: &str) {
-        let file = Attachment { name: given.to_owned(), media_type: String::new(), url: String::new() };
-        assert_eq!(name(&file), expected);
     }
 }

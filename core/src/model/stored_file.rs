@@ -6,7 +6,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rejoinder_guard::Attachment;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{event::InboundEvent, file_bytes::FileBytes, ids::TurnId};
+use crate::model::{event::InboundEvent, file_bytes::FileBytes, ids::TurnId, name::file_name};
 
 const SCHEME: &str = "sha256:";
 const SIZE: &str = "?size=";
@@ -129,7 +129,7 @@ pub(crate) fn drop_references(files: &mut Vec<Attachment>) {
     files.retain(|file| !file.url.starts_with(SCHEME));
 }
 
-/// Replaces the bytes in the URLs of files by references, and returns what these refer to.
+/// Cleans the names of files, replaces the bytes in their URLs by references, and returns what these refer to.
 pub(crate) fn detach<'a>(files: impl IntoIterator<Item = &'a mut Attachment>) -> Vec<NewFile> {
     files.into_iter().filter_map(|file| detach_one(file).map(|(new, _)| new)).collect()
 }
@@ -176,6 +176,7 @@ fn replace_text(payload: &str, text: &str, by: &str) -> String {
 
 /// The file, and its URL before.
 fn detach_one(file: &mut Attachment) -> Option<(NewFile, String)> {
+    file.name = file_name(&file.name);
     if let Some(stored) = StoredFile::in_url(&file.url) {
         return Some((NewFile { file: stored, bytes: None }, file.url.clone()));
     }

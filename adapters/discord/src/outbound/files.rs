@@ -48,7 +48,7 @@ impl Discord {
                 Some(bytes) => {
                     file_lines.push(file_line(attachment));
                     uploads.push(Upload {
-                        name: files::name(attachment),
+                        name: attachment.name.clone(),
                         media_type: attachment.media_type.clone(),
                         bytes,
                     });

@@ -47,7 +47,7 @@ impl Sending<'_> {
             .map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))?;
         let size = bytes.len();
         let mime: mime::Mime = file.media_type.parse().unwrap_or(mime::APPLICATION_OCTET_STREAM);
-        let name = files::name(file);
+        let name = &*file.name;
         let mut content = if caption.trim().is_empty() {
             json!({ "body": name, "m.mentions": {}, OUR_FIELD: ours })
         } else {

@@ -256,7 +256,7 @@ fn part_name(index: usize) -> String {
 }
 
 fn upload(file: &Attachment, bytes: &[u8]) -> Part {
-    let part = || Part::bytes(bytes.to_vec()).file_name(files::name(file));
+    let part = || Part::bytes(bytes.to_vec()).file_name(file.name.clone());
     // An invalid media type is left out: Telegram inspects the bytes.
     part().mime_str(&file.media_type).unwrap_or_else(|_| part())
 }

@@ -5,7 +5,10 @@ use crate::{
     base::channels::Channels,
     commands::bang,
     intake::arrival::{Arrival, Verdict, end},
-    model::{Access, Author, EventKind, InboundEvent, KnownPeople, Quote, SenderKind, clean, refuse_references},
+    model::{
+        Access, Author, EventKind, InboundEvent, KnownPeople, Quote, SenderKind, clean, name::file_name,
+        refuse_references,
+    },
 };
 
 /// How many characters of a name are kept. Names are chosen by people who may mean harm.
@@ -13,9 +16,6 @@ const MAX_NAME: usize = 100;
 
 /// The same of an emoji. One of several code points has up to 10; some platforms have any text.
 const MAX_EMOJI: usize = 32;
-
-/// The name of a file that has none.
-const UNNAMED_FILE: &str = "file";
 
 pub(in crate::intake) fn screen(arrival: &mut Arrival, channels: &Channels) -> Verdict {
     let Arrival { event, settings, known, .. } = arrival;
@@ -42,11 +42,8 @@ fn clean_names(event: &mut InboundEvent) {
     let quoted = event.quoted.iter_mut().flat_map(|quoted| &mut quoted.attachments);
     for file in event.attachments.iter_mut().chain(quoted) {
         refuse_references([&mut *file]);
-        file.name = clean(&file.name, MAX_NAME);
+        file.name = file_name(&file.name);
         file.media_type = clean(&file.media_type, MAX_NAME);
-        if file.name.is_empty() {
-            UNNAMED_FILE.clone_into(&mut file.name);
-        }
     }
 }
 
