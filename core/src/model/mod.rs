@@ -23,6 +23,7 @@ pub(crate) mod event;
 pub(crate) mod file_budget;
 pub(crate) mod file_bytes;
 pub(crate) mod file_links;
+pub(crate) mod file_type;
 pub(crate) mod finding;
 pub(crate) mod ids;
 pub(crate) mod language;

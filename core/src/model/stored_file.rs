@@ -6,7 +6,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rejoinder_guard::Attachment;
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{event::InboundEvent, file_bytes::FileBytes, ids::TurnId, name::file_name};
+use crate::model::{event::InboundEvent, file_bytes::FileBytes, file_type::sniffed, ids::TurnId, name::file_name};
 
 const SCHEME: &str = "sha256:";
 const SIZE: &str = "?size=";
@@ -129,7 +129,8 @@ pub(crate) fn drop_references(files: &mut Vec<Attachment>) {
     files.retain(|file| !file.url.starts_with(SCHEME));
 }
 
-/// Cleans the names of files, replaces the bytes in their URLs by references, and returns what these refer to.
+/// Cleans the names of files, replaces the bytes in their URLs by references, and returns what these refer to. What the bytes show
+/// is the type from then on.
 pub(crate) fn detach<'a>(files: impl IntoIterator<Item = &'a mut Attachment>) -> Vec<NewFile> {
     files.into_iter().filter_map(|file| detach_one(file).map(|(new, _)| new)).collect()
 }
@@ -181,6 +182,7 @@ fn detach_one(file: &mut Attachment) -> Option<(NewFile, String)> {
         return Some((NewFile { file: stored, bytes: None }, file.url.clone()));
     }
     let bytes = inline(&file.url)?;
+    file.media_type = sniffed(&bytes, &file.media_type);
     let stored = StoredFile::of(&bytes);
     let url = std::mem::replace(&mut file.url, stored.to_string());
     Some((NewFile { file: stored, bytes: Some(bytes.into()) }, url))
@@ -213,6 +215,25 @@ mod tests {
         let bytes: Vec<_> = new.iter().map(|new| (new.file, new.bytes.as_deref())).collect();
         assert_eq!(bytes, [(stored, Some(&b"hello"[..])), (stored, None)]);
         assert_eq!((data_url("text/plain", b"hello").as_str(), &*stored_url(HELLO)), (HELLO, STORED));
+    }
+
+    #[test]
+    fn a_file_has_a_clean_name_and_the_type_that_its_bytes_show() {
+        let given = |media_type: &str, url: &str| Attachment {
+            name: "../\u{202e}a.png".to_owned(),
+            media_type: media_type.to_owned(),
+            url: url.to_owned(),
+        };
+        let mut files = [
+            given("image/jpeg", "data:image/jpeg;base64,iVBORw0KGgo="),
+            given("image/png", "data:image/png;base64,PGh0bWw+"),
+            given("image/png", "https://example.org/a"),
+        ];
+
+        detach(&mut files);
+
+        let types = files.each_ref().map(|file| (&*file.name, &*file.media_type));
+        assert_eq!(types, [("a.png", "image/png"), ("a.png", "application/octet-stream"), ("a.png", "image/png")]);
     }
 
     #[rstest]

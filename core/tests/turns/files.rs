@@ -177,6 +177,28 @@ async fn nobody_gets_a_stored_file_by_its_digest() {
     gateway.at_rest().await;
 }
 
+/// What a platform shows, a model reads and a browser opens depends on the type.
+#[tokio::test]
+async fn the_name_of_a_file_hides_nothing_and_its_type_is_what_its_bytes_show() {
+    let page = Attachment {
+        name: "../\u{202e}cat.png".to_owned(),
+        media_type: "image/png".to_owned(),
+        url: data_url("image/png", b"<script>alert(1)</script>"),
+    };
+    let answer = Reply { attachments: vec![page.clone()], ..Reply::text("Here it is.") };
+    let gateway = TestGateway::with(Script::answers(answer)).await;
+    let photo = Attachment { url: data_url("image/png", b"\xff\xd8\xff\xe0"), ..page };
+
+    let turn = gateway.receives(InboundEvent { attachments: vec![photo], ..said(&chat("ada"), "hello") }).await;
+
+    let kind = |file: &Attachment| (file.name.clone(), file.media_type.clone());
+    let sent = gateway.platform.seen().into_iter().find_map(|seen| seen.action.files().first().map(kind));
+    let received = kind(&gateway.dossier(turn).await.turn.event.attachments[0]);
+    assert_eq!(sent, Some(("cat.png".to_owned(), "application/octet-stream".to_owned())));
+    assert_eq!(received, ("cat.png".to_owned(), "image/jpeg".to_owned()));
+    gateway.at_rest().await;
+}
+
 #[tokio::test]
 async fn a_client_that_reads_an_answer_gets_its_files_up_to_a_size() {
     let gateway = GatewaySetup::new().capable(|it| it.receipts = Receipts::Row).always(script()).start().await;

@@ -198,12 +198,13 @@ async fn a_file_of_the_answers_own_is_uploaded() {
     let ada = telegram.person("Ada");
     let gateway = Gateway::start(&telegram).await;
 
-    let data = BASE64_STANDARD.encode(b"a whole cat");
+    let cat = b"\x89PNG\r\n\x1a\na whole cat";
+    let data = BASE64_STANDARD.encode(cat);
     ada.says(&format!("send image/png data:image/png;base64,{data}"));
 
     let photo = ada.hears("Here it is.").await;
     assert_eq!(photo.media.as_deref(), Some("photo"));
-    assert_eq!(telegram.inspect(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
+    assert_eq!(telegram.inspect(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&cat[..]));
     gateway.stop().await;
 }
 
