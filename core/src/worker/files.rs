@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::{reads::Reads, result::RunResult};
 use crate::{
-    model::{AgentFile, FileBudget, FileBytes, FileDigest, StoredFile},
+    model::{AgentFile, FileBudget, FileBytes, FileDigest, StoredFile, file_type::sniffed},
     ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore, StoreError},
 };
 
@@ -41,25 +41,28 @@ impl Files<'_> {
     pub(super) async fn fetch(&self, attachments: &[&Attachment], runtime: &dyn AgentRuntime) -> Vec<AgentFile> {
         let (deadline, left) = (self.reads.clock.now() + TIMEOUT, AtomicUsize::new(self.budget.half()));
         // Collected, because the compiler cannot prove that a stream of a lazy map is `Send`.
-        let files: Vec<_> = attachments
-            .iter()
-            .map(|attachment| self.file(attachment, runtime.reads(&attachment.media_type), deadline, &left))
-            .collect();
+        let files: Vec<_> =
+            attachments.iter().map(|attachment| self.file(attachment, runtime, deadline, &left)).collect();
         stream::iter(files).buffered(AT_ONCE).collect().await
     }
 
     async fn file(
         &self,
         attachment: &Attachment,
-        largest: Option<usize>,
+        runtime: &dyn AgentRuntime,
         deadline: Timestamp,
         left: &AtomicUsize,
     ) -> AgentFile {
-        let bytes = match largest {
-            Some(largest) => self.bytes(attachment, largest.min(self.limit), deadline, left).await,
+        let mut attachment = attachment.clone();
+        let bytes = match runtime.reads(&attachment.media_type) {
+            Some(largest) => self.bytes(&attachment, largest.min(self.limit), deadline, left).await,
             None => None,
         };
-        AgentFile { attachment: attachment.clone(), bytes }
+        let Some(bytes) = bytes else { return AgentFile { attachment, bytes: None } };
+        // The platform says what the sender claims.
+        attachment.media_type = sniffed(&bytes, &attachment.media_type);
+        let is_read = runtime.reads(&attachment.media_type).is_some_and(|largest| bytes.len() <= largest);
+        AgentFile { attachment, bytes: is_read.then_some(bytes) }
     }
 
     /// The bytes of a file, from the store if it came in an event, else from the platform, which has until `deadline`.
@@ -197,6 +200,7 @@ mod tests {
                     self.clock.sleep(Duration::from_secs(20)).await;
                     Ok(b"slow".to_vec())
                 }
+                "picture" => Ok(b"\x89PNG\r\n\x1a\n".to_vec()),
                 // Ignores the limit.
                 size => Ok(vec![b'x'; size.parse::<usize>().unwrap_or(limit)]),
             }
@@ -325,6 +329,14 @@ mod tests {
         let (files, _) = fetched_within(&FileBudget::new(BUDGET), &["11", "10", "whatever is allowed"], 100, 10).await;
 
         assert_eq!(sizes(&files), [None, Some(10), Some(10)]);
+    }
+
+    #[tokio::test]
+    async fn a_runtime_gets_no_file_that_is_something_else_than_it_reads() {
+        let (files, _) = fetched_within(&FileBudget::new(BUDGET), &["picture", "3"], 100, usize::MAX).await;
+
+        let types: Vec<_> = files.iter().map(|file| (&*file.attachment.media_type, file.bytes.is_some())).collect();
+        assert_eq!(types, [("image/png", false), ("text/plain", true)]);
     }
 
     #[tokio::test]

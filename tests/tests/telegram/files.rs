@@ -37,11 +37,11 @@ async fn a_sound_is_heard() {
         Gateway::builder().config(&telegram(&double, "")).config(&agent.section_with("audio = true")).start().await;
     let ada = double.person("Ada");
 
-    ada.sends_document("song.mp3", "audio/mpeg", b"hello", "what is this?");
+    ada.sends_document("song.mp3", "audio/mpeg", b"ID3hello", "what is this?");
     ada.hears("answer 0").await;
 
     let text = last_message(&agent.calls()[0]);
-    assert!(text.contains("what is this?") && text.contains("input_audio") && text.contains("aGVsbG8="), "{text}");
+    assert!(text.contains("what is this?") && text.contains("input_audio") && text.contains("SUQzaGVsbG8="), "{text}");
 }
 
 /// A voice note is no music.

@@ -223,7 +223,7 @@ async fn a_voice_message_is_given_to_the_agent() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
-    let url = uploaded(homeserver, "audio/ogg", b"purr").await;
+    let url = uploaded(homeserver, "audio/ogg", b"OggS").await;
 
     // In the form in which clients send it.
     let content = json!({
@@ -237,7 +237,7 @@ async fn a_voice_message_is_given_to_the_agent() {
     let turn = gateway.until_agent_has(1).await;
     let file = &turn.message.attachments[0];
     assert_eq!((&*turn.message.text, turn.message.attachments.len()), ("", 1), "the file's name is not a text");
-    assert_eq!((&*file.attachment.media_type, file.bytes.as_deref()), ("audio/ogg", Some(&b"purr"[..])));
+    assert_eq!((&*file.attachment.media_type, file.bytes.as_deref()), ("audio/ogg", Some(&b"OggS"[..])));
     ada.until_hears(&room, gateway.user(), 1).await;
     gateway.stop().await;
 }

@@ -181,12 +181,13 @@ async fn an_album_is_one_turn_with_all_its_files() {
     let ada = telegram.person("Ada");
     let gateway = Gateway::start(&telegram).await;
 
-    ada.sends_album(&[b"one", b"two", b"three"], "say nice");
+    let photos = [&b"\xff\xd8\xffone"[..], b"\xff\xd8\xfftwo", b"\xff\xd8\xffthree"];
+    ada.sends_album(&photos, "say nice");
 
     ada.hears("nice").await;
     let turn = gateway.until_agent_has(1).await;
     let bytes: Vec<_> = turn.message.attachments.iter().map(|file| file.bytes.as_deref()).collect();
-    assert_eq!(bytes, [Some(&b"one"[..]), Some(b"two"), Some(b"three")]);
+    assert_eq!(bytes, photos.map(Some));
     assert_eq!(gateway.turns().len(), 1);
     gateway.stop().await;
 }
