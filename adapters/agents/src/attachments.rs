@@ -1,7 +1,7 @@
-//! Files that an agent sends, as it describes them. No I/O.
+//! Files that an agent sends, as it describes them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use rejoinder_core::Attachment;
+use rejoinder_core::{AgentTurn, Attachment, RunEvents, ToolUse};
 
 /// How many files an answer has at most.
 pub const MAX_FILES: usize = 10;
@@ -49,4 +49,13 @@ pub fn attachment(
         _ => return Err("an attachment needs either `data` or an https:// `url`".to_owned()),
     };
     Ok(Attachment { name, media_type, url })
+}
+
+/// Says in the log and in the record of the run which files of an answer are left out: the name of each, and why.
+pub(crate) async fn leave_out(agent: &str, turn: &AgentTurn, events: &RunEvents, files: Vec<(String, String)>) {
+    for (name, why) in files {
+        tracing::warn!(agent, turn_id = %turn.turn, why, "a file of an answer is left out");
+        let (tool, result) = ("files".to_owned(), format!("failed: {why}"));
+        events.tool(ToolUse { name: tool, arguments: name, result, duration_ms: None }).await;
+    }
 }

@@ -7,10 +7,11 @@ use utoipa::ToSchema;
 
 use crate::tools::MAX_TOOL_NAME;
 
-/// The keys of which an object has one: it may have more of the first seven, but only one of the others, which end the run.
-pub(super) const KEYS: [&str; 16] = [
+/// The keys of which an object has one: it may have more of the first seven, but only one of the others, which end the run. `files` may
+/// stand beside another end.
+pub(super) const KEYS: [&str; 17] = [
     "text", "rewrite", "tool", "activity", "usage", "title", "send", "reply", "sealed", "react", "ask", "defer",
-    "silent", "approval", "error", "end",
+    "silent", "approval", "error", "end", "files",
 ];
 
 /// The key with which an object ends the run, of those that it `has`.
@@ -39,6 +40,9 @@ pub(crate) struct WireObject {
     pub(super) title: Option<String>,
     /// A message that is sent now.
     pub(super) send: Option<Message>,
+    /// Up to ten files of the answer, beside `reply`, `ask` or `end`, or alone as `end`. One that cannot be sent is left out.
+    #[schema(value_type = Option<Vec<File>>, nullable = false)]
+    pub(super) files: Option<Value>,
     #[serde(flatten)]
     pub(super) end: WireEnd,
     #[serde(flatten)]
@@ -181,7 +185,7 @@ impl WireObject {
     /// Reads an object. The error quotes nothing.
     pub(super) fn read(json: &str) -> Result<Self, String> {
         let object: Self = serde_json::from_str(json).map_err(|error| json_error(&error))?;
-        let Self { rewrite, text, tool, activity, usage, title, send, end, unknown: _ } = &object;
+        let Self { rewrite, text, tool, activity, usage, title, send, files, end, unknown: _ } = &object;
         let said = [
             rewrite.is_some(),
             text.is_some(),
@@ -195,7 +199,7 @@ impl WireObject {
         if ends > 1 {
             return Err("an object ends the run in two ways".to_owned());
         }
-        if ends == 0 && !said.contains(&true) {
+        if ends == 0 && files.is_none() && !said.contains(&true) {
             return Err(format!("an object has none of the keys {}", KEYS.join(", ")));
         }
         Ok(object)

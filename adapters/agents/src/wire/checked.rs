@@ -5,6 +5,7 @@ use rejoinder_core::{Activity, AgentTurn, Cost, NotACost, Timestamp, ToolUse, Us
 use super::{
     answer::{Defer, Message, WireObject, WireUsage},
     ends::{CheckedMessage, End},
+    files::CheckedFiles,
 };
 
 /// How many characters of an unknown key are logged.
@@ -16,7 +17,9 @@ impl WireObject {
         if turn.person.seal_to.is_some() {
             self.check_nothing_in_the_clear()?;
         }
-        let Self { rewrite, text, tool, activity, usage, title, send, end, unknown } = self;
+        let Self { rewrite, text, tool, activity, usage, title, send, files, end, unknown } = self;
+        let files = files.map(CheckedFiles::read);
+        let end = end.check(turn, now)?.or_else(|| files.as_ref().map(|_| End::Said));
         let (usage, cost) = usage.map(WireUsage::read).unzip();
         Ok(CheckedObject {
             rewrite,
@@ -27,14 +30,15 @@ impl WireObject {
             cost: cost.flatten(),
             title,
             send: send.map(Message::check).transpose()?,
-            end: end.check(turn, now)?,
+            files: files.unwrap_or_default(),
+            end,
             unknown: unknown.keys().next().map(|key| key.chars().take(MAX_LOGGED).collect()),
         })
     }
 
     /// Checks that it says nothing of an answer that is to be sealed.
     fn check_nothing_in_the_clear(&self) -> Result<(), String> {
-        let Self { rewrite, text, activity, title, send, end, .. } = self;
+        let Self { rewrite, text, activity, title, send, files, end, .. } = self;
         let note = matches!(end.defer, Some(Defer::WithNote { note: Some(_), .. }));
         let keys = [
             ("text", text.is_some()),
@@ -42,6 +46,7 @@ impl WireObject {
             ("activity", activity.is_some()),
             ("title", title.is_some()),
             ("send", send.is_some()),
+            ("files", files.is_some()),
             ("reply", end.reply.is_some()),
             ("react", end.react.is_some()),
             ("ask", end.ask.is_some()),
@@ -68,6 +73,7 @@ pub(crate) struct CheckedObject {
     pub(super) cost: Option<Result<Cost, NotACost>>,
     pub(super) title: Option<String>,
     pub(super) send: Option<CheckedMessage>,
+    pub(super) files: CheckedFiles,
     pub(super) end: Option<End>,
     /// The beginning of a key that means nothing, for the log.
     pub(super) unknown: Option<String>,

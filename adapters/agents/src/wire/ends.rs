@@ -6,6 +6,7 @@ use rejoinder_core::{AgentError, AgentTurn, Attachment, Outcome, Reply, Timestam
 
 use super::{
     answer::{Defer, File, Message, Silent, WireEnd},
+    files::CheckedFiles,
     sealed,
 };
 use crate::{
@@ -109,12 +110,13 @@ impl WireEnd {
 }
 
 impl End {
-    /// The outcome of the run. A reaction beside a text is dropped, and a question comes after it.
+    /// The outcome of the run, with the `files` that can be sent with it. A reaction beside a text is dropped, and a question comes
+    /// after it.
     ///
     /// # Errors
-    /// When the agent says that it failed.
-    pub(super) fn outcome(self, said: SaidSoFar) -> Result<Outcome, AgentError> {
-        Ok(match self {
+    /// When the agent says that it failed, and when there is nothing in its answer but files that cannot be sent.
+    pub(super) fn outcome(self, said: SaidSoFar, files: &mut CheckedFiles) -> Result<Outcome, AgentError> {
+        let mut outcome = match self {
             Self::Reply(message) => Outcome::Reply(message.into_reply(said.text)),
             Self::Sealed(armour) => Outcome::Reply(Reply::sealed(armour)),
             Self::React(emoji, is_shown) => match said.visible() {
@@ -129,7 +131,18 @@ impl End {
             }
             Self::Failed(why) => return Err(AgentError::Failed(why)),
             Self::Said => said.outcome(),
-        })
+        };
+        let Outcome::Reply(reply) = &mut outcome else {
+            files.leave_out_all("files go with a reply or a question only");
+            return Ok(outcome);
+        };
+        files.join(&mut reply.attachments);
+        match files.left_out() {
+            [(_, why), ..] if is_blank(&reply.text) && reply.attachments.is_empty() => {
+                Err(AgentError::Broken(format!("a file of the answer cannot be sent: {why}")))
+            }
+            _ => Ok(outcome),
+        }
     }
 }
 

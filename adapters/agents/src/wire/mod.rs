@@ -6,6 +6,7 @@
 //! | `session` | what happened to a session |
 //! | `answer` | one object of an answer |
 //! | `ends` | how an object ends the run: a reply, a reaction, a question, … |
+//! | `files` | the files beside an answer, and why some are left out |
 //! | `sealed` | whether a sealed answer is an armoured age file |
 //! | `said` | what an agent has said so far in a run, and the outcome of it |
 //! | `lines` | the lines of a stream, of bounded length |
@@ -18,6 +19,7 @@ mod answer;
 mod body;
 mod checked;
 mod ends;
+mod files;
 mod lines;
 mod said;
 mod sealed;

@@ -10,7 +10,10 @@ use super::{
     checked::CheckedObject,
     ends::{CheckedMessage, SaidSoFar},
 };
-use crate::report::{AnswerUpdate, Report, VisibleText, cut};
+use crate::{
+    attachments::leave_out,
+    report::{AnswerUpdate, Report, VisibleText, cut},
+};
 
 /// The largest object, in bytes: room for a reply with files.
 pub(crate) const MAX_OBJECT: usize = 16 * 1024 * 1024;
@@ -133,7 +136,7 @@ impl<'a> Said<'a> {
             return Ok(());
         }
         self.objects += 1;
-        let CheckedObject { rewrite, text, tool, activity, usage, cost, title, send, end, unknown } = object;
+        let CheckedObject { rewrite, text, tool, activity, usage, cost, title, send, mut files, end, unknown } = object;
         if let Some(key) = unknown.filter(|_| !self.has_warned) {
             tracing::warn!(agent = self.agent, turn_id = %self.turn.turn, key, "an object of the answer has an unknown key");
             self.has_warned = true;
@@ -171,8 +174,9 @@ impl<'a> Said<'a> {
             && !self.has_ended()
         {
             self.report.text(self.visible.end()).await;
-            let outcome = end.outcome(self.so_far())?;
-            self.outcome = Some(self.bounded(outcome));
+            let outcome = end.outcome(self.so_far(), &mut files);
+            leave_out(self.agent, self.turn, self.events, files.into_left_out()).await;
+            self.outcome = Some(self.bounded(outcome?));
         }
         Ok(())
     }

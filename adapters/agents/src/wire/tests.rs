@@ -469,7 +469,73 @@ async fn a_reply_may_have_files_and_then_the_text_that_was_said() {
 }
 
 #[rstest]
+#[case::beside_a_reply(vec![json!({"reply": "Here.", "files": one_file()})], "Here.")]
+#[case::beside_an_end(vec![json!({"text": "Here."}), json!({"end": true, "files": one_file()})], "Here.")]
+#[case::alone(vec![json!({"text": "Here."}), json!({"files": one_file()})], "Here.")]
+#[case::without_words(vec![json!({"files": one_file()})], "")]
+#[tokio::test]
+async fn an_answer_has_the_files_beside_it(#[case] objects: Vec<Value>, #[case] text: &str) {
+    let Ok(Outcome::Reply(reply)) = end_of(&objects).await else { panic!("no reply") };
+
+    let file =
+        Attachment { name: "a.txt".into(), media_type: "text/plain".into(), url: "data:text/plain;base64,aGk=".into() };
+    assert_eq!((&*reply.text, reply.attachments), (text, vec![file]));
+}
+
+fn one_file() -> Value {
+    json!([{"name": "a.txt", "type": "text/plain; charset=utf-8", "data": "aG\nk="}])
+}
+
+#[tokio::test]
+async fn a_question_may_have_files() {
+    let ask = json!({"question": "Which?", "choices": ["Tea", "Coffee"]});
+    let Ok(Outcome::Reply(reply)) = end_of(&[json!({"ask": ask, "files": one_file()})]).await else {
+        panic!("no question")
+    };
+    assert_eq!((&*reply.text, reply.choices.is_some(), reply.attachments.len()), ("Which?", true, 1));
+}
+
+#[rstest]
+#[case::no_base64(json!([{"name": "b", "data": "?"}]), &[("b", "must be bytes in Base64")])]
+#[case::nothing(json!([{"name": "b"}]), &[("b", "needs either `data` or an https:// `url`")])]
+#[case::a_path(json!([{"name": "b", "url": "file:///etc/passwd"}]), &[("b", "needs either")])]
+#[case::no_type(json!([{"name": "b", "type": "a picture", "data": "aGk="}]), &[("b", "a media type without blanks")])]
+#[case::no_file(json!([7, {"name": 7}]), &[("?", "a file needs a `name`"), ("?", "a file needs a `name`")])]
+#[case::no_list(json!("b"), &[("files", "`files` must be a list")])]
+#[tokio::test]
+async fn a_file_that_cannot_be_sent_costs_no_words(#[case] files: Value, #[case] left_out: &[(&str, &str)]) {
+    let mut heard = hear(&turn("Hi"), &[json!({"reply": "Here.", "files": files})]).await;
+
+    assert_eq!(heard.end(), Ok(reply("Here.")));
+    assert_eq!(heard.tools.len(), left_out.len(), "{:?}", heard.tools);
+    for ((tool, file, told), (name, why)) in heard.tools.iter().zip(left_out) {
+        assert_eq!((&**tool, &**file), ("files", *name));
+        assert!(told.starts_with("failed: ") && told.contains(why), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_has_so_many_files_at_most() {
+    let file = json!({"name": "a.txt", "data": "aGk="});
+    let (some, many) = (vec![file.clone(); 7], vec![file; 6]);
+
+    let mut heard = hear(&turn("Hi"), &[json!({"reply": {"attachments": some}, "files": many})]).await;
+
+    let Ok(Outcome::Reply(reply)) = heard.end() else { panic!("no reply") };
+    assert_eq!((reply.attachments.len(), heard.tools.len()), (10, 3));
+}
+
+#[tokio::test]
+async fn files_go_with_no_other_end_and_it_stays() {
+    let mut heard = hear(&turn("Hi"), &[json!({"silent": true, "files": one_file()})]).await;
+
+    assert_eq!(heard.end(), Ok(Outcome::Silent("chosen, no reason given".into())));
+    assert!(heard.tools[0].2.contains("files go with a reply or a question only"), "{:?}", heard.tools);
+}
+
+#[rstest]
 #[case(json!({"reply": {"attachments": [{"name": "a", "url": "file:///etc/passwd"}]}}), "an attachment needs either")]
+#[case(json!({"reply": " ", "files": [{"name": "a", "data": "?"}]}), "a file of the answer cannot be sent: the `data` of")]
 #[case(json!({"reply": {"attachments": [{"name": "a", "data": "?"}]}}), "must be bytes in Base64")]
 #[case(json!({"reply": {"attachments": [{"name": "", "data": "aGk="}]}}), "an attachment needs a `name`")]
 #[case(json!({"react": "like"}), "`react` must be one emoji")]
@@ -633,6 +699,7 @@ async fn a_sealed_answer_is_passed_on_as_it_is() {
 #[case(json!({"text": "the heart"}), "`text` would")]
 #[case(json!({"rewrite": "the heart"}), "`rewrite` would")]
 #[case(json!({"send": "the heart", "silent": "sent"}), "`send` would")]
+#[case(json!({"files": []}), "`files` would")]
 #[case(json!({"react": "👍"}), "`react` would")]
 #[case(json!({"ask": {"question": "heart?", "choices": ["yes", "no"]}}), "`ask` would")]
 #[case(json!({"end": true}), "`end` would")]
