@@ -1,11 +1,14 @@
 //! Files and other messages without text.
 
+use axum::{Json, Router, routing::post};
 use rejoinder_core::{Attachment, Reply};
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent, ToolModel, eventually};
-use serde_json::json;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
-use crate::{between, last_message, telegram};
+use crate::{between, last_message, only_turn, telegram};
 
 /// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
@@ -173,6 +176,49 @@ async fn a_file_of_a_run_that_was_killed_is_sent_once() {
     double.all_confirmed().await;
     let photos = double.visible(ada.chat()).into_iter().filter(|message| message.media.is_some()).count();
     assert_eq!((photos, agent.calls().len()), (1, 4));
+}
+
+/// A service that answers each turn with this.
+async fn service(outcome: &Value) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let outcome = outcome.clone();
+    let answer = move |_: Json<Value>| std::future::ready(Json(outcome.clone()));
+    let service = Router::new().route("/", post(answer));
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    format!("[agents.main]\nkind = \"http\"\nurl = \"http://{address}/\"\n")
+}
+
+/// A program that answers each turn with this.
+fn program(outcome: &Value) -> String {
+    let command = json!(["sh", "-c", format!("cat > /dev/null; echo '{outcome}'")]);
+    format!("[agents.main]\nkind = \"command\"\ncommand = {command}\n")
+}
+
+/// What is no file costs neither the words nor the other files, and the operator reads why.
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_files_of_an_agents_outcome_arrive(#[values("http", "command")] kind: &str) {
+    let outcome = json!({ "reply": "Here they are.", "files": [
+        { "name": "dot.png", "type": "image/png", "data": DOT },
+        { "name": "a.txt", "type": "text/plain", "data": "aGVsbG8=" },
+        { "name": "b.txt", "type": "text/plain", "data": "hello" },
+    ] });
+    let double = TelegramDouble::start().await;
+    let agent = if kind == "http" { service(&outcome).await } else { program(&outcome) };
+    let gateway = Gateway::builder().config(&telegram(&double, "")).config(&agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("show me");
+    ada.finds("the words", |message| message.ours && message.text == "Here they are.").await;
+
+    for (kind, bytes) in [("photo", PNG), ("document", b"hello".as_slice())] {
+        let sent = ada.finds(kind, |message| message.ours && message.media.as_deref() == Some(kind)).await;
+        assert_eq!(double.inspect(|view| view.file(ada.chat(), sent.id)).as_deref(), Some(bytes));
+    }
+    assert_eq!((double.calls("sendPhoto").len(), double.calls("sendDocument").len()), (1, 1));
+    let record = gateway.output_of(&["turns", "show", &only_turn(&gateway)]);
+    assert!(record.contains("tool files b.txt") && record.contains("must be bytes in Base64"), "{record}");
 }
 
 fn dot() -> Attachment {
