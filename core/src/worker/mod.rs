@@ -27,7 +27,7 @@ mod suspension;
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use rejoinder_guard::{ApprovalRequest, Event, Outcome, SignalKind, Timestamp};
+use rejoinder_guard::{ApprovalRequest, Event, Outcome, Reply, SignalKind, Timestamp};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -59,7 +59,7 @@ use crate::{
     merges::{self, Merges},
     model::{
         Activity, AgentMessage, AgentName, Capabilities, ChatKind, Cost, EventKind, LiveSettings, RunContent,
-        SessionChange, Support, Texts, TurnRecord, Usage, drop_references,
+        SessionChange, Support, Texts, TurnId, TurnRecord, Usage, drop_references,
     },
     outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
     people::quiet_hours::quiet_until,
@@ -69,7 +69,7 @@ use crate::{
         request::{as_stored, whole},
     },
     schedules::Calendar,
-    shown::visibility,
+    shown::{markdown::EmbeddedFiles, visibility},
 };
 
 /// How many characters are kept of the note of a deferral.
@@ -177,7 +177,10 @@ impl Worker {
             _ => left.is_some(),
         };
         let (end, detail, event) = match result {
-            RunResult::Returned(Ok(outcome)) => {
+            RunResult::Returned(Ok(mut outcome)) => {
+                if let Outcome::Reply(reply) = &mut outcome {
+                    take_embedded(turn.id, reply);
+                }
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
                 let (outcome, all) = bounded(outcome);
@@ -573,10 +576,11 @@ impl Worker {
             RunEvent::Usage(consumed) => recorder.usage = Some(consumed),
             RunEvent::Cost(cost, unpriced) => recorder.costs(cost, unpriced),
             RunEvent::Title(title) => recorder.titles(&title),
-            RunEvent::Send(reply, answer) => {
+            RunEvent::Send(mut reply, answer) => {
                 // No draft may follow a message that may be the answer.
                 drafting.pause().await;
                 let channel = self.channels.get(&turn.event.conversation.channel);
+                take_embedded(turn.id, &mut reply);
                 let mut reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
                 drop_references(&mut reply.attachments);
                 recorder.estimate.sends(&reply.text);
@@ -613,6 +617,13 @@ impl Worker {
 fn resume(drafting: &mut Drafting, turn: &TurnRecord, show: &CancellationToken) {
     if turn.obligation.may_draft() && !show.is_cancelled() {
         drafting.resume(show);
+    }
+}
+
+/// Takes the files out of a text that embeds them.
+fn take_embedded(turn: TurnId, reply: &mut Reply) {
+    for (_, why) in EmbeddedFiles::take_from(reply) {
+        warn!(%turn, why, "a file that an answer embeds is left out");
     }
 }
 

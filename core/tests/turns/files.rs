@@ -11,6 +11,7 @@ use rejoinder_core::{
 };
 
 use crate::{
+    drafts::showing,
     gateway::{GatewaySetup, TestGateway, chat, is_on_postgres, said, secs},
     life::{at_every_write, comes_in_dying},
 };
@@ -197,6 +198,28 @@ async fn the_name_of_a_file_hides_nothing_and_its_type_is_what_its_bytes_show() 
     assert_eq!(sent, Some(("cat.png".to_owned(), "application/octet-stream".to_owned())));
     assert_eq!(received, ("cat.png".to_owned(), "image/jpeg".to_owned()));
     gateway.at_rest().await;
+}
+
+/// Its words stay, and nobody sees its bytes, in a draft neither.
+#[tokio::test]
+async fn a_picture_in_the_text_of_an_answer_is_sent_as_a_file() {
+    let text = format!("Look: ![a cat](data:image/png;base64,{}) Nice?", "R0lGODlh".repeat(20));
+    let (begin, end) = text.split_at(60);
+    let streamed = Script::replies(&text).streaming(begin).taking(secs(1)).streaming(end).taking(secs(1));
+    for script in [streamed, Script::replies("That is all.").sending(&text)] {
+        let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
+
+        gateway.receives(said(&chat("ada"), "a cat?")).await;
+        gateway.advance(secs(3)).await;
+
+        let actions: Vec<_> = gateway.platform.seen().into_iter().map(|seen| seen.action).collect();
+        let is_bare = |action: &Action| matches!(action, Action::Draft { text, .. } if text.contains("R0lG"));
+        assert!(!actions.iter().any(is_bare), "{actions:?}");
+        let sent: Vec<_> = actions.iter().flat_map(Action::files).collect();
+        assert_eq!((sent.len(), &*sent[0].name, &*sent[0].media_type), (1, "a cat.png", "image/gif"));
+        assert_eq!(gateway.visible(&chat("ada"))[0], "Look: a cat Nice?");
+        gateway.at_rest().await;
+    }
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use crate::{
     handles::drafts::DraftText,
     ledger::trigger::Trigger,
     model::{Action, Activity, Capabilities, Class, Support, TurnRecord},
-    shown::visibility,
+    shown::{markdown::EmbeddedFiles, visibility},
 };
 
 /// How often the text is kept for other nodes at most.
@@ -38,6 +38,8 @@ pub(crate) struct Drafting {
     /// Cancelled when the run ends or drafts pause: no draft is sent after that.
     stop: CancellationToken,
     are_messages: bool,
+    /// The files in the text, which come with the answer only.
+    embedded: EmbeddedFiles,
     shim: Shim,
     text: Arc<DraftText>,
     task: Option<JoinHandle<()>>,
@@ -67,6 +69,7 @@ impl Drafting {
             activities: (shows_activity && capabilities.edit == Support::Full).then(Activities::default),
             stop: stop.child_token(),
             are_messages: capabilities.drafts_are_messages,
+            embedded: EmbeddedFiles::default(),
             shim: Shim::default(),
             text: Arc::default(),
             task: None,
@@ -78,8 +81,10 @@ impl Drafting {
         if self.interval.is_none() {
             return;
         }
+        let delta = self.embedded.push(delta);
+        self.embedded.take_files();
         let retractions = self.shim.retractions();
-        let visible = self.shim.push(delta);
+        let visible = self.shim.push(&delta);
         self.text.add(&visible, self.shim.retractions() > retractions);
         if !visible.is_empty() {
             self.show(turn);
@@ -131,7 +136,7 @@ impl Drafting {
 
     /// Replaces all text of the run so far with `text`.
     pub(crate) fn rewrite(&mut self, turn: &TurnRecord, text: &str) {
-        self.shim = Shim::default();
+        (self.embedded, self.shim) = (EmbeddedFiles::default(), Shim::default());
         self.text.add("", true);
         self.add(turn, text);
     }

@@ -6,6 +6,7 @@
 //! scan and a renderer disagree, no text is lost and every part still fits.
 
 mod cuts;
+mod embedded;
 mod inline;
 mod lines;
 mod part;
@@ -22,6 +23,7 @@ use self::{
     lines::{FencePart, LineKind},
     part::Source,
 };
+pub use embedded::EmbeddedFiles;
 pub use rows::row_cells;
 pub use shown::{read_markdown, shows_anything};
 pub use spoken::spoken;
