@@ -1,6 +1,6 @@
 //! An answer of a model while it arrives, as far as all protocols have it in common. No I/O.
 
-use rejoinder_core::Usage;
+use rejoinder_core::{EmbeddedFiles, Usage};
 
 use crate::{
     prompt::messages::Written,
@@ -52,12 +52,13 @@ pub(crate) trait Answer: Send {
     fn into_written(self) -> Written;
 }
 
-/// The text of an answer, and how far the answer has come.
+/// The text of an answer without the files that it embeds, and how far the answer has come.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerText {
     pub(crate) raw: String,
+    pub(crate) embedded: EmbeddedFiles,
     pub(crate) visible: VisibleText,
-    /// How many bytes of text, reasoning and tool arguments arrived.
+    /// How many bytes of text, reasoning and tool arguments arrived. Files do not count.
     pub(crate) size: usize,
     pub(crate) stage: Stage,
     /// Whether the text was too long, so that its end is missing. Nothing more of the answer is read.
@@ -91,6 +92,15 @@ impl AnswerText {
 
     /// Adds text, as much of it as there is room for.
     pub(crate) fn push(&mut self, text: &str, update: &mut AnswerUpdate) {
+        update.progress |= !text.is_empty();
+        let text = self.embedded.push(text);
+        self.add(&text, update);
+        if self.embedded.is_too_much() {
+            (self.cut, self.stage) = (true, Stage::Done);
+        }
+    }
+
+    fn add(&mut self, text: &str, update: &mut AnswerUpdate) {
         let (kept, is_cut) = cut(text, self.size);
         self.size += kept.len();
         self.raw.push_str(kept);
@@ -110,8 +120,25 @@ impl AnswerText {
         }
         self.visible.count(update);
         update.usage = self.usage.take();
-        update.progress = self.size > before;
+        update.progress |= self.size > before;
         Ok(())
+    }
+
+    /// Ends the text. Returns the rest of it to show.
+    pub(crate) fn end(&mut self) -> AnswerUpdate {
+        let (rest, mut update) = (self.embedded.end(), AnswerUpdate::default());
+        if !self.cut {
+            self.add(&rest, &mut update);
+        }
+        self.visible.count(&update);
+        update.show.push_str(&self.visible.end());
+        update
+    }
+
+    /// The whole text.
+    pub(crate) fn into_raw(mut self) -> String {
+        let rest = self.embedded.end();
+        self.raw + &rest
     }
 }
 

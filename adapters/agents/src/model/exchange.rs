@@ -158,7 +158,7 @@ impl<P: Protocol> Model<P> {
             ExchangeError::Declined(why) => ExchangeError::Declined(self.error_detail(&why)),
             other => other,
         })?;
-        report.text(answer.text_mut().visible.end()).await;
+        report.update(answer.text_mut().end()).await;
         Ok(())
     }
 

@@ -16,6 +16,7 @@ use super::{
     server::Model,
 };
 use crate::{
+    attachments::leave_out,
     file_kind::FileKind,
     prompt::messages::Prompt,
     report::Report,
@@ -45,14 +46,17 @@ impl<P: Protocol> Model<P> {
         let mut is_whole = false;
         for round in 1..=rounds {
             state.foreign.rounds_left = rounds - round;
-            let answer = match self.ask(turn, &tools, &mut prompt, &mut report, state.has_shown(), &mut retried).await {
-                Ok(answer) => answer,
-                // An earlier choice of the model stays valid.
-                Err(_) if is_whole => return Ok(state.outcome()),
-                Err(error) => return state.choice().ok_or(error),
-            };
+            let mut answer =
+                match self.ask(turn, &tools, &mut prompt, &mut report, state.has_shown(), &mut retried).await {
+                    Ok(answer) => answer,
+                    // An earlier choice of the model stays valid.
+                    Err(_) if is_whole => return Ok(state.outcome()),
+                    Err(error) => return state.choice().ok_or(error),
+                };
             let (was_shown, is_cut, is_paused) =
                 (answer.text().visible.shown > 0, answer.text().cut, answer.is_paused());
+            let left_out = state.embed(std::mem::take(&mut answer.text_mut().embedded));
+            leave_out(&self.name, turn, events, left_out).await;
             let mut written = answer.into_written();
             if is_cut {
                 tracing::warn!(agent = &*self.name, turn_id = %turn.turn, "the answer is too long, its end is cut off");

@@ -3,7 +3,8 @@
 use std::mem::take;
 
 use rejoinder_core::{
-    ActivityState, AgentTurn, Attachment, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp, ToolUse,
+    ActivityState, AgentTurn, Attachment, EmbeddedFiles, Outcome, Reply, RunEvents, SendResult, Shim, Timestamp,
+    ToolUse,
 };
 use tokio::time::Instant;
 
@@ -73,25 +74,37 @@ impl RunState {
     }
 
     /// Keeps a file for the answer, if there may be one more. `defers`: whether the answer is put off. Returns the result of the call.
-    fn take_file(&mut self, file: Attachment, defers: bool) -> String {
+    fn take_file(&mut self, file: Attachment, defers: bool) -> Result<String, String> {
         let files = &mut self.chosen.files;
         let size = files.iter().fold(file.url.len(), |size, file| size.saturating_add(file.url.len()));
         if self.sent {
-            return "error: what you sent is your answer already, and this file comes too late: end your turn"
-                .to_owned();
+            return Err(
+                "error: what you sent is your answer already, and this file comes too late: end your turn".to_owned()
+            );
         }
         if defers {
-            return "not sent: a file goes with your answer, which you put off: send it then".to_owned();
+            return Err("not sent: a file goes with your answer, which you put off: send it then".to_owned());
         }
         if files.len() == MAX_FILES {
-            return format!("not sent: an answer has at most {MAX_FILES} files");
+            return Err(format!("not sent: an answer has at most {MAX_FILES} files"));
         }
         if size > MAX_DATA {
-            return format!("not sent: the files of an answer have at most {} MiB of Base64 together", MAX_DATA >> 20);
+            let most = MAX_DATA >> 20;
+            return Err(format!("not sent: the files of an answer have at most {most} MiB of Base64 together"));
         }
         let told = format!("noted: {} goes with your answer", file.name);
         files.push(file);
-        told
+        Ok(told)
+    }
+
+    /// Keeps the files that the model embeds in its text, as far as there may be more. Returns the names of the others, and why.
+    pub(crate) fn embed(&mut self, mut embedded: EmbeddedFiles) -> Vec<(String, String)> {
+        let mut left_out = embedded.take_left_out();
+        for file in embedded.take_files() {
+            let name = file.name.clone();
+            left_out.extend(self.take_file(file, false).err().map(|why| (name, why)));
+        }
+        left_out
     }
 
     /// Sends the answer, with the files so far. Returns the result of the call, and whether the model must get it.
@@ -125,7 +138,7 @@ impl RunState {
         let parsed: Vec<_> = calls
             .iter()
             .map(|ToolCall { name, arguments, .. }| match Call::parse(name, arguments, turn, now) {
-                Ok(Call::File(file)) => Err(self.take_file(file, defers)),
+                Ok(Call::File(file)) => Err(self.take_file(file, defers).unwrap_or_else(|why| why)),
                 other => other,
             })
             .collect();

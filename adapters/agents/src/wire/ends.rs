@@ -18,8 +18,11 @@ use crate::{
 const MAX_ERROR: usize = 1_000;
 
 /// What the text said so far becomes where the end says nothing else.
+#[derive(Default)]
 pub(super) struct SaidSoFar {
     pub(super) text: String,
+    /// Those that the text embedded.
+    pub(super) files: Vec<Attachment>,
     /// Whether `send` became the turn's answer.
     pub(super) is_sent: bool,
 }
@@ -33,7 +36,7 @@ impl SaidSoFar {
         if self.is_sent && self.visible().is_none() {
             return Outcome::Silent("answered with `send`".to_owned());
         }
-        Outcome::Reply(Reply::text(self.text))
+        Outcome::Reply(Reply { attachments: self.files, ..Reply::text(self.text) })
     }
 }
 
@@ -117,14 +120,17 @@ impl End {
     /// When the agent says that it failed, and when there is nothing in its answer but files that cannot be sent.
     pub(super) fn outcome(self, said: SaidSoFar, files: &mut CheckedFiles) -> Result<Outcome, AgentError> {
         let mut outcome = match self {
-            Self::Reply(message) => Outcome::Reply(message.into_reply(said.text)),
+            Self::Reply(message) => Outcome::Reply(message.into_reply(said)),
             Self::Sealed(armour) => Outcome::Reply(Reply::sealed(armour)),
             Self::React(emoji, is_shown) => match said.visible() {
                 Some(_) => said.outcome(),
                 None if is_shown => Outcome::React(emoji),
                 None => Outcome::Reply(Reply::text(emoji)),
             },
-            Self::Choice(choice) => choice.outcome(said.visible()),
+            Self::Choice(choice) => match choice.outcome(said.visible()) {
+                Outcome::Reply(reply) => Outcome::Reply(Reply { attachments: said.files, ..reply }),
+                other => other,
+            },
             Self::Defer(note, due) => {
                 let note = note.or_else(|| said.visible().map(ToOwned::to_owned)).filter(|note| !is_blank(note));
                 Outcome::Defer { note: note.as_deref().map(tools::shortened), due }
@@ -177,9 +183,15 @@ impl Message {
 }
 
 impl CheckedMessage {
-    /// The message. Without a text of its own it has the text that was `said`.
-    pub(super) fn into_reply(self, said: String) -> Reply {
-        Reply { text: self.text.unwrap_or(said), attachments: self.attachments, ..Reply::default() }
+    /// The message. Without a text of its own it has what was `said`.
+    pub(super) fn into_reply(self, said: SaidSoFar) -> Reply {
+        let Self { text, mut attachments } = self;
+        let text = text.unwrap_or_else(|| {
+            attachments.extend(said.files);
+            said.text
+        });
+        attachments.truncate(MAX_FILES);
+        Reply { text, attachments, ..Reply::default() }
     }
 }
 

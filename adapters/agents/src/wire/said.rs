@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{Activity, AgentError, AgentTurn, Outcome, Reply, RunEvents, SendResult};
+use rejoinder_core::{Activity, AgentError, AgentTurn, EmbeddedFiles, Outcome, Reply, RunEvents, SendResult};
 use tokio::time::Instant;
 
 use super::{
@@ -29,7 +29,9 @@ pub(crate) struct Said<'a> {
     events: &'a RunEvents,
     began: Instant,
     report: Report<'a>,
+    /// Without the files that it embeds.
     text: String,
+    embedded: EmbeddedFiles,
     visible: VisibleText,
     objects: usize,
     is_sent: bool,
@@ -46,6 +48,7 @@ impl<'a> Said<'a> {
             began: Instant::now(),
             report: Report::to(events),
             text: String::new(),
+            embedded: EmbeddedFiles::default(),
             visible: VisibleText::new(false),
             objects: 0,
             is_sent: false,
@@ -89,11 +92,12 @@ impl<'a> Said<'a> {
         if self.has_ended() || self.turn.person.seal_to.is_some() {
             return;
         }
-        let (kept, is_cut) = cut(piece, self.text.len());
+        let piece = self.embedded.push(piece);
+        let (kept, is_cut) = cut(&piece, self.text.len());
         let mut update = AnswerUpdate::default();
         self.add(kept, &mut update);
         self.report.update(update).await;
-        if is_cut {
+        if is_cut || self.embedded.is_too_much() {
             self.cut_off().await;
         }
     }
@@ -173,10 +177,10 @@ impl<'a> Said<'a> {
         if let Some(end) = end
             && !self.has_ended()
         {
-            self.report.text(self.visible.end()).await;
+            self.end_text().await;
             let outcome = end.outcome(self.so_far(), &mut files);
             leave_out(self.agent, self.turn, self.events, files.into_left_out()).await;
-            self.outcome = Some(self.bounded(outcome?));
+            self.outcome = Some(self.bounded(outcome?).await);
         }
         Ok(())
     }
@@ -192,7 +196,7 @@ impl<'a> Said<'a> {
         if self.turn.person.seal_to.is_some() {
             return Err(AgentError::Broken("it is a text in the clear, and is to be sealed".to_owned()));
         }
-        self.report.text(self.visible.end()).await;
+        self.end_text().await;
         Ok(self.so_far().outcome())
     }
 
@@ -216,7 +220,9 @@ impl<'a> Said<'a> {
     }
 
     async fn rewrite(&mut self, text: &str) {
-        let (kept, is_cut) = cut(text, 0);
+        self.embedded = EmbeddedFiles::default();
+        let text = self.embedded.push(text);
+        let (kept, is_cut) = cut(&text, 0);
         let mut update = AnswerUpdate { replaces_shown: self.visible.shown > 0, ..AnswerUpdate::default() };
         self.text.clear();
         self.visible = VisibleText::new(false);
@@ -227,11 +233,22 @@ impl<'a> Said<'a> {
         }
     }
 
+    /// Shows the rest of the text.
+    async fn end_text(&mut self) {
+        let (rest, mut update) = (self.embedded.end(), AnswerUpdate::default());
+        self.add(&rest, &mut update);
+        update.show.push_str(&self.visible.end());
+        self.report.update(update).await;
+        let left_out = self.embedded.take_left_out();
+        leave_out(self.agent, self.turn, self.events, left_out).await;
+    }
+
     /// Ends an answer whose text is too long.
     async fn cut_off(&mut self) {
+        self.end_text().await;
         let notice = self.cut_off_notice();
         self.text.push_str(&notice);
-        self.report.text(self.visible.end() + &notice).await;
+        self.report.text(notice).await;
         self.outcome = Some(self.so_far().outcome());
     }
 
@@ -241,24 +258,25 @@ impl<'a> Said<'a> {
     }
 
     async fn send(&mut self, message: CheckedMessage) {
-        let reply = self.bounded_reply(message.into_reply(String::new()));
+        let reply = self.bounded_reply(message.into_reply(SaidSoFar::default())).await;
         if self.events.send(reply).await == SendResult::Claimed {
             self.is_sent = true;
         }
     }
 
-    fn so_far(&self) -> SaidSoFar {
-        SaidSoFar { text: self.text.clone(), is_sent: self.is_sent }
+    fn so_far(&mut self) -> SaidSoFar {
+        SaidSoFar { text: self.text.clone(), files: self.embedded.take_files(), is_sent: self.is_sent }
     }
 
-    fn bounded(&self, outcome: Outcome) -> Outcome {
+    async fn bounded(&self, outcome: Outcome) -> Outcome {
         match outcome {
-            Outcome::Reply(reply) => Outcome::Reply(self.bounded_reply(reply)),
+            Outcome::Reply(reply) => Outcome::Reply(self.bounded_reply(reply).await),
             other => other,
         }
     }
 
-    fn bounded_reply(&self, mut reply: Reply) -> Reply {
+    async fn bounded_reply(&self, mut reply: Reply) -> Reply {
+        leave_out(self.agent, self.turn, self.events, EmbeddedFiles::take_from(&mut reply)).await;
         let (kept, is_cut) = cut(&reply.text, 0);
         if is_cut {
             reply.text = kept.to_owned() + &self.cut_off_notice();

@@ -514,6 +514,24 @@ async fn a_file_that_cannot_be_sent_costs_no_words(#[case] files: Value, #[case]
     }
 }
 
+/// Also one that is larger than a text may be. Its bytes are shown in no draft.
+#[tokio::test]
+async fn a_picture_in_the_text_is_a_file_of_the_answer() {
+    let picture = format!("![a cat](data:image/gif;base64,{}) Nice!", "R0lGODlh".repeat(200_000));
+    let (begin, end) = picture.split_at(700_000);
+    let streamed = [json!({"text": "Look: "}), json!({"text": begin}), json!({"text": end}), json!({"end": true})];
+    let whole = [json!({"reply": "Look: ".to_owned() + &picture})];
+    for objects in [&streamed[..], &whole[..]] {
+        let mut heard = hear(&turn("Hi"), objects).await;
+        let Ok(Outcome::Reply(reply)) = heard.end() else { panic!("no reply") };
+        assert_eq!((&*reply.text, reply.attachments.len()), ("Look: a cat Nice!", 1));
+        assert!(["", "Look: a cat Nice!"].contains(&&*heard.drafts), "{}", heard.drafts.len());
+    }
+
+    let heard = hear(&turn("Hi"), &[json!({"send": picture}), json!({"end": true})]).await;
+    assert_eq!((&*heard.sent[0].text, heard.sent[0].attachments.len()), ("a cat Nice!", 1));
+}
+
 #[tokio::test]
 async fn an_answer_has_so_many_files_at_most() {
     let file = json!({"name": "a.txt", "data": "aGk="});

@@ -190,6 +190,36 @@ async fn a_file_and_the_words_beside_it_survive_a_failure_after_it() {
     assert_eq!((&*reply.text, reply.attachments.len()), ("Here.", 1));
 }
 
+/// Also one that is larger than a text may be. Its bytes are shown in no draft.
+#[tokio::test]
+async fn a_picture_in_the_text_is_a_file_of_the_answer() {
+    let data = "R0lGODlh".repeat(200_000);
+    let (begin, end) = data.split_at(10);
+    let begin = format!("Look: ![a cat](data:image/gif;base64,{begin}");
+    let server = Server::answering([Answer::says(&[&*begin, end, ") Nice!"])]).await;
+
+    let ran = server.run().await;
+
+    assert_eq!(ran.drafts, "Look: a cat Nice!");
+    let Ok(Outcome::Reply(reply)) = ran.outcome else { panic!("not a reply") };
+    let url = format!("data:image/gif;base64,{data}");
+    let cat = Attachment { name: "a cat.gif".into(), media_type: "image/gif".into(), url };
+    assert_eq!(reply.text, "Look: a cat Nice!");
+    assert!(reply.attachments == [cat], "{} files", reply.attachments.len());
+}
+
+#[tokio::test]
+async fn a_picture_that_breaks_off_leaves_its_words_and_the_operator_reads_why() {
+    let text = format!("![a cat](data:image/gif;base64,{}", "R0lGODlh".repeat(20));
+    let server = Server::answering([Answer::says(&[&*text])]).await;
+
+    let ran = server.run().await;
+
+    assert_eq!((&*ran.drafts, &*ran.calls[0].arguments), ("a cat", "a cat.gif"));
+    assert_eq!(ran.calls[0].result, "failed: its data breaks off");
+    assert_eq!(ran.reply(), "a cat");
+}
+
 /// They would be read again with each request, and stand in the record of the run.
 #[tokio::test]
 async fn the_bytes_of_a_file_are_neither_given_back_nor_recorded() {
