@@ -1,6 +1,6 @@
 //! The files of an answer: pictures, sounds and resources among its chunks. No I/O.
 
-use rejoinder_agents::{MAX_DATA, MAX_FILES, attachment, text_attachment};
+use rejoinder_agents::{MAX_DATA, MAX_FILES, attachment, default_name, text_attachment};
 use rejoinder_core::Attachment;
 
 use crate::protocol::{Content, Resource};
@@ -114,12 +114,6 @@ fn name_of(uri: &str) -> Option<String> {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();
     (!name.is_empty() && !name.contains(':')).then(|| name.to_owned())
-}
-
-fn default_name(kind: &str, media_type: Option<&str>) -> String {
-    let subtype = media_type.and_then(|media_type| media_type.split_once('/')).map_or("", |(_, subtype)| subtype);
-    let extension: String = subtype.chars().take_while(char::is_ascii_alphanumeric).take(10).collect();
-    if extension.is_empty() { kind.to_owned() } else { format!("{kind}.{extension}") }
 }
 
 #[cfg(test)]

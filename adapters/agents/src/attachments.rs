@@ -51,6 +51,14 @@ pub fn attachment(
     Ok(Attachment { name, media_type, url })
 }
 
+/// The name of a file that has none, such as `image.png`.
+#[must_use]
+pub fn default_name(kind: &str, media_type: Option<&str>) -> String {
+    let subtype = media_type.and_then(|media_type| media_type.split_once('/')).map_or("", |(_, subtype)| subtype);
+    let extension: String = subtype.chars().take_while(char::is_ascii_alphanumeric).take(10).collect();
+    if extension.is_empty() { kind.to_owned() } else { format!("{kind}.{extension}") }
+}
+
 /// Says in the log and in the record of the run which files of an answer are left out: the name of each, and why.
 pub(crate) async fn leave_out(agent: &str, turn: &AgentTurn, events: &RunEvents, files: Vec<(String, String)>) {
     for (name, why) in files {

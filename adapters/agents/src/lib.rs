@@ -60,7 +60,7 @@ mod wire;
 
 pub use added::{AddedToPrompt, OfferedTool, PromptPiece, added_to_prompt, added_to_session};
 pub use anthropic::{Anthropic, AnthropicSection};
-pub use attachments::{MAX_DATA, MAX_FILES, attachment, text_attachment};
+pub use attachments::{MAX_DATA, MAX_FILES, attachment, default_name, text_attachment};
 pub use cascade::{Cascade, CascadeMember, CascadeSection, Order};
 pub use command::{Command, CommandSection, Memory, ProgramError, is_executable};
 pub use detect::{FoundServer, Origin, ServerCandidates, find_local, list_models};
@@ -74,4 +74,4 @@ pub use piece::PieceName;
 pub use pull::{Pull, PullSection, PullSettings, WorkerSection, openapi as pull_openapi};
 pub use section::{PriceSection, SchedulesSection};
 pub use supervise::{LONGEST_END, Supervisor, program_end, supervise};
-pub use tools::{CallerTools, ForeignTool, SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer, ToolSource};
+pub use tools::{CallerTools, ForeignAnswer, ForeignTool, SessionTokens, TOKEN_PREFIX, Tool, ToolAnswer, ToolSource};

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, pin::pin, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use rejoinder_agents::ToolAnswer;
+use rejoinder_agents::ForeignAnswer;
 use rejoinder_core::{AgentName, Backoff};
 use rmcp::{
     RoleClient,
@@ -201,7 +201,7 @@ impl Server {
     }
 
     /// Calls a tool, if it is still the one that was offered. If the future is dropped, the server is told that the call is cancelled.
-    pub(crate) async fn call(&self, offered: &Offered, arguments: JsonObject) -> ToolAnswer {
+    pub(crate) async fn call(&self, offered: &Offered, arguments: JsonObject) -> ForeignAnswer {
         let state = self.state.borrow().clone();
         let State::Up(up) = state else {
             return failed("the server of this tool is down at the moment");

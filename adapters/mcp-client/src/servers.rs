@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rejoinder_agents::{ForeignTool, McpServerSection, Supervisor, Tool, ToolAnswer, ToolSource};
+use rejoinder_agents::{ForeignAnswer, ForeignTool, McpServerSection, Supervisor, Tool, ToolSource};
 use rejoinder_core::AgentName;
 use serde_json::{Map, Value};
 use tokio::{
@@ -109,7 +109,7 @@ impl ForeignTool for ServerTool {
         self.offered.approved_as.as_deref()
     }
 
-    async fn call(&self, arguments: Map<String, Value>) -> ToolAnswer {
+    async fn call(&self, arguments: Map<String, Value>) -> ForeignAnswer {
         self.server.call(&self.offered, arguments).await
     }
 }

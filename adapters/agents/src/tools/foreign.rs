@@ -6,13 +6,12 @@ mod tests;
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_core::{AgentTurn, ApprovalRequest, RunEvents};
+use rejoinder_core::{AgentTurn, ApprovalRequest, Attachment, RunEvents};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::{
-    answer::ToolAnswer,
     call::ToolCall,
     offer::{Tool, is_own},
 };
@@ -34,7 +33,18 @@ pub trait ForeignTool: Send + Sync {
     fn approved_as(&self) -> Option<&str>;
 
     /// Calls it. If the future is dropped, the call is cancelled.
-    async fn call(&self, arguments: Map<String, Value>) -> ToolAnswer;
+    async fn call(&self, arguments: Map<String, Value>) -> ForeignAnswer;
+}
+
+/// The result of a call of such a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForeignAnswer {
+    /// For the model.
+    pub text: String,
+    /// Whether nothing was done.
+    pub is_error: bool,
+    /// For the person: they go with the answer.
+    pub files: Vec<Attachment>,
 }
 
 /// Where such tools come from.
@@ -66,7 +76,7 @@ pub(crate) struct ForeignCalls {
 /// What became of a call.
 pub(crate) enum Called {
     Answered {
-        answer: ToolAnswer,
+        answer: ForeignAnswer,
         /// How long it took; `None` if it was not called.
         took: Option<Duration>,
     },
@@ -166,7 +176,7 @@ impl fmt::Debug for ForeignCalls {
 }
 
 fn refused(why: String) -> Called {
-    Called::Answered { answer: ToolAnswer { text: why, is_error: true }, took: None }
+    Called::Answered { answer: ForeignAnswer { text: why, is_error: true, files: Vec::new() }, took: None }
 }
 
 fn arguments(text: &str) -> Result<Map<String, Value>, String> {

@@ -36,7 +36,7 @@ mod tests;
 pub use self::{
     answer::ToolAnswer,
     callers::CallerTools,
-    foreign::{ForeignTool, ToolSource},
+    foreign::{ForeignAnswer, ForeignTool, ToolSource},
     offer::Tool,
     session_tokens::{SessionTokens, TOKEN_PREFIX},
 };

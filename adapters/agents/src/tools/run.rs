@@ -12,7 +12,7 @@ use super::{
     call::{Call, DEFER, ToolCall, rfc3339},
     chosen::Chosen,
     file::without_bytes,
-    foreign::{Called, ForeignCalls},
+    foreign::{Called, ForeignAnswer, ForeignCalls},
     schedule, search,
 };
 use crate::attachments::{MAX_DATA, MAX_FILES};
@@ -107,6 +107,16 @@ impl RunState {
         left_out
     }
 
+    /// Keeps the files that a tool returned. Returns what the model is told.
+    fn take_files_of(&mut self, answer: ForeignAnswer, defers: bool) -> String {
+        let ForeignAnswer { mut text, files, .. } = answer;
+        for file in files {
+            text.push('\n');
+            text.push_str(&self.take_file(file, defers).unwrap_or_else(|why| why));
+        }
+        text
+    }
+
     /// Sends the answer, with the files so far. Returns the result of the call, and whether the model must get it.
     async fn send(&mut self, text: String, events: &RunEvents) -> (String, bool) {
         let attachments = take(&mut self.chosen.files);
@@ -159,7 +169,7 @@ impl RunState {
                 Some(tool) => match self.foreign.call(&**tool, made, events).await {
                     Called::Answered { answer, took } => {
                         has_failed = answer.is_error;
-                        (Err(answer.text), took)
+                        (Err(self.take_files_of(answer, defers)), took)
                     }
                     Called::Asks(request) => (Ok(Call::Approval(request)), None),
                 },

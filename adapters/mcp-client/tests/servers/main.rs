@@ -4,7 +4,7 @@ mod http;
 
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 
-use rejoinder_agents::{ForeignTool, McpServerSection, Supervisor, ToolAnswer, ToolSource as _};
+use rejoinder_agents::{ForeignAnswer, ForeignTool, McpServerSection, Supervisor, ToolSource as _};
 use rejoinder_mcp_client::{McpServers, probe, share};
 use serde_json::json;
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ impl Double {
         tools.into_iter().find(|tool| tool.definition().name == name).unwrap_or_else(|| panic!("there is no {name}"))
     }
 
-    async fn call(&self, name: &str, text: &str) -> ToolAnswer {
+    async fn call(&self, name: &str, text: &str) -> ForeignAnswer {
         let arguments = json!({ "text": text }).as_object().expect("an object").clone();
         self.tool(name).await.call(arguments).await
     }
@@ -77,7 +77,7 @@ async fn tools_are_offered_and_called() {
     let named: Vec<_> = tools.iter().map(|tool| (&*tool.definition().name, tool.approved_as())).collect();
     assert_eq!(named[..2], [("files_echo", None), ("files_secret", Some("mcp.files.secret"))]);
     let answer = double.call("files_echo", "hello").await;
-    assert_eq!(answer, ToolAnswer { text: "hello".to_owned(), is_error: false });
+    assert_eq!(answer, ForeignAnswer { text: "hello".to_owned(), ..ForeignAnswer::default() });
     assert_eq!(double.noted("starts"), 1, "it is not started per call");
 }
 

@@ -25,12 +25,15 @@ impl ForeignTool for Double {
         self.kind
     }
 
-    async fn call(&self, arguments: Map<String, Value>) -> ToolAnswer {
+    async fn call(&self, arguments: Map<String, Value>) -> ForeignAnswer {
         if arguments.contains_key("is_slow") {
             sleep(Duration::from_secs(5)).await;
         }
+        let url = "data:image/png;base64,aGk=".to_owned();
+        let file = Attachment { name: "picture.png".to_owned(), media_type: "image/png".to_owned(), url };
+        let files = if arguments.contains_key("draws") { vec![file] } else { Vec::new() };
         self.calls.lock().push(Value::from(arguments).to_string());
-        ToolAnswer { text: "done".to_owned(), is_error: false }
+        ForeignAnswer { text: "done".to_owned(), is_error: false, files }
     }
 }
 
@@ -94,6 +97,18 @@ fn decided(
         }
     });
     seen
+}
+
+#[tokio::test]
+async fn a_picture_that_a_tool_returns_goes_with_the_answer() {
+    let (mut run, _reported) = run(turn("Draw."));
+
+    let (told, needs_answer) = run.call("bank_read", r#"{"draws":true}"#).await;
+
+    assert_eq!((&*told, needs_answer), ("done\nnoted: picture.png goes with your answer", true));
+    run.state.add_text("Here it is.", true);
+    let Outcome::Reply(reply) = run.state.outcome() else { panic!("not a reply") };
+    assert_eq!((&*reply.text, &*reply.attachments[0].name), ("Here it is.", "picture.png"));
 }
 
 #[tokio::test]
