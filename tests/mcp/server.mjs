@@ -16,6 +16,8 @@ function serve() {
   const reads = { readOnlyHint: true };
   server.registerTool("echo", { description: "Says it again.", inputSchema: text, annotations: reads }, ({ text }) => say(`heard ${text}`));
   server.registerTool("write", { description: "Writes it down.", inputSchema: text }, ({ text }) => say(`wrote ${text}`));
+  const dot = { type: "image", mimeType: "image/gif", data: "R0lGODlhAQABAAAAACwAAAAAAQABAAAC" };
+  server.registerTool("draw", { description: "Draws a dot.", annotations: reads }, () => ({ content: [dot] }));
   server.registerTool("die", { description: "Ends the server.", annotations: reads }, () => process.exit(9));
   return server;
 }

@@ -71,6 +71,19 @@ async fn a_test_of_an_agent_tells_what_its_servers_did() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_picture_of_a_tool_is_in_the_answer() {
+    let model = ToolModel::start().await;
+    let gateway = with(&model, &program("")).await;
+    offered(&gateway, &model, "files_draw").await;
+
+    let reply = gateway.hook("test", TOKEN).ask("call files_draw {}").await;
+
+    let file = &reply.body["attachments"][0];
+    assert_eq!((&file["name"], &file["media_type"]), (&json!("picture.gif"), &json!("image/gif")));
+    assert!(reply.text().contains("noted: picture.gif goes with your answer"), "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_that_dies_in_a_call_is_told_to_the_model_and_comes_back() {
     let model = ToolModel::start().await;
     let gateway = with(&model, &program("")).await;
