@@ -117,7 +117,7 @@ mod tests {
     use rejoinder_guard::{Attachment, Timestamp};
 
     use super::*;
-    use crate::model::{Amends, ChannelId, ChatKind, ConversationRef, Sender, SenderKind, Voice};
+    use crate::model::{Amends, ChannelId, ChatKind, ConversationRef, Sender, SenderKind, voice::Voice};
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 

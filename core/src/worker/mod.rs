@@ -69,7 +69,7 @@ use crate::{
         request::{as_stored, whole},
     },
     schedules::Calendar,
-    shown::{markdown::EmbeddedFiles, visibility},
+    shown::{markdown::embedded::EmbeddedFiles, visibility},
 };
 
 /// How many characters are kept of the note of a deferral.

@@ -19,7 +19,7 @@ use crate::{
     handles::drafts::DraftText,
     ledger::trigger::Trigger,
     model::{Action, Activity, Capabilities, Class, Support, TurnRecord},
-    shown::{markdown::EmbeddedFiles, visibility},
+    shown::{markdown::embedded::EmbeddedFiles, visibility},
 };
 
 /// How often the text is kept for other nodes at most.

@@ -6,7 +6,7 @@
 //! scan and a renderer disagree, no text is lost and every part still fits.
 
 mod cuts;
-mod embedded;
+pub(crate) mod embedded;
 mod inline;
 mod lines;
 mod part;
