@@ -80,8 +80,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::file_kind::Takes;
     use crate::{
+        file_kind::Takes,
         prompt::{blocks, frame, instructions},
         tests::{history, line, turn},
     };

@@ -195,8 +195,10 @@ fn several_choices_come_to_one_signal() {
 fn files_go_with_what_is_said() {
     let file = Attachment { name: "a.png".into(), media_type: "image/png".into(), url: "https://example.org/a".into() };
     let chosen = |call: Option<Call>, text| {
-        let mut chosen = Chosen { files: vec![file.clone()], ..Chosen::default() };
-        call.into_iter().for_each(|call| chosen.add(call));
+        let mut chosen = Chosen::default();
+        for call in std::iter::once(Call::File(file.clone())).chain(call) {
+            chosen.add(call);
+        }
         chosen.outcome(text)
     };
     let with_file = |reply: Reply| Some(Outcome::Reply(Reply { attachments: vec![file.clone()], ..reply }));

@@ -37,11 +37,11 @@ pub(crate) struct WireTurn<'a> {
     attempt: u32,
     history: Vec<Line<'a>>,
     attachments: Vec<File<'a>>,
-    /// Set if the message was spoken.
-    voice_note: Option<VoiceNote>,
     /// When the gateway stops to wait for the answer.
     #[schema(format = DateTime)]
     deadline: String,
+    /// Set if the message was spoken.
+    voice_note: Option<VoiceNote>,
     /// Why the ladder handed the turn to this agent, and what was tried before.
     handoff: Option<HandedOver<'a>>,
     /// What became of the agent's last answer; only if the person has not simply seen it.
@@ -296,8 +296,8 @@ impl<'a> WireTurn<'a> {
             attempt: turn.attempt,
             history: turn.past.history.iter().map(|said| line(said, turn)).collect(),
             attachments: files(&turn.message.attachments),
-            voice_note: turn.message.voice.map(VoiceNote::from),
             deadline: rfc3339(turn.deadline),
+            voice_note: turn.message.voice.map(VoiceNote::from),
             handoff: turn.past.handoff.as_ref().map(HandedOver::of),
             last_answer: turn.past.last_answer.as_ref().map(ToldAnswer::of),
             language: turn.person.language.map(|language| language.to_string()),
