@@ -226,7 +226,7 @@ impl ChannelAdapter for Telegram {
     }
 
     fn album_of(&self, file: &Attachment) -> Option<&'static str> {
-        outbound::album_of(file, self.options.max_upload.bytes())
+        outbound::files::album_of(file, self.options.max_upload.bytes())
     }
 
     fn fits_caption(&self, text: &str) -> bool {

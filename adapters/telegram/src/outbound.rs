@@ -2,7 +2,7 @@
 
 mod address;
 mod classify;
-mod files;
+pub(crate) mod files;
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ use teloxide::{
     },
 };
 
-pub(crate) use self::files::album_of;
 use self::{address::Address, classify::Repeat};
 use crate::{
     Telegram,
