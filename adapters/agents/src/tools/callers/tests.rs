@@ -656,7 +656,8 @@ fn what_is_offered_says_that_an_approval_can_be_waited_for() {
     let tools = run.tools.offered();
 
     let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
-    let all = ["react", "ask", "stay_silent", "send", "defer", "request_approval", "schedule", "search_history"];
+    let all =
+        ["react", "ask", "stay_silent", "send", "send_file", "defer", "request_approval", "schedule", "search_history"];
     assert_eq!(names, all);
-    assert!(tools[5].description.contains("Returns the decision"), "{}", tools[5].description);
+    assert!(tools[6].description.contains("Returns the decision"), "{}", tools[6].description);
 }
