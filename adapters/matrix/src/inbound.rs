@@ -216,12 +216,13 @@ fn directed(message: &Message, relation: &Relation, context: &EventContext<'_>) 
     if is_of_ours && is_about_it { Directed::ReplyToUs } else { Directed::Ambient }
 }
 
-/// The file of a message. Its URL names the event, because the key of an encrypted file stays in the event.
+/// Set if a message was spoken.
 fn voice(message: &Message) -> Option<Voice> {
     let is_voice = message.msgtype == "m.audio" && message.voice.is_some();
     is_voice.then(|| Voice::lasting(message.info.duration.as_f64().map(|millis| millis / 1000.0)))
 }
 
+/// The file of a message. Its URL names the event, because the key of an encrypted file stays in the event.
 fn attachment(event: &Event, message: &Message, context: &EventContext<'_>) -> Option<Attachment> {
     let otherwise = match &*message.msgtype {
         "m.image" => "image/png",
