@@ -175,8 +175,7 @@ async fn find(
 }
 
 /// The bytes in `range`, of which the `first` are read. If the file is removed meanwhile, the body ends with an error.
-fn body(files: Arc<dyn FileStore>, digest: FileDigest, range: Range<usize>, first: Vec<u8>) -> Body {
-    let Range { start, end } = range;
+fn body(files: Arc<dyn FileStore>, digest: FileDigest, Range { start, end }: Range<usize>, first: Vec<u8>) -> Body {
     let rest = stream::try_unfold(start + first.len(), move |from| {
         let files = Arc::clone(&files);
         async move {
