@@ -1,11 +1,14 @@
 //! `[files]`: how much files may be.
 
+use std::time::Duration;
+
 use rejoinder_core::FileLimits;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Size,
     check::{Checks, Section},
+    duration::{self, DAY, MINUTE},
     number, size,
 };
 
@@ -20,11 +23,17 @@ pub struct Files {
     /// How many bytes of files may be in memory at once.
     #[serde(deserialize_with = "size::between_mib::<_, 2, 2048>")]
     pub in_flight: Size,
+    /// How long a link opens a file.
+    #[serde(
+        serialize_with = "duration::write_days",
+        deserialize_with = "duration::between_with_days::<_, MINUTE, { 365 * DAY }>"
+    )]
+    pub link_for: Duration,
 }
 
 impl Files {
     pub const fn limits(self) -> FileLimits {
-        let Self { max, per_message, in_flight } = self;
+        let Self { max, per_message, in_flight, .. } = self;
         FileLimits { max: max.bytes(), per_message: per_message as usize, in_flight: in_flight.bytes() }
     }
 }

@@ -555,6 +555,7 @@ async fn start(
         channels: parts.channels.clone(),
         agents: Arc::clone(&materials.runtimes),
         settings: parts.settings.clone(),
+        file_links: parts.file_links.clone(),
         node_name: uname().nodename().to_string_lossy().into_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         configuration: Some(wiring::digest(materials.config)),

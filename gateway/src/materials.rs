@@ -184,7 +184,8 @@ impl<'a> Materials<'a> {
 
     /// What makes and verifies links to files: the same wherever it is used.
     pub(crate) fn file_links(&self) -> Result<FileLinks, WiringError> {
-        Ok(FileLinks::new(self.generated_token(FILE_LINK_KEY)?.token.expose_secret()))
+        let secret = self.generated_token(FILE_LINK_KEY)?.token;
+        Ok(FileLinks::new(secret.expose_secret(), self.config.files.link_for))
     }
 }
 

@@ -217,6 +217,10 @@ use crate::Machine;
     "[files]\nmax = \"9 MiB\"\nin_flight = \"17 MiB\"",
     "`files.in_flight` must be at least twice `files.max`: one turn has half of it at most (rejoinder.toml:3)"
 )]
+#[case::links_that_open_nothing(
+    "[files]\nlink_for = \"0s\"",
+    "`files.link_for` must be from 1m to 365d, not 0s (rejoinder.toml:2)"
+)]
 #[case::a_server_for_speech_without_a_voice(
     "[voice]\nspeech = { base_url = \"http://x/v1\", model = \"m\" }",
     "`voice.speech.voice` must be set (rejoinder.toml:2)"

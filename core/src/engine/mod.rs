@@ -16,7 +16,7 @@ use crate::{
     conversations::sessions::{self, Sessions},
     initiative::{Initiative, schedules::Schedules},
     model::{
-        Addressees, AgentName, ChannelId, ConversationRef, Down, FileBudget, FileShare, Handler, Identity,
+        Addressees, AgentName, ChannelId, ConversationRef, Down, FileBudget, FileLinks, FileShare, Handler, Identity,
         InboundEvent, LiveSettings, NodeId, Part, Settings,
     },
     nodes::{leases::Leases, neighbours::Neighbours},
@@ -52,6 +52,8 @@ pub struct Parts {
     pub agents: Arc<Runtimes>,
     /// The operator's settings.
     pub settings: Settings,
+    /// The links to files of turns.
+    pub file_links: FileLinks,
     /// The name of the machine that this process runs on, for operators.
     pub node_name: String,
     /// The version of the program.
@@ -67,6 +69,7 @@ pub struct Engine {
     views: Arc<dyn ViewStore>,
     files: Arc<dyn FileStore>,
     file_budget: FileBudget,
+    file_links: FileLinks,
     keyring: Arc<dyn KeyringStore>,
     clock: SharedClock,
     channels: Arc<Channels>,
@@ -375,6 +378,7 @@ impl Engine {
             views: Arc::clone(&self.views),
             files: Arc::clone(&self.files),
             file_budget: self.file_budget.clone(),
+            file_links: self.file_links.clone(),
             keyring: Arc::clone(&self.keyring),
             hub: Arc::clone(&self.hub),
             clock: Arc::clone(&self.clock),

@@ -39,7 +39,7 @@ use crate::{
     },
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
-    model::{AgentName, FileBudget, LiveSettings, NodeId, Settings},
+    model::{AgentName, FileBudget, FileLinks, LiveSettings, NodeId, Settings},
     nodes::{
         hints::Hints,
         leases::{Leases, ThisNode},
@@ -120,6 +120,7 @@ struct Ground {
     sessions: Arc<Sessions>,
     calendar: Arc<Calendar>,
     file_budget: FileBudget,
+    file_links: FileLinks,
 }
 
 impl Ground {
@@ -127,7 +128,7 @@ impl Ground {
     async fn load(
         store: Arc<dyn Store>,
         clock: SharedClock,
-        settings: Settings,
+        (settings, file_links): (Settings, FileLinks),
         adapters: &[Arc<dyn ChannelAdapter>],
         agents: HashSet<AgentName>,
         this: ThisNode,
@@ -170,6 +171,7 @@ impl Ground {
             sessions: Arc::new(Sessions::new(store.clone())),
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone()).await?),
             file_budget: FileBudget::new(configured.files.in_flight),
+            file_links,
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
@@ -357,7 +359,7 @@ impl Ground {
             looped("absence", absence, Absence::run),
         ];
         let engine = given!(Engine: ground [
-            clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle, file_budget
+            clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle, file_budget, file_links
         ], [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
             [store, views, files, keyring, agreements],
             schedules: planner);
@@ -402,6 +404,7 @@ impl Engine {
             channels: adapters,
             agents,
             settings,
+            file_links,
             node_name: name,
             version,
             configuration,
@@ -413,7 +416,7 @@ impl Engine {
         let (names, revision) = (agents.names(), configuration.map(|it| it.revision));
         let this = ThisNode { id, name, version, revision, agents: names.clone() };
         let names = names.into_iter().collect();
-        let (ground, opened) = Ground::load(store, clock, settings, &adapters, names, this).await?;
+        let (ground, opened) = Ground::load(store, clock, (settings, file_links), &adapters, names, this).await?;
         // A node that was off, or paused, may have a configuration that was replaced meanwhile: it plants nothing of it.
         ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =

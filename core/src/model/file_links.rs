@@ -1,24 +1,38 @@
 //! Links that open a file of a turn without a token, for a time.
 
+use std::{sync::Arc, time::Duration};
+
 use hmac::{Hmac, Mac};
 use rejoinder_guard::Timestamp;
 use sha2::Sha256;
 
-use crate::model::{ids::TurnId, stored_file::FileDigest};
+use crate::model::{
+    ids::TurnId,
+    stored_file::{FileDigest, StoredFile},
+};
 
 /// How many bytes of the HMAC a link contains.
 const BYTES: usize = 16;
 
-/// Makes and verifies links. All nodes have the same secret.
+/// Makes and verifies links. All nodes have the same secret. Cheap to clone.
 #[derive(Clone)]
-pub struct FileLinks(Hmac<Sha256>);
+pub struct FileLinks {
+    keyed: Arc<Hmac<Sha256>>,
+    /// How long a link opens its file.
+    link_for: Duration,
+}
 
 impl FileLinks {
     /// # Panics
     /// Never: HMAC takes keys of any length.
-    pub fn new(secret: &str) -> Self {
+    pub fn new(secret: &str, link_for: Duration) -> Self {
         let keyed = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
-        Self(keyed.chain_update(b"rejoinder file\0"))
+        Self { keyed: Arc::new(keyed.chain_update(b"rejoinder file\0")), link_for }
+    }
+
+    /// The path of a link from `now` on to a file of `turn` with this URL; `None` if the gateway does not store it.
+    pub(crate) fn path_to(&self, turn: TurnId, url: &str, now: Timestamp) -> Option<String> {
+        Some(self.path(turn, StoredFile::in_url(url)?.digest, now + self.link_for))
     }
 
     /// The path of a link, which is to stand behind the URL of the gateway. It opens a file of `turn` until `until`, as long as the turn
@@ -36,7 +50,7 @@ impl FileLinks {
     }
 
     fn code(&self, turn: TurnId, digest: FileDigest, until: Timestamp) -> Hmac<Sha256> {
-        let code = self.0.clone().chain_update(turn.as_uuid().as_bytes()).chain_update(digest.as_bytes());
+        let code = Hmac::clone(&self.keyed).chain_update(turn.as_uuid().as_bytes()).chain_update(digest.as_bytes());
         code.chain_update(until.as_millis().to_be_bytes())
     }
 }
@@ -45,6 +59,10 @@ impl FileLinks {
 mod tests {
     use super::*;
 
+    fn links(secret: &str) -> FileLinks {
+        FileLinks::new(secret, Duration::from_millis(7))
+    }
+
     /// The key of a link.
     fn key(path: &str) -> &str {
         path.split_once("&key=").expect("a key").1
@@ -52,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_key_opens_its_file_of_its_turn_until_its_time_only() {
-        let links = FileLinks::new("a secret");
+        let links = links("a secret");
         let [turn, other] = [1, 2].map(|millis| TurnId::new(Timestamp::from_millis(millis)));
         let [file, picture] = [&b"a file"[..], b"a picture"].map(FileDigest::of);
         let [until, later] = [10, 11].map(Timestamp::from_millis);
@@ -64,9 +82,22 @@ mod tests {
         assert!(!links.verify(other, file, until, key));
         assert!(!links.verify(turn, picture, until, key));
         assert!(!links.verify(turn, file, later, key));
-        assert!(!FileLinks::new("another secret").verify(turn, file, until, key));
+        assert!(!self::links("another secret").verify(turn, file, until, key));
         for wrong in ["", &key[2..], &"0".repeat(32), "not in hexadecimal digits, and longer"] {
             assert!(!links.verify(turn, file, until, wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_a_stored_file_for_a_time() {
+        let (now, file) = (Timestamp::from_millis(3), StoredFile::of(b"a file"));
+        let (turn, url) = (TurnId::new(now), file.to_string());
+        let links = links("a secret");
+        let path = links.path(turn, file.digest, Timestamp::from_millis(10));
+
+        assert_eq!(links.path_to(turn, &url, now), Some(path));
+        for elsewhere in ["https://b.example/a", "data:text/plain;base64,aGk=", "/files/1", ""] {
+            assert_eq!(links.path_to(turn, elsewhere, now), None, "{elsewhere}");
         }
     }
 }

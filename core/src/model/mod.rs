@@ -54,7 +54,7 @@ pub(crate) mod words;
 pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
     conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
-    finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*, question::*, queue::*,
-    routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*, stored_file::*, target::*,
-    tokens::*, trace::*, turn::*, view::*, words::*,
+    file_links::*, finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*,
+    question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*,
+    stored_file::*, target::*, tokens::*, trace::*, turn::*, view::*, words::*,
 };

@@ -21,8 +21,8 @@ use super::{
     },
 };
 use crate::model::{
-    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileShare, InboundEvent,
-    Reached, StoredFile, Target, TurnId, TurnView, Usage, Words, data_url,
+    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks, FileShare,
+    InboundEvent, Reached, StoredFile, Target, TurnId, TurnView, Usage, Words, data_url,
 };
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
@@ -203,6 +203,7 @@ pub struct Intake {
     pub(crate) views: Arc<dyn ViewStore>,
     pub(crate) files: Arc<dyn FileStore>,
     pub(crate) file_budget: FileBudget,
+    pub(crate) file_links: FileLinks,
     pub(crate) keyring: Arc<dyn KeyringStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) clock: SharedClock,
@@ -377,6 +378,12 @@ impl Intake {
             }
         }
         Ok(loaded)
+    }
+
+    /// The path of a link that opens a file of a turn for a time; it is to stand behind the URL of the gateway. `None` if the gateway does
+    /// not store the file.
+    pub fn file_link(&self, turn: TurnId, file: &Attachment) -> Option<String> {
+        self.file_links.path_to(turn, &file.url, self.clock.now())
     }
 
     /// The memory that the files of a request may have: none yet. It is kept until the event is accepted.

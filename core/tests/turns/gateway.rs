@@ -17,8 +17,8 @@ use std::{
 use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, NewSchedule, NodeId, OperationError, Parts,
-    Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, TurnId,
+    ConversationRef, Directed, Engine, FileLinks, InboundEvent, Intake, Ladder, NewSchedule, NodeId, OperationError,
+    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, TurnId,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -44,6 +44,9 @@ use crate::{
 
 pub(crate) const SOFT_DEADLINE: Duration = secs(20);
 pub(crate) const HARD_DEADLINE: Duration = secs(600);
+
+/// How long a link opens a file.
+pub(crate) const LINK_FOR: Duration = secs(3600);
 
 /// How many yields without progress mean that the gateway is idle.
 const QUIET: u32 = 10;
@@ -149,6 +152,7 @@ pub(crate) struct TestGateway {
     /// Its leases, if they end.
     leases: Option<Arc<LeaseTable>>,
     settings: Settings,
+    file_links: FileLinks,
     /// The digest of its configuration, from the next start or read on.
     pub(crate) configuration: Option<[u8; 32]>,
     engine: Option<Engine>,
@@ -234,6 +238,7 @@ impl TestGateway {
             channels,
             leases,
             settings,
+            file_links: FileLinks::new("a secret of tests", LINK_FOR),
             configuration: None,
             engine: None,
             database,
@@ -274,6 +279,7 @@ impl TestGateway {
             channels: channels.collect(),
             agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
             settings: self.settings.clone(),
+            file_links: self.file_links.clone(),
             node_name: "machine".to_owned(),
             version: "1.0.0".to_owned(),
             configuration: self.configuration,

@@ -31,7 +31,7 @@ fn path(turn: &str, bytes: &[u8]) -> String {
 /// A link to a file, as the gateway makes it.
 fn link(gateway: &TestGateway, turn: &str, bytes: &[u8], until: Timestamp) -> String {
     let secret = std::fs::read_to_string(gateway.data.path().join("file-link-key")).unwrap();
-    FileLinks::new(secret.trim()).path(turn.parse().unwrap(), FileDigest::of(bytes), until)
+    FileLinks::new(secret.trim(), Duration::ZERO).path(turn.parse().unwrap(), FileDigest::of(bytes), until)
 }
 
 fn soon() -> Timestamp {

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, Intake, NodeId, Parts, Policy, Settings,
-    SharedClock, Store, SystemClock, TurnId,
+    AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, FileLinks, Intake, NodeId, Parts,
+    Policy, Settings, SharedClock, Store, SystemClock, TurnId,
     conformance::{
         rejecting::{RejectingLayer, Rejection},
         scripted::{Gate, ScriptedAgent},
@@ -266,6 +266,7 @@ async fn engine(
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
         settings,
+        file_links: FileLinks::new("a secret of tests", Duration::from_hours(1)),
         node_name: String::new(),
         version: String::new(),
         configuration: None,
