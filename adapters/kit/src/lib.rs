@@ -14,6 +14,7 @@
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, for browsers as a [page](problem_pages), and for
 //!   callers who [prefer text](prefers_text) as a [sentence](problem_in_words).
 //! * [`asking`]: callers who ask over HTTP and wait for the answer.
+//! * [`AnswerFile`]: the files of an answer in JSON, of which the stored ones are [links](with_links).
 //! * [`read_body`]: a request's body, limited in size and time, and [`BodyRoom`]: the memory that its files take.
 //! * [`data_url`]: files that callers send in URLs.
 //! * [`secret_headers`]: the headers that an operator adds to requests.
@@ -32,6 +33,7 @@
 #![warn(missing_docs)]
 
 mod accept;
+mod answer_files;
 pub mod asking;
 mod body;
 pub mod calls;
@@ -59,6 +61,7 @@ mod while_running;
 
 pub use self::{
     accept::prefers_text,
+    answer_files::{AnswerFile, with_links},
     body::{BodyRoom, body_too_large, files_too_large, read_body},
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},

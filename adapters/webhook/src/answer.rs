@@ -8,9 +8,9 @@ use axum::{
     response::Response,
 };
 use rejoinder_core::{
-    Attachment, Cause, Content, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
+    Cause, Content, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
 };
-use rejoinder_kit::prefers_text;
+use rejoinder_kit::{AnswerFile, prefers_text};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
@@ -19,6 +19,9 @@ use crate::data_url;
 
 /// The longest `Retry-After`, in seconds: the answer may arrive well before its debt is due.
 const MAX_RETRY_AFTER: u64 = 30;
+
+/// The media type of files whose text is a part of the words.
+pub(crate) const MARKDOWN: &str = "text/markdown";
 
 /// The status of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -97,9 +100,9 @@ pub(crate) struct Answer<'a> {
     #[schema(value_type = Option<bool>, nullable = false)]
     sealed: bool,
     /// Files that belong to the answer.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<AnswerFile>>, nullable = false)]
-    attachments: &'a [Attachment],
+    files: Vec<AnswerFile<'a>>,
     /// Options to pick from. To pick one, send it as the next message of the conversation.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(value_type = Option<Vec<String>>, nullable = false)]
@@ -138,19 +141,6 @@ enum Signal {
     Reaction,
 }
 
-/// A file that belongs to an answer.
-#[derive(ToSchema)]
-#[schema(as = HookAttachment)]
-#[expect(dead_code, reason = "a schema")]
-struct AnswerFile {
-    /// The file's name.
-    name: String,
-    /// The file's IANA media type.
-    media_type: String,
-    /// The file's URL.
-    url: String,
-}
-
 impl<'a> Answer<'a> {
     const fn without_content(turn_id: TurnId, status: Status) -> Self {
         Self {
@@ -159,7 +149,7 @@ impl<'a> Answer<'a> {
             signal: None,
             reply: None,
             sealed: false,
-            attachments: &[],
+            files: Vec::new(),
             choices: &[],
             fallback: None,
             result_url: None,
@@ -185,7 +175,7 @@ impl<'a> Answer<'a> {
                 .filter(|signal| status == Status::Answered && *signal != SignalKind::Deferral),
             reply: end.or(shown.map(|shown| shown.sealed.as_ref().unwrap_or(&shown.text))).map(String::as_str),
             sealed: shown.is_some_and(|shown| shown.sealed.is_some()),
-            attachments: shown.map_or(&[], |shown| &shown.attachments),
+            files: shown.into_iter().flat_map(|shown| &shown.attachments).map(AnswerFile::from).collect(),
             choices: shown.map_or(&[], |shown| &shown.choices),
             fallback: shown.and_then(|shown| shown.fallback.as_ref()).map(Fallback::of),
             result_url: result_url.filter(|_| !status.is_final()),
@@ -214,7 +204,8 @@ impl<'a> Answer<'a> {
 
     pub(crate) fn with_content(self, content: &'a Content) -> Self {
         let Content { text, attachments, choices, sealed, .. } = content;
-        Self { reply: Some(sealed.as_ref().unwrap_or(text)), sealed: sealed.is_some(), attachments, choices, ..self }
+        let files = attachments.iter().map(AnswerFile::from).collect();
+        Self { reply: Some(sealed.as_ref().unwrap_or(text)), sealed: sealed.is_some(), files, choices, ..self }
     }
 
     pub(crate) const fn is_final(&self) -> bool {
@@ -253,8 +244,8 @@ impl<'a> Answer<'a> {
         json
     }
 
-    /// The reply's words, for a voice: without Markdown, or the attachments' URLs if it is empty, with the Markdown that is
-    /// attached, followed by the choices as a numbered list. A sealed one is as it is.
+    /// The reply's words, for a voice: without Markdown, or the files' URLs if it is empty, with the Markdown of files whose URLs hold it,
+    /// followed by the choices as a numbered list. A sealed one is as it is.
     fn to_text(&self, texts: &HookTexts) -> String {
         if self.status == Status::Accepted {
             return texts.accepted.replace("{url}", self.result_url.unwrap_or_default());
@@ -264,10 +255,10 @@ impl<'a> Answer<'a> {
             return reply.to_owned();
         }
         let mut text = spoken(reply);
-        for attachment in self.attachments {
-            let (gap, shown) = match text_in(attachment) {
+        for file in &self.files {
+            let (gap, shown) = match text_in(file) {
                 Some(attached) => ("\n\n", Cow::Owned(attached)),
-                None if reply.is_empty() => ("\n", Cow::Borrowed(&*attachment.url)),
+                None if reply.is_empty() => ("\n", Cow::Borrowed(file.url)),
                 None => continue,
             };
             text.push_str(if text.is_empty() { "" } else { gap });
@@ -281,8 +272,8 @@ impl<'a> Answer<'a> {
 }
 
 /// The Markdown in a file whose URL holds it.
-fn text_in(file: &Attachment) -> Option<String> {
-    let content = data_url::content(&file.url).filter(|_| file.media_type == "text/markdown")?;
+fn text_in(file: &AnswerFile<'_>) -> Option<String> {
+    let content = data_url::content(file.url).filter(|_| file.r#type == MARKDOWN)?;
     String::from_utf8(content.ok()?).ok()
 }
 

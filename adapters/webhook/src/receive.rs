@@ -18,15 +18,14 @@ use rejoinder_kit::{
     BodyRoom, Guesses, Peer, Problem, TooManyGuesses,
     asking::{
         BadKey, Fingerprint, GRACE, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for,
-        with_files,
     },
-    bearer, read_body,
+    bearer, read_body, with_links,
 };
 use url::{Url, form_urlencoded};
 
 use crate::{
     HookContext, ResultKeys, WebhookAdapter,
-    answer::{Answer, Format, HookTexts},
+    answer::{Answer, Format, HookTexts, MARKDOWN},
     auth::{AuthError, Caller, Proof, delivery_id},
     body,
     counters::REQUESTS,
@@ -38,6 +37,9 @@ use crate::{
 
 /// The `Retry-After` of a 503.
 const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(5);
+
+/// How many bytes the files of an answer have at most that are read out. An export has one mebibyte.
+const MAX_TEXTS: usize = 2 << 20;
 
 /// What a key of a result opens whose hook is not configured, in the log and the metrics.
 const FORMER: &str = "webhook.former";
@@ -489,13 +491,24 @@ impl Responder<'_> {
     }
 
     async fn view(&self, view: Arc<TurnView>) -> Result<Response, Problem> {
-        let view = with_files(&self.context.intake, view).await.map_err(|error| store_problem(&error))?;
+        let view = self.with_files(view).await.map_err(|error| store_problem(&error))?;
         let url = (!view.status.is_final()).then(|| self.result_url(view.turn_id));
         let answer = Answer::of(&view, url.as_deref(), self.hook.clock.now(), &self.hook.texts);
         if answer.is_final() {
             self.context.intake.fetched(view.turn_id);
         }
         Ok(self.write(&answer))
+    }
+
+    /// The turn with the files of its answer as the caller reads them: as links, and in words the text of those that have one.
+    async fn with_files(&self, mut view: Arc<TurnView>) -> Result<Arc<TurnView>, StoreError> {
+        let (intake, parts) = (&self.context.intake, self.parts);
+        if self.format == Format::Text
+            && let Some(shown) = &mut Arc::make_mut(&mut view).shown
+        {
+            intake.load_files(&mut shown.attachments, MAX_TEXTS, |file| file.media_type == MARKDOWN).await?;
+        }
+        Ok(with_links(intake, view, &self.hook.urls.base(&parts.uri, &parts.headers)))
     }
 
     fn write(&self, answer: &Answer<'_>) -> Response {

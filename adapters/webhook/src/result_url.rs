@@ -1,5 +1,7 @@
 //! The URLs of results.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, HeaderName, Uri, header, uri::Authority};
 use rejoinder_core::TurnId;
 use url::Url;
@@ -29,11 +31,7 @@ impl ResultUrls {
     /// The URL of the result of `turn`, as reachable by the sender of a request to `uri` with `headers`.
     /// `key` opens it without the token.
     pub(crate) fn of(&self, turn: TurnId, key: Option<&str>, uri: &Uri, headers: &HeaderMap) -> String {
-        let mut url = match (&self.base, authority(uri, headers)) {
-            (Some(base), _) => base.clone(),
-            (None, Some(authority)) => format!("{}://{authority}", scheme(headers)),
-            (None, None) => String::new(),
-        };
+        let mut url = self.base(uri, headers).into_owned();
         url.push_str(&self.path);
         url.push_str(turn.as_uuid().hyphenated().encode_lower(&mut [0; 36]));
         if let Some(key) = key {
@@ -41,6 +39,15 @@ impl ResultUrls {
             url.push_str(key);
         }
         url
+    }
+
+    /// The gateway's URL, without a final slash, as the sender of a request to `uri` with `headers` reaches it. Empty if that is not known.
+    pub(crate) fn base(&self, uri: &Uri, headers: &HeaderMap) -> Cow<'_, str> {
+        match (&self.base, authority(uri, headers)) {
+            (Some(base), _) => Cow::Borrowed(base),
+            (None, Some(authority)) => Cow::Owned(format!("{}://{authority}", scheme(headers))),
+            (None, None) => Cow::Borrowed(""),
+        }
     }
 }
 

@@ -81,7 +81,7 @@ async fn options_in_a_text_are_only_text() {
 
     assert_eq!(said_to_the_model(&agent.calls()[0]), [format!("user: {text}")]);
     assert_eq!((reply.body["signal"].as_str(), reply.text()), (Some("reply"), text));
-    assert_eq!(reply.body.get("attachments"), None);
+    assert_eq!(reply.body.get("files"), None);
 }
 
 /// B3, D12, D18: `/stop` cancels the running and the waiting turns at once, and is answered itself.

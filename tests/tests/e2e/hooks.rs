@@ -1,8 +1,8 @@
 //! Turns over HTTP.
 
-use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent};
+use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, ToolModel};
 use reqwest::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -50,7 +50,7 @@ async fn a_question_of_the_agents_is_answered_by_a_number() {
     let answer = says("2").await;
 
     assert_eq!(answer.text(), "You want coffee.");
-    let quoted: serde_json::Value = serde_json::from_str(&agent.calls()[1].last_message()).expect("a frame");
+    let quoted: Value = serde_json::from_str(&agent.calls()[1].last_message()).expect("a frame");
     assert_eq!(quoted["quoted"], json!({"from": "you", "text": "Which?"}));
     assert_eq!(says("2").await.turn(), answer.turn(), "the same request has the same answer");
 }
@@ -354,7 +354,29 @@ async fn a_sender_over_the_limits_is_asked_to_wait() {
     }
 }
 
-/// The file is in the answer, as its bytes; a reader of text gets its content.
+/// What a link to a file opens, without a token.
+async fn opened(gateway: &Gateway, file: &Value) -> String {
+    let url = file["url"].as_str().unwrap_or_else(|| panic!("no link: {file}"));
+    let response = gateway.http().get(url).send().await.expect("it is open");
+    assert_eq!(response.status(), StatusCode::OK, "{url}");
+    response.text().await.expect("a text")
+}
+
+/// K3.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_of_an_answer_is_at_its_link() {
+    let model = ToolModel::start().await;
+    let gateway = Gateway::builder().config(&hook("")).config(&model.section()).start().await;
+    let call = r#"call send_file {"name": "a.txt", "media_type": "text/plain", "data": "aGVsbG8="}"#;
+
+    let reply = gateway.hook("test", TOKEN).ask(call).await;
+
+    let [file] = &reply.body["files"].as_array().expect("files")[..] else { panic!("{reply:?}") };
+    assert_eq!((&file["name"], &file["type"]), (&json!("a.txt"), &json!("text/plain")));
+    assert_eq!(opened(&gateway, file).await, "hello");
+}
+
+/// A reader of text gets the content of the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_conversation_is_exported_to_a_hook() {
     let agent = ScriptedAgent::replying("Riga, *7* degrees.").await;
@@ -366,14 +388,9 @@ async fn a_conversation_is_exported_to_a_hook() {
     let file = Reply::of(says("/export")).await;
     let text = Reply::of(says("/export").header("Accept", "text/plain")).await;
 
-    let bytes = "KipjYWxsZXIqKjogd2hhdCBpcyB0aGUgd2VhdGhlcj8KCioqbWFpbioqOiBSaWdhLCAqNyogZGVncmVlcy4K";
-    assert_eq!(
-        file.body["attachments"],
-        json!([{
-            "name": "conversation.md", "media_type": "text/markdown",
-            "url": format!("data:text/markdown;base64,{bytes}"),
-        }])
-    );
     let held = "**caller**: what is the weather?\n\n**main**: Riga, *7* degrees.\n";
+    let exported = &file.body["files"][0];
+    assert_eq!((&exported["name"], &exported["type"]), (&json!("conversation.md"), &json!("text/markdown")));
+    assert_eq!(opened(&gateway, exported).await, held);
     assert_eq!(text.body, json!(format!("{}\n\n{held}", file.text())));
 }

@@ -91,7 +91,7 @@ async fn what_a_program_calls_for_is_its_answer() {
     assert_eq!((sent.body["signal"].as_str(), sent.text()), (Some("reply"), "The answer."));
     let filed = hook.ask(r#"send_file {"name": "a.txt", "media_type": "text/plain", "data": "aGk="}"#).await;
     assert_eq!(
-        (filed.text(), &filed.body["attachments"][0]["name"]),
+        (filed.text(), &filed.body["files"][0]["name"]),
         ("said: noted: a.txt goes with your answer", &json!("a.txt"))
     );
     let silent = hook.ask(r#"stay_silent {"reason": "it is not for me"}"#).await;

@@ -78,8 +78,8 @@ async fn a_picture_of_a_tool_is_in_the_answer() {
 
     let reply = gateway.hook("test", TOKEN).ask("call files_draw {}").await;
 
-    let file = &reply.body["attachments"][0];
-    assert_eq!((&file["name"], &file["media_type"]), (&json!("picture.gif"), &json!("image/gif")));
+    let file = &reply.body["files"][0];
+    assert_eq!((&file["name"], &file["type"]), (&json!("picture.gif"), &json!("image/gif")));
     assert!(reply.text().contains("noted: picture.gif goes with your answer"), "{reply:?}");
 }
 

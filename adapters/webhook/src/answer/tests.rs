@@ -1,6 +1,6 @@
 use axum::body::to_bytes;
 use proptest::{collection::vec, prelude::*, sample::select};
-use rejoinder_core::{ChannelId, ConversationRef, conformance::growth::assert_linear};
+use rejoinder_core::{Attachment, ChannelId, ConversationRef, conformance::growth::assert_linear};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -224,8 +224,8 @@ async fn files_are_structured_and_not_lost_where_there_are_no_words() {
     }];
     let view = view(TurnStatus::Answered, Some(Shown { attachments, ..shown(SignalKind::Reply, "") }));
 
-    let expected = json!([{"name": "cat.jpg", "media_type": "image/jpeg", "url": "https://a.example/cat.jpg"}]);
-    assert_eq!(json_of(&view).await["attachments"], expected);
+    let expected = json!([{"name": "cat.jpg", "type": "image/jpeg", "url": "https://a.example/cat.jpg"}]);
+    assert_eq!(json_of(&view).await["files"], expected);
     assert_eq!(body_of(respond(&view, Format::Text)).await, "https://a.example/cat.jpg");
 }
 
@@ -276,15 +276,13 @@ fn a_caller_reads_what_it_prefers(#[case] accept: &[&str], #[case] format: Forma
 
 #[test]
 fn every_field_is_described() {
-    let attachments =
-        [Attachment { name: "a".to_owned(), media_type: "b".to_owned(), url: "https://a.example".to_owned() }];
     let answer = Answer {
         turn_id: TURN.parse().unwrap(),
         status: Status::Answered,
         signal: Some(SignalKind::Reply),
         reply: Some("hi"),
         sealed: true,
-        attachments: &attachments,
+        files: vec![AnswerFile { name: "a", r#type: "b", url: "https://a.example" }],
         choices: &["one".to_owned()],
         fallback: Some(Fallback { cause: Cause::Error, rung: "say:failed".into() }),
         result_url: Some(URL),
@@ -295,7 +293,7 @@ fn every_field_is_described() {
 
     let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(fields(&written), fields(&schemas["HookAnswer"]["properties"]));
-    assert_eq!(fields(&written["attachments"][0]), fields(&schemas["HookAttachment"]["properties"]));
+    assert_eq!(fields(&written["files"][0]), fields(&schemas["AnswerFile"]["properties"]));
     assert_eq!(fields(&written["fallback"]), fields(&schemas["HookFallback"]["properties"]));
 }
 
