@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use rejoinder_core::{Attachment, Cause, SignalKind, TurnId, TurnStatus, TurnView, Usage};
+use rejoinder_core::{Cause, SignalKind, TurnId, TurnStatus, TurnView, Usage};
+use rejoinder_kit::{AnswerFile, files::is_on_the_web};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
@@ -52,9 +53,9 @@ pub(crate) struct About<'a> {
     #[schema(nullable = false)]
     fallback: Option<Fallback<'a>>,
     /// Files that belong to the answer.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Option<Vec<AnswerFile>>, nullable = false)]
-    attachments: &'a [Attachment],
+    files: Vec<AnswerFile<'a>>,
     /// Where the answer will be, until the status is final.
     #[schema(nullable = false, format = "uri-reference")]
     result_url: Option<String>,
@@ -73,19 +74,6 @@ struct Fallback<'a> {
     cause: Cause,
     /// The rung of the ladder that answered: `say:silent`, `handoff:orchestrator`, …
     rung: &'a str,
-}
-
-/// A file that belongs to an answer.
-#[derive(ToSchema)]
-#[schema(as = CompletionFile)]
-#[expect(dead_code, reason = "a schema")]
-struct AnswerFile {
-    /// The file's name.
-    name: String,
-    /// The file's IANA media type.
-    media_type: String,
-    /// The file's URL.
-    url: String,
 }
 
 /// What a caller reads of a turn.
@@ -107,16 +95,16 @@ impl<'a> Answer<'a> {
         let end = end.filter(|_| view.farewell().is_none());
         // A deferral that was shown before such an end is no longer true.
         let shown = view.shown.as_ref().filter(|_| end.is_none());
-        let attachments = shown.map_or(&[][..], |shown| &shown.attachments);
+        let files: Vec<_> = shown.into_iter().flat_map(|shown| &shown.attachments).map(AnswerFile::from).collect();
         let text = end.or(shown.map(|shown| &*shown.text)).unwrap_or_default();
         let signal = shown.map(|shown| shown.signal).filter(|_| view.status == TurnStatus::Answered);
         let fallback = shown.and_then(|shown| shown.fallback.as_ref());
         Self {
-            text: with_links(text, attachments),
+            text: with_links(text, &files),
             about: About {
                 signal,
                 fallback: fallback.map(|fallback| Fallback { cause: fallback.cause, rung: &fallback.rung }),
-                attachments,
+                files,
                 result_url: (!view.status.is_final()).then(result_url),
                 ..About::bare(view.turn_id, view.status)
             },
@@ -132,8 +120,8 @@ impl<'a> Answer<'a> {
 
 impl<'a> About<'a> {
     pub(crate) const fn bare(turn_id: TurnId, status: TurnStatus) -> Self {
-        let (attachments, ignored) = (&[], &[]);
-        Self { turn_id, status, signal: None, deferral: None, fallback: None, attachments, result_url: None, ignored }
+        let (files, ignored) = (Vec::new(), &[]);
+        Self { turn_id, status, signal: None, deferral: None, fallback: None, files, result_url: None, ignored }
     }
 
     /// For the chunk that tells of a deferral.
@@ -143,11 +131,10 @@ impl<'a> About<'a> {
     }
 }
 
-/// The text, and below it the files that have an address. Those whose content is in their URL are in `rejoinder` only.
-fn with_links<'a>(text: &'a str, files: &[Attachment]) -> Cow<'a, str> {
-    let is_linked = |file: &&Attachment| file.url.starts_with("https://") || file.url.starts_with("http://");
-    let lines: Vec<String> =
-        files.iter().filter(is_linked).map(|file| format!("{}: <{}>", file.name, file.url)).collect();
+/// The text, and below it the files that have an address. Of the others `rejoinder` tells alone.
+fn with_links<'a>(text: &'a str, files: &[AnswerFile<'_>]) -> Cow<'a, str> {
+    let linked = files.iter().filter(|file| is_on_the_web(file.url));
+    let lines: Vec<String> = linked.map(|file| format!("{}: <{}>", file.name, file.url)).collect();
     match (text.is_empty(), lines.is_empty()) {
         (_, true) => Cow::Borrowed(text),
         (true, false) => Cow::Owned(lines.join("\n")),

@@ -98,8 +98,8 @@ pub struct CompletionsAdapter {
     channel: ChannelId,
     /// Where it is served, such as `/v1`.
     path: String,
-    /// Where callers reach it: the public URL, or empty, and the path.
-    url: String,
+    /// Where callers reach the gateway: its public URL without a final slash, or empty.
+    base: String,
     access: Access,
     models: Models,
     wait: Duration,
@@ -127,7 +127,7 @@ impl CompletionsAdapter {
         let base = settings.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/')).unwrap_or_default();
         Self {
             access: Access { own: settings.token, guesses: settings.guesses, surface: channel.to_string() },
-            url: format!("{base}{path}"),
+            base: base.to_owned(),
             channel,
             path,
             models: settings.models,
@@ -153,7 +153,7 @@ impl CompletionsAdapter {
 
     /// Where the answer to a turn can be read.
     fn result_url(&self, turn: TurnId) -> String {
-        format!("{}/chat/completions/{}", self.url, answer::completion_id(turn))
+        format!("{}{}/chat/completions/{}", self.base, self.path, answer::completion_id(turn))
     }
 }
 

@@ -13,8 +13,8 @@ use axum::{
 use rejoinder_core::{Accepted, ChannelAdapter, TurnId, TurnStatus, TurnView, Watch};
 use rejoinder_kit::{
     BodyRoom, Peer,
-    asking::{Fingerprint, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for, with_files},
-    read_body, uncached,
+    asking::{Fingerprint, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for},
+    read_body, uncached, with_links,
 };
 
 use crate::{
@@ -299,10 +299,7 @@ impl Caller {
     }
 
     async fn whole(&self, turn: TurnId, view: Option<Arc<TurnView>>) -> Result<Response, ApiError> {
-        let view = match view {
-            Some(view) => Some(with_files(&self.context.intake, view).await?),
-            None => None,
-        };
+        let view = view.map(|view| with_links(&self.context.intake, view, &self.adapter.base));
         let view = view.as_deref();
         let answer = self.read(turn, view);
         // Clients expect it in every answer that is not streamed.

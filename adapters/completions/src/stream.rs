@@ -9,7 +9,7 @@ use axum::{
 };
 use futures_util::stream;
 use rejoinder_core::{TurnId, TurnStatus, TurnView, Watch};
-use rejoinder_kit::asking::with_files;
+use rejoinder_kit::with_links;
 
 use crate::{
     answer::{About, Chunk, ChunkChoice, Delta, UsageObject, Written, completion_id},
@@ -120,11 +120,8 @@ impl Stream {
 
     /// Writes the rest of the answer, or of what says that it takes longer than the caller waits.
     async fn end(&mut self) {
-        let view = match self.view.clone() {
-            // Without them the files are only named.
-            Some(view) => with_files(&self.caller.context.intake, Arc::clone(&view)).await.ok().or(Some(view)),
-            None => None,
-        };
+        let Caller { adapter, context, .. } = &self.caller;
+        let view = self.view.clone().map(|view| with_links(&context.intake, view, &adapter.base));
         let usage = if self.caller.wants_usage { self.caller.usage(self.turn).await } else { None };
         let answer = self.caller.read(self.turn, view.as_deref());
         let (rest, about) = (self.written.end(&answer.text), answer.about.clone());

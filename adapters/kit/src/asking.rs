@@ -4,17 +4,14 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, HeaderName, header};
 use rejoinder_core::{
-    CallerTrace, EarlierMessage, InboundEvent, Intake, Language, SharedClock, StoreError, StoredFile, TurnStatus,
-    TurnView, Watch, stored_url,
+    CallerTrace, EarlierMessage, InboundEvent, Language, SharedClock, StoredFile, TurnStatus, TurnView, Watch,
+    stored_url,
 };
 use tokio_util::sync::CancellationToken;
 
 /// How much longer than its wait a request is held, so that the response can carry the deferral that the guard clears
 /// at the end of the wait.
 pub const GRACE: Duration = Duration::from_secs(2);
-
-/// How many bytes the files of one response have at most. Those beyond it are only named.
-const MAX_FILES: usize = 64 << 20;
 
 /// The longest `Idempotency-Key`, in bytes.
 const MAX_KEY: usize = 255;
@@ -100,21 +97,6 @@ impl Fingerprint {
         let as_stored = |url| if is_reference(url) { Cow::Borrowed(url) } else { stored_url(url) };
         stored.map(as_stored).eq(self.urls.iter().map(String::as_str))
     }
-}
-
-/// A turn for a client that reads its answer: with the bytes of the answer's files in their URLs, as far as one response has them.
-///
-/// # Errors
-/// When they cannot be read.
-pub async fn with_files(intake: &Intake, view: Arc<TurnView>) -> Result<Arc<TurnView>, StoreError> {
-    if view.shown.as_ref().is_none_or(|shown| shown.attachments.is_empty()) {
-        return Ok(view);
-    }
-    let mut view = Arc::unwrap_or_clone(view);
-    if let Some(shown) = &mut view.shown {
-        intake.load_files(&mut shown.attachments, MAX_FILES, |_| true).await?;
-    }
-    Ok(Arc::new(view))
 }
 
 /// Waits for a status of a turn that `is_enough`, for `patience`, or until the gateway is to `stop_waiting`. Returns the latest view,

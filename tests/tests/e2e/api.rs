@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Stdio};
 
-use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, Script, ScriptedAgent, ToolModel, eventually};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -99,6 +99,23 @@ async fn a_stream_that_is_cut_is_asked_for_again() {
     assert_eq!(again.headers()["idempotency-replayed"], "true");
     let again = again.text().await.expect("a stream");
     assert!(again.ends_with("data: [DONE]\n\n") && again.contains("one two three"), "{again}");
+}
+
+/// The link opens it without a token.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_of_an_answer_is_at_its_link() {
+    let model = ToolModel::start().await;
+    let gateway = Gateway::builder().config(&api()).config(&model.section()).start().await;
+    let call = r#"call send_file {"name": "a.txt", "media_type": "text/plain", "data": "aGVsbG8="}"#;
+
+    let (_, answer) =
+        json_of(ask(&gateway, TOKEN, &json!({ "messages": [{ "role": "user", "content": call }] }))).await;
+
+    let file = &answer["rejoinder"]["files"][0];
+    assert_eq!((&file["name"], &file["type"]), (&json!("a.txt"), &json!("text/plain")));
+    let path = file["url"].as_str().unwrap_or_else(|| panic!("no link: {answer}"));
+    let opened = gateway.http().get(format!("{}{path}", gateway.url())).send().await.expect("it is open");
+    assert_eq!(opened.text().await.expect("a text"), "hello");
 }
 
 /// What each role of token opens.

@@ -1,4 +1,4 @@
-use rejoinder_core::{ChannelId, ConversationRef, FallbackView, Shown, Timestamp};
+use rejoinder_core::{Attachment, ChannelId, ConversationRef, FallbackView, Shown, Timestamp};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -100,11 +100,12 @@ fn files_with_an_address_are_linked(#[case] text: &str, #[case] expected: &str) 
         media_type: "text/plain".to_owned(),
         url: url.to_owned(),
     };
-    let attachments = vec![file("a.txt", "https://a.example/a.txt"), file("b.txt", "data:,x")];
+    let attachments = vec![file("a.txt", "https://a.example/a.txt"), file("b.txt", "/files/b")];
     let object = object(&view(TurnStatus::Answered, Some(Shown { attachments, ..shown(SignalKind::Reply, text) })));
 
     assert_eq!(object["choices"][0]["message"]["content"], expected);
-    assert_eq!(object["rejoinder"]["attachments"][1]["url"], "data:,x");
+    let other = json!({ "name": "b.txt", "type": "text/plain", "url": "/files/b" });
+    assert_eq!(object["rejoinder"]["files"][1], other);
 }
 
 /// What a caller has read after these drafts and this end.
