@@ -185,7 +185,11 @@ impl<'a> Materials<'a> {
     /// What makes and verifies links to files: the same wherever it is used.
     pub(crate) fn file_links(&self) -> Result<FileLinks, WiringError> {
         let secret = self.generated_token(FILE_LINK_KEY)?.token;
-        Ok(FileLinks::new(secret.expose_secret(), self.config.files.link_for))
+        let links = FileLinks::new(secret.expose_secret(), self.config.files.link_for);
+        Ok(match &self.config.server.public_url {
+            Some(url) => links.at(url.as_str()),
+            None => links,
+        })
     }
 }
 

@@ -20,8 +20,8 @@ pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
         allowed_reactions: None,
         // `"choices": […]`, which the client shows as it likes.
         choices: Support::Full,
-        // `"attachments": […]`, as URLs.
-        attachments: Support::Full,
+        // `"files": […]`, as links.
+        attachments: Support::Degraded,
         // A row has all files of an answer, and its text.
         files_per_message: 1,
         bytes_per_message: usize::MAX,

@@ -561,6 +561,23 @@ async fn an_answer_is_posted_to_the_callback_until_it_is_taken() {
     hook.stop().await;
 }
 
+/// K3: a link if everybody can open it, and else the bytes.
+#[tokio::test]
+async fn a_file_is_posted_to_the_callback() {
+    let mut receiver = Receiver::answering(&[200, 200]).await;
+    let in_public = Hook::in_public_with_callback("https://gateway.example", receiver.url()).await;
+    let alone = Hook::with_callback(receiver.url()).await;
+
+    for (hook, begin) in [(in_public, "https://gateway.example/files/"), (alone, "data:text/plain;base64,aGVsbG8=")] {
+        hook.ask(json!({"message": "send a file"})).await;
+
+        let file = json_of(&receiver.next().await)["files"][0].take();
+        assert_eq!((&file["name"], &file["type"]), (&json!("a.txt"), &json!("text/plain")));
+        assert!(file["url"].as_str().is_some_and(|url| url.starts_with(begin)), "{file}");
+        hook.stop().await;
+    }
+}
+
 /// E6, D1: an accepted turn is answered even if the caller has gone.
 #[tokio::test]
 async fn a_caller_that_hangs_up_leaves_no_turn_behind() {

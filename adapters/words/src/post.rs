@@ -1,6 +1,7 @@
 //! The JSON that is posted to a URL.
 
-use rejoinder_core::{Attachment, Content, Delivery, SignalKind, TurnId};
+use rejoinder_core::{Content, Delivery, SignalKind, TurnId};
+use rejoinder_kit::AnswerFile;
 use serde::Serialize;
 
 use crate::about;
@@ -12,8 +13,8 @@ struct Posted<'a> {
     status: &'static str,
     signal: SignalKind,
     reply: &'a str,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    attachments: &'a [Attachment],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<AnswerFile<'a>>,
     /// The conversation whose history the agent got: `telegram.main/42`.
     about: String,
 }
@@ -24,7 +25,7 @@ pub(crate) fn body(delivery: &Delivery, content: &Content) -> Vec<u8> {
         status: "answered",
         signal: delivery.signal().unwrap_or(SignalKind::Reply),
         reply: &content.text,
-        attachments: &content.attachments,
+        files: content.attachments.iter().map(AnswerFile::from).collect(),
         about: about(delivery.conversation()),
     };
     serde_json::to_vec(&posted).expect("texts are JSON")

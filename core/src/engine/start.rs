@@ -297,7 +297,7 @@ impl Ground {
             [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
-            files: OutgoingFiles::new(ground.store.clone(), ground.file_budget.half()),
+            files: OutgoingFiles::new(ground.store.clone(), ground.file_links.clone(), ground.clock.clone(), ground.file_budget.half()),
             opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],

@@ -20,6 +20,8 @@ pub struct FileLinks {
     keyed: Arc<Hmac<Sha256>>,
     /// How long a link opens its file.
     link_for: Duration,
+    /// The gateway's URL as everybody reaches it, without a final slash.
+    public_url: Option<Arc<str>>,
 }
 
 impl FileLinks {
@@ -27,12 +29,24 @@ impl FileLinks {
     /// Never: HMAC takes keys of any length.
     pub fn new(secret: &str, link_for: Duration) -> Self {
         let keyed = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
-        Self { keyed: Arc::new(keyed.chain_update(b"rejoinder file\0")), link_for }
+        Self { keyed: Arc::new(keyed.chain_update(b"rejoinder file\0")), link_for, public_url: None }
+    }
+
+    /// The same for a gateway that everybody reaches at this URL.
+    #[must_use]
+    pub fn at(self, public_url: &str) -> Self {
+        Self { public_url: Some(public_url.trim_end_matches('/').into()), ..self }
     }
 
     /// The path of a link from `now` on to a file of `turn` with this URL; `None` if the gateway does not store it.
     pub(crate) fn path_to(&self, turn: TurnId, url: &str, now: Timestamp) -> Option<String> {
         Some(self.path(turn, StoredFile::in_url(url)?.digest, now + self.link_for))
+    }
+
+    /// The same as a whole URL; `None` also if not everybody reaches the gateway.
+    pub(crate) fn url_to(&self, turn: TurnId, url: &str, now: Timestamp) -> Option<String> {
+        let public_url = self.public_url.as_ref()?;
+        Some(format!("{public_url}{}", self.path_to(turn, url, now)?))
     }
 
     /// The path of a link, which is to stand behind the URL of the gateway. It opens a file of `turn` until `until`, as long as the turn
@@ -95,7 +109,9 @@ mod tests {
         let links = links("a secret");
         let path = links.path(turn, file.digest, Timestamp::from_millis(10));
 
-        assert_eq!(links.path_to(turn, &url, now), Some(path));
+        assert_eq!((links.path_to(turn, &url, now).as_ref(), links.url_to(turn, &url, now)), (Some(&path), None));
+        let links = links.at("https://a.example/");
+        assert_eq!(links.url_to(turn, &url, now), Some(format!("https://a.example{path}")));
         for elsewhere in ["https://b.example/a", "data:text/plain;base64,aGk=", "/files/1", ""] {
             assert_eq!(links.path_to(turn, elsewhere, now), None, "{elsewhere}");
         }

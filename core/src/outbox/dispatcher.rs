@@ -363,7 +363,7 @@ impl Dispatcher {
         }
         let call = self.caller.calls.begin(delivery.conversation_id).await;
         // Before the attempt: it must not begin if the store cannot read them.
-        let files = self.files.load(&delivery).await?;
+        let files = self.files.load(&delivery, channel).await?;
         // Until its end is stored.
         let Some(_in_use) = hold.begin_use() else { return Ok(Sent::Stopped) };
         let Some(begun) = self.attempts.begin(delivery, is_hopeless, hold).await? else {

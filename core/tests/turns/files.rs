@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, Attachment, FileLimits, InboundEvent, Lifetimes, Receipts, Reply, Resend, StoredFile, Timestamp, TurnId,
-    Voice,
+    Action, Attachment, Clock as _, FileDigest, FileLimits, FileLinks, InboundEvent, Lifetimes, Receipts, Reply,
+    Resend, StoredFile, Support, Timestamp, TurnId, Voice,
     conformance::scripted::{Fault, Script, ScriptedAgent},
     data_url,
     store::Cutoffs,
@@ -12,7 +12,7 @@ use rejoinder_core::{
 
 use crate::{
     drafts::showing,
-    gateway::{GatewaySetup, TestGateway, chat, is_on_postgres, said, secs},
+    gateway::{GatewaySetup, LINK_FOR, TestGateway, chat, is_on_postgres, said, secs},
     life::{at_every_write, comes_in_dying},
 };
 
@@ -74,6 +74,22 @@ async fn a_file_that_is_sent_again_and_to_others_is_stored_once() {
     }
     assert_eq!(rows(&gateway).await, (1, 2));
     gateway.at_rest().await;
+}
+
+/// The link leads to the file of the turn, for a time.
+#[tokio::test]
+async fn a_channel_that_shows_files_as_links_gets_links() {
+    for public_url in [Some("https://gateway.example"), None] {
+        let setup = GatewaySetup { public_url, ..GatewaySetup::new() }.capable(|it| it.attachments = Support::Degraded);
+        let gateway = setup.always(script()).start().await;
+
+        let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+        let links = FileLinks::new("a secret of tests", LINK_FOR);
+        let path = links.path(turn, FileDigest::of(CONTENT), gateway.clock.now() + LINK_FOR);
+        assert_eq!(sent(&gateway), [public_url.map_or(file().url, |url| format!("{url}{path}"))]);
+        gateway.at_rest().await;
+    }
 }
 
 /// D1.

@@ -228,6 +228,7 @@ impl TestGateway {
             is_traced: false,
         };
         let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
+        let links = FileLinks::new("a secret of tests", LINK_FOR);
         let mut gateway = Self {
             clock,
             platform: Platform::new(),
@@ -238,7 +239,7 @@ impl TestGateway {
             channels,
             leases,
             settings,
-            file_links: FileLinks::new("a secret of tests", LINK_FOR),
+            file_links: setup.public_url.map_or(links.clone(), |url| links.at(url)),
             configuration: None,
             engine: None,
             database,

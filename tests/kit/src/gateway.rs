@@ -25,6 +25,7 @@ pub struct Setup {
     policy: Policy,
     change: Box<dyn Fn(&mut Settings) + Send + Sync>,
     rejection: Option<Rejection>,
+    public_url: Option<String>,
     directory: TempDir,
 }
 
@@ -41,6 +42,7 @@ impl Setup {
             policy: Policy::default(),
             change: Box::new(|_| {}),
             rejection: None,
+            public_url: None,
             directory: tempfile::tempdir().expect("a temporary directory"),
         }
     }
@@ -63,6 +65,13 @@ impl Setup {
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Says where everybody reaches the gateway.
+    #[must_use]
+    pub fn public_url(mut self, url: &str) -> Self {
+        self.public_url = Some(url.to_owned());
         self
     }
 
@@ -259,6 +268,7 @@ async fn engine(
 ) -> Engine {
     let mut settings = settings(channel, &setup.policy);
     (setup.change)(&mut settings);
+    let links = FileLinks::new("a secret of tests", Duration::from_hours(1));
     let parts = Parts {
         store: RejectingLayer::wrap_if_set(Arc::clone(store), rejection),
         clock: Arc::clone(&setup.clock),
@@ -266,7 +276,7 @@ async fn engine(
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
         settings,
-        file_links: FileLinks::new("a secret of tests", Duration::from_hours(1)),
+        file_links: setup.public_url.as_deref().map_or(links.clone(), |url| links.at(url)),
         node_name: String::new(),
         version: String::new(),
         configuration: None,

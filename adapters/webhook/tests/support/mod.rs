@@ -12,11 +12,12 @@ use std::{
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    FileLimits, Language, SharedClock, SystemClock, Templates,
+    Attachment, FileLimits, Language, Reply, SharedClock, SystemClock, Templates,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
+    data_url,
 };
 use rejoinder_testkit::{Gateway, Setup, until};
 use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
@@ -40,7 +41,7 @@ pub(crate) const BODY_LIMIT: usize = 4096;
 /// The most that files may have together.
 pub(crate) const FILE_LIMIT: usize = 4 * BODY_LIMIT;
 
-/// Obeys commands: `say …`, `react …`, `stay silent`, `wait for me`, `count`, `where`.
+/// Obeys commands: `say …`, `react …`, `send a file`, `stay silent`, `wait for me`, `count`, `where`.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let (gate, runs) = (gate.clone(), AtomicU32::new(0));
     ScriptedAgent::new(clock, move |turn| {
@@ -49,12 +50,18 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
         match verb {
             "say" => Script::replies(rest),
             "react" => Script::reacts(rest),
+            "send" => Script::answers(Reply { attachments: vec![file()], ..Reply::text("Here it is.") }),
             "where" => Script::replies(&format!("{:?}", turn.place.surface)),
             "count" => Script::replies(&format!("run {run}")),
             "wait" => Script::replies("at last").waiting(&gate),
             _ => Script::is_silent("told to"),
         }
     })
+}
+
+fn file() -> Attachment {
+    let url = data_url("text/plain", b"hello");
+    Attachment { name: "a.txt".to_owned(), media_type: "text/plain".to_owned(), url }
 }
 
 pub(crate) struct Hook {
@@ -99,8 +106,12 @@ impl Hook {
     }
 
     pub(crate) async fn with_callback(url: Url) -> Self {
-        let (callback_url, callback_secret) = (Some(url), Some(CALLBACK_SECRET.into()));
-        Self::with(WebhookSection { callback_url, callback_secret, ..WebhookSection::default() }, setup()).await
+        Self::with(calling_back(url), setup()).await
+    }
+
+    /// A gateway that everybody reaches at a public URL.
+    pub(crate) async fn in_public_with_callback(public_url: &str, url: Url) -> Self {
+        Self::with(calling_back(url), setup().public_url(public_url)).await
     }
 
     /// A gateway that may have so many bytes of files in memory.
@@ -260,6 +271,11 @@ async fn serve(router: Router) -> SocketAddr {
     let address = listener.local_addr().expect("bound");
     tokio::spawn(async move { axum::serve(listener, router).await });
     address
+}
+
+fn calling_back(url: Url) -> WebhookSection {
+    let (callback_url, callback_secret) = (Some(url), Some(CALLBACK_SECRET.into()));
+    WebhookSection { callback_url, callback_secret, ..WebhookSection::default() }
 }
 
 fn setup() -> Setup {

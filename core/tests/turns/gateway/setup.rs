@@ -32,6 +32,8 @@ pub(crate) struct GatewaySetup {
     pub(crate) policies: Policies,
     pub(crate) slots: usize,
     pub(crate) files: FileLimits,
+    /// Where everybody reaches the gateway.
+    pub(crate) public_url: Option<&'static str>,
     /// The agents of channels that do not use `main`.
     pub(crate) channel_agents: HashMap<ChannelId, AgentName>,
     /// The bounds of single agents.
@@ -73,6 +75,7 @@ impl GatewaySetup {
             policies: Policies::new(policy()),
             slots: 64,
             files: FileLimits::default(),
+            public_url: None,
             channel_agents: HashMap::new(),
             agent_slots: HashMap::new(),
             prices: BTreeMap::new(),
