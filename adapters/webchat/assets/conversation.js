@@ -113,7 +113,7 @@ export function isAsking(turn) {
 
 /** Whether the person has said nothing: the gateway began the turn by itself. */
 export function isUnasked(turn) {
-  return turn.text.trim() === "" && !turn.attachments?.length;
+  return turn.text.trim() === "" && !turn.files?.length;
 }
 
 /** Whether a turn is a command of the gateway. Its answer is shown as a single line. */

@@ -88,7 +88,7 @@ function said(turn, { isLast }) {
     "div",
     { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
     make("p", { className: "words", dir: "auto" }, turn.text),
-    files(turn.attachments),
+    files(turn.files),
     reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": inWords("Reaction: {text}", { text: reaction }) } }, reaction),
     make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" && !isFarewell(turn) ? ` · ${inWords("Stopped")}` : null, edit),
   );
@@ -119,7 +119,7 @@ function answerOf(turn, context, draft) {
   const words = make("div", { className: "words markup" });
   showMarkup(words, shown.html ?? "");
   const copy = voice !== "stand-in" && shown.text && make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, inWords("Copy"));
-  return box("reply", voice, shown, words, files(shown.attachments), choices(turn, context), meta(copy, again(turn, context)));
+  return box("reply", voice, shown, words, files(shown.files), choices(turn, context), meta(copy, again(turn, context)));
 }
 
 /** What a voice says. `shown` is the signal; null if there is none yet. */
@@ -204,20 +204,18 @@ function choices(turn, { canPick, picked }) {
   return make("div", { className: "choices", attributes: { role: "group", "aria-label": inWords("Choices") } }, ...buttons);
 }
 
-function files(attachments) {
-  if (!attachments?.length) return null;
-  const link = ({ name, href }) => {
-    // It is saved, and never opened.
-    if (href?.startsWith("data:")) return make("a", { href, download: saved(name), className: "save" }, icon("save"), inWords("Save {name}", { name: saved(name) }));
-    return href ? make("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, name) : name;
-  };
-  const file = (attachment) => make("li", {}, link(attachment));
-  return make("ul", { className: "files", attributes: { "aria-label": inWords("Files") } }, ...attachments.map(file));
-}
+/** The types of files that the gateway lets a browser show. */
+const SHOWN = /^(image\/(png|jpeg|gif|webp)|audio\/.*|video\/.*|text\/plain)(;|$)/i;
 
-/** The name under which a text is saved, whatever the agent called it. */
-function saved(name) {
-  return name.endsWith(".md") ? name : `${name}.md`;
+function files(all) {
+  if (!all?.length) return null;
+  const link = ({ name, type, url }) => {
+    if (!url) return name;
+    // What the gateway has and a browser does not show is saved, and never opened.
+    if (url.startsWith("/") && !SHOWN.test(type)) return make("a", { href: url, download: name, className: "save" }, icon("save"), inWords("Save {name}", { name }));
+    return make("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow" }, name);
+  };
+  return make("ul", { className: "files", attributes: { "aria-label": inWords("Files") } }, ...all.map((file) => make("li", {}, link(file))));
 }
 
 /** Makes `item` show a message that the server has not accepted yet. */

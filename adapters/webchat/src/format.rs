@@ -58,27 +58,6 @@ pub(crate) fn safe_href(address: &str) -> Option<String> {
     is_safe.then(|| url.into())
 }
 
-/// What the URL of a file begins with that is saved and not opened.
-pub(crate) const INLINE: &str = "data:text/markdown;base64,";
-
-/// The longest URL of such a file, in bytes: an export has at most 1 MiB and a line.
-pub(crate) const MAX_INLINE: usize = 1_404_000;
-
-/// How many bytes the files have whose URLs are that long.
-pub(crate) const MAX_INLINE_BYTES: usize = MAX_INLINE / 4 * 3;
-
-/// The media type of a file that is saved.
-pub(crate) const SAVED: &str = "text/markdown";
-
-/// The URL of a file, if it is safe to follow, or holds a text to save.
-pub(crate) fn file_href(address: &str) -> Option<String> {
-    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
-    match address.strip_prefix(INLINE) {
-        Some(data) => (address.len() <= MAX_INLINE && data.bytes().all(is_base64)).then(|| address.to_owned()),
-        None => safe_href(address),
-    }
-}
-
 struct Link {
     address: String,
     label: String,

@@ -11,12 +11,12 @@
 //! that they do not know), describe it in `docs/webchat-protocol.md`, and show it in `assets/turns.js`. To allow more
 //! Markdown: `format.rs`, and the list of known tags in its tests.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, Intake, Receipt, SharedClock, StoreError, StoredFile, Surface, Timestamp, TurnId, TurnView,
+    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
+    Intake, Receipt, SharedClock, Surface, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Guesses, WhileRunning};
 use tokio::sync::broadcast::error::RecvError;
@@ -101,16 +101,11 @@ impl WebchatAdapter {
         }
     }
 
-    async fn show(&self, intake: &Intake, view: &TurnView) {
+    fn show(&self, intake: &Intake, view: &TurnView) {
         if !self.rooms.is_open(&view.conversation.chat) {
             return;
         }
-        let mut view = Cow::Borrowed(view);
-        if load_texts(intake, &mut view, &mut { format::MAX_INLINE_BYTES }).await.is_err() {
-            return self.rooms.resync();
-        }
-        let view = &*view;
-        let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
+        let frame = || ServerFrame::Turn { turn: Turn::linked(view, intake) }.to_text();
         self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {
             if text.len() > MAX_WAITING_FRAME {
                 mailbox.put_resync();
@@ -119,22 +114,6 @@ impl WebchatAdapter {
             }
         });
     }
-}
-
-/// Puts the texts that a page can save into the URLs of an answer's files, as far as there is `room` for them, in bytes.
-pub(crate) async fn load_texts(
-    intake: &Intake,
-    view: &mut Cow<'_, TurnView>,
-    room: &mut usize,
-) -> Result<(), StoreError> {
-    let is_text = |file: &Attachment| file.media_type == format::SAVED;
-    let is_stored_text = |file: &Attachment| is_text(file) && StoredFile::in_url(&file.url).is_some();
-    if view.shown.as_ref().is_some_and(|shown| shown.attachments.iter().any(is_stored_text))
-        && let Some(shown) = &mut view.to_mut().shown
-    {
-        *room -= intake.load_files(&mut shown.attachments, *room, is_text).await?;
-    }
-    Ok(())
 }
 
 #[async_trait]
@@ -188,7 +167,7 @@ impl ChannelAdapter for WebchatAdapter {
                 change = changes.recv() => change,
             };
             match change {
-                Ok(Some(view)) => self.show(&intake, &view).await,
+                Ok(Some(view)) => self.show(&intake, &view),
                 Ok(None) => self.rooms.resync(),
                 Err(RecvError::Lagged(missed)) => {
                     tracing::debug!(channel = %self.channel, missed, "missed changes, every socket reads the store again");

@@ -2,7 +2,7 @@
 
 use axum::extract::ws::Utf8Bytes;
 use rejoinder_core::{
-    AgentName, Attachment, CommandHelp, Language, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView,
+    AgentName, Attachment, CommandHelp, Intake, Language, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView,
     store::TurnSeq,
 };
 use secrecy::SecretString;
@@ -143,7 +143,7 @@ pub(crate) struct Turn {
     at: Box<str>,
     text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    attachments: Vec<File>,
+    files: Vec<File>,
     pub(crate) status: TurnStatus,
     shown: Option<Signal>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ struct Signal {
     text: String,
     html: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    attachments: Vec<File>,
+    files: Vec<File>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     choices: Vec<String>,
     due: Option<String>,
@@ -178,31 +178,43 @@ struct Signal {
 #[derive(Debug, Serialize)]
 struct File {
     name: String,
-    media_type: String,
-    /// A `data:` URL if it is to be saved; `None` if it is not safe to follow, or left out.
+    r#type: String,
+    /// A path at the gateway if it has the file; `None` if it is not safe to follow.
     #[serde(skip_serializing_if = "Option::is_none")]
-    href: Option<String>,
+    url: Option<String>,
 }
 
-impl From<&TurnView> for Turn {
-    fn from(view: &TurnView) -> Self {
+impl Turn {
+    /// A turn with links to its files.
+    pub(crate) fn linked(view: &TurnView, intake: &Intake) -> Self {
+        Self::of(view, |file| intake.file_link(view.turn_id, file))
+    }
+
+    /// The frames' form of turns.
+    pub(crate) fn list(views: &[TurnView], intake: &Intake) -> Vec<Self> {
+        views.iter().map(|view| Self::linked(view, intake)).collect()
+    }
+
+    /// `link` gives the path to a file, if the gateway has it.
+    fn of(view: &TurnView, link: impl Fn(&Attachment) -> Option<String>) -> Self {
+        // The answer is shown with the turn that answers for both.
+        let shown = view.shown.as_ref().filter(|_| view.merged_into.is_none());
         Self {
             turn_id: view.turn_id,
             seq: view.seq,
             at: rfc3339(view.at).into(),
             text: view.text.clone(),
-            attachments: files(&view.attachments),
+            files: files(&view.attachments, &link),
             status: view.status,
-            // The answer is shown with the turn that answers for both.
-            shown: view.shown.as_ref().filter(|_| view.merged_into.is_none()).map(Signal::from),
+            shown: shown.map(|shown| Signal::of(shown, &link)),
             picked: view.picked.as_deref().map(Into::into),
             merged_into: view.merged_into,
         }
     }
 }
 
-impl From<&Shown> for Signal {
-    fn from(shown: &Shown) -> Self {
+impl Signal {
+    fn of(shown: &Shown, link: impl Fn(&Attachment) -> Option<String>) -> Self {
         let is_text = !matches!(shown.signal, SignalKind::Reaction);
         Self {
             signal: shown.signal,
@@ -210,7 +222,7 @@ impl From<&Shown> for Signal {
             fallback: shown.agent.is_none() && shown.fallback.is_some(),
             text: shown.text.clone(),
             html: is_text.then(|| format::to_html(&shown.text)),
-            attachments: files(&shown.attachments),
+            files: files(&shown.attachments, link),
             choices: shown.choices.clone(),
             due: shown.due.map(rfc3339),
             at: rfc3339(shown.at),
@@ -218,32 +230,13 @@ impl From<&Shown> for Signal {
     }
 }
 
-impl Turn {
-    /// The frames' form of turns, oldest first. Of the texts in URLs only the last ones are there, as much as the largest holds.
-    pub(crate) fn list(views: &[TurnView]) -> Vec<Self> {
-        let mut room = format::MAX_INLINE;
-        let mut turns: Vec<Self> = views.iter().map(Self::from).collect();
-        let shown = turns.iter_mut().rev().filter_map(|turn| turn.shown.as_mut());
-        for File { href, .. } in shown.flat_map(|shown| &mut shown.attachments) {
-            let size = href.as_ref().filter(|href| href.starts_with(format::INLINE)).map_or(0, String::len);
-            if size > room {
-                *href = None;
-            }
-            room = room.saturating_sub(size);
-        }
-        turns
-    }
-}
-
-fn files(attachments: &[Attachment]) -> Vec<File> {
-    attachments
-        .iter()
-        .map(|file| File {
-            name: file.name.clone(),
-            media_type: file.media_type.clone(),
-            href: format::file_href(&file.url),
-        })
-        .collect()
+fn files(attachments: &[Attachment], link: impl Fn(&Attachment) -> Option<String>) -> Vec<File> {
+    let file = |file: &Attachment| File {
+        name: file.name.clone(),
+        r#type: file.media_type.clone(),
+        url: link(file).or_else(|| format::safe_href(&file.url)),
+    };
+    attachments.iter().map(file).collect()
 }
 
 pub(crate) fn rfc3339(at: Timestamp) -> String {
@@ -410,6 +403,10 @@ mod tests {
         assert_eq!(pick.of(&["yes".to_owned(), "no".to_owned()]).map(String::as_str), words);
     }
 
+    fn turn(view: &TurnView) -> serde_json::Value {
+        serde_json::to_value(Turn::of(view, |_| None)).expect("JSON")
+    }
+
     fn view(signal: SignalKind, text: &str) -> TurnView {
         let at = Timestamp::from_millis(1_700_000_000_123);
         TurnView {
@@ -443,7 +440,7 @@ mod tests {
     /// B7, C5.
     #[test]
     fn a_turn_shows_words_and_nothing_internal() {
-        let frame = ServerFrame::Turn { turn: Turn::from(&view(SignalKind::Reply, "*a*")) }.to_text();
+        let frame = ServerFrame::Turn { turn: Turn::of(&view(SignalKind::Reply, "*a*"), |_| None) }.to_text();
         let frame: serde_json::Value = serde_json::from_str(&frame).expect("JSON");
 
         assert_eq!(frame["turn"]["at"], "2023-11-14T22:13:20.123Z");
@@ -453,34 +450,24 @@ mod tests {
             json!({
                 "signal": "reply", "fallback": true, "text": "*a*", "html": "<p dir=\"auto\"><em>a</em></p>",
                 "at": "2023-11-14T22:13:20.123Z",
-                "attachments": [{"name": "x", "media_type": "text/plain"}],
+                "files": [{"name": "x", "type": "text/plain"}],
             })
         );
     }
 
-    /// Only Markdown is held in a URL, to be saved; and only the last of it is repeated in a list.
     #[test]
-    fn a_text_to_save_is_in_its_url() {
-        let file = |url: &str| {
+    fn a_file_is_a_link_if_that_is_safe_to_follow() {
+        let href = |url: &str| {
             let mut view = view(SignalKind::Reply, "all");
             view.shown.as_mut().expect("an answer").attachments[0].url = url.to_owned();
-            view
+            let link = |file: &Attachment| file.url.strip_prefix("sha256:").map(|file| format!("/files/{file}"));
+            Turn::of(&view, link).shown.expect("an answer").files[0].url.clone()
         };
-        let href = |turn: &Turn| turn.shown.as_ref().expect("an answer").attachments[0].href.clone();
-        let large = format!("{}{}", format::INLINE, "QUJD".repeat(200_000));
-        let views = [file(&large), file(&large), file("https://a.example/b")];
 
-        let listed: Vec<_> = Turn::list(&views).iter().map(href).collect();
-
-        assert_eq!(listed, [None, Some(large.clone()), Some("https://a.example/b".to_owned())]);
-        for url in [
-            "data:text/html;base64,QUJD",
-            "data:text/markdown,<script>",
-            "data:text/markdown;base64,<b>",
-            "DATA:text/markdown;base64,QUJD",
-            &large.repeat(2),
-        ] {
-            assert_eq!(href(&Turn::from(&file(url))), None, "{url:.40}");
+        assert_eq!(href("sha256:1"), Some("/files/1".to_owned()));
+        assert_eq!(href("https://a.example/b"), Some("https://a.example/b".to_owned()));
+        for url in ["data:text/html;base64,QUJD", "/files/1", "//a.example/b", "../admin", "ftp://a.example"] {
+            assert_eq!(href(url), None, "{url}");
         }
     }
 
@@ -489,7 +476,7 @@ mod tests {
         let mut view = view(SignalKind::Reply, "*a*");
         view.shown.as_mut().expect("an answer").agent = Some("orchestrator".into());
 
-        let turn = serde_json::to_value(Turn::from(&view)).expect("JSON");
+        let turn = turn(&view);
 
         // Also after a handoff, which the ladder counts as a fallback.
         assert_eq!((&turn["shown"]["agent"], &turn["shown"]["fallback"]), (&json!("orchestrator"), &json!(null)));
@@ -497,7 +484,7 @@ mod tests {
 
     #[test]
     fn a_reaction_is_an_emoji_and_no_markup() {
-        let turn = serde_json::to_value(Turn::from(&view(SignalKind::Reaction, "👍"))).expect("JSON");
+        let turn = turn(&view(SignalKind::Reaction, "👍"));
 
         assert_eq!((&turn["shown"]["text"], &turn["shown"]["html"]), (&json!("👍"), &json!(null)));
     }

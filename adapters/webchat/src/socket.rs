@@ -1,6 +1,6 @@
 //! One socket: the hello, then frames in both directions until either side closes.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures_util::{
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     WebchatAdapter,
     access::Access,
-    format, inbound, load_texts,
+    inbound,
     protocol::{ClientFrame, Command, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339},
     rooms::SocketHandle,
     socket_permits::SocketPermit,
@@ -85,7 +85,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         commands: intake.commands().into_iter().map(|help| Command::of(help, language)).collect(),
         max_text_bytes: MAX_TEXT_BYTES,
         now: rfc3339(intake.clock().now()),
-        turns: Turn::list(&turns),
+        turns: Turn::list(&turns, &intake),
         more,
     };
     let (reply_sender, replies) = mpsc::channel(MAX_REPLIES);
@@ -188,14 +188,6 @@ async fn load_turns(
     if more {
         turns.remove(0);
     }
-    let mut room = format::MAX_INLINE_BYTES;
-    for turn in turns.iter_mut().rev() {
-        let mut view = Cow::Borrowed(&*turn);
-        load_texts(intake, &mut view, &mut room).await?;
-        if let Cow::Owned(view) = view {
-            *turn = view;
-        }
-    }
     Ok((turns, more))
 }
 
@@ -262,7 +254,7 @@ impl Writer {
         if pending.resync {
             metrics::counter!("rejoinder_webchat_resyncs_total").increment(1);
             let Ok((turns, more)) = load_turns(&self.intake, &self.conversation, None).await else { return false };
-            let sync = ServerFrame::Sync { turns: Turn::list(&turns), more };
+            let sync = ServerFrame::Sync { turns: Turn::list(&turns, &self.intake), more };
             if !self.write(Reply::with_turns(&sync, &turns)).await {
                 return false;
             }
@@ -337,7 +329,7 @@ impl Reader {
             ClientFrame::Older { before } => {
                 Some(match load_turns(&self.intake, &self.conversation, Some(before)).await {
                     Ok((turns, more)) => {
-                        let history = ServerFrame::History { turns: Turn::list(&turns), more };
+                        let history = ServerFrame::History { turns: Turn::list(&turns, &self.intake), more };
                         Reply::with_turns(&history, &turns)
                     }
                     Err(_) => refusal(None, Problem::UNAVAILABLE),
@@ -440,7 +432,7 @@ impl Reader {
     async fn show(&self, turn: TurnId) {
         let view = self.intake.view(turn).await;
         if let Ok(Some(view)) = view.map(|view| view.filter(|view| view.conversation == self.conversation)) {
-            self.chat.show(&self.intake, &view).await;
+            self.chat.show(&self.intake, &view);
         }
     }
 }

@@ -172,7 +172,7 @@ fn answer(turn: &Turn) -> Option<&Signal> {
 /// What is told of an answer beside its text.
 fn notes(shown: &Signal) -> Vec<String> {
     let choices = (1..).zip(&shown.choices).map(|(number, choice)| printable(&format!("[choice] {number}. {choice}")));
-    choices.chain(shown.attachments.iter().map(file)).collect()
+    choices.chain(shown.files.iter().map(file)).collect()
 }
 
 /// What there is instead of an answer, on one line.

@@ -98,18 +98,13 @@ fn foot(shown: &Signal, picked: Option<&str>) -> Vec<String> {
         let mark = if picked == Some(choice) { "  ✓" } else { "" };
         printable(&format!("{number}. {choice}{mark}"))
     });
-    choices.chain(shown.attachments.iter().map(file)).collect()
+    choices.chain(shown.files.iter().map(file)).collect()
 }
 
 /// A file, on one line.
 pub(crate) fn file(file: &File) -> String {
-    let File { name, media_type, href } = file;
-    let place = match href.as_deref() {
-        Some(href) if href.starts_with("data:") => "not saved; its content came with the answer",
-        Some(href) => href,
-        None => "no link",
-    };
-    printable(&format!("[file] {name} ({media_type}): {place}"))
+    let File { name, r#type: kind, url, .. } = file;
+    printable(&format!("[file] {name} ({kind}): {}", url.as_deref().unwrap_or("no link")))
 }
 
 #[cfg(test)]
@@ -182,7 +177,7 @@ mod tests {
         assert_eq!(shown(&unasked), None);
 
         // Files without words are a question, too.
-        unasked.rest.insert("attachments".to_owned(), json!([{ "name": "a.png", "media_type": "image/png" }]));
+        unasked.rest.insert("files".to_owned(), json!([{ "name": "a.png", "type": "image/png" }]));
         assert!(shown(&unasked).is_some());
     }
 
@@ -219,17 +214,24 @@ mod tests {
     }
 
     #[test]
-    fn files_are_links_and_no_data() {
+    fn files_are_links() {
         let mut answer = reply("");
-        answer["attachments"] = json!([
-            { "name": "a.pdf", "media_type": "application/pdf", "href": "https://example.org/a.pdf" },
-            { "name": "b.md", "media_type": "text/markdown", "href": "data:text/markdown;base64,AAAA" },
+        answer["files"] = json!([
+            { "name": "a.pdf", "type": "application/pdf", "url": "https://example.org/a.pdf" },
+            { "name": "b.md", "type": "text/markdown", "url": "/files/1" },
+            { "name": "c.md", "type": "text/markdown" },
         ]);
+        let mut turn = turn("answered", &answer);
+        turn.complete_links("http://127.0.0.1:7420");
 
-        let foot = shown(&turn("answered", &answer)).unwrap().foot;
+        let foot = shown(&turn).unwrap().foot;
 
-        assert_eq!(foot[0], "[file] a.pdf (application/pdf): https://example.org/a.pdf");
-        assert_eq!(foot[1], "[file] b.md (text/markdown): not saved; its content came with the answer");
+        let expected = [
+            "[file] a.pdf (application/pdf): https://example.org/a.pdf",
+            "[file] b.md (text/markdown): http://127.0.0.1:7420/files/1",
+            "[file] c.md (text/markdown): no link",
+        ];
+        assert_eq!(foot, expected);
     }
 
     /// Nothing that an agent says controls the terminal.
@@ -238,7 +240,7 @@ mod tests {
         let mut answer = reply("\u{1b}[2J\u{9b}0m\r\u{7}");
         answer["agent"] = json!("ma\u{1b}in");
         answer["choices"] = json!(["\u{1b}]0;title\u{7}"]);
-        answer["attachments"] = json!([{ "name": "\u{1b}c", "media_type": "\u{8}", "href": "https://\u{1b}" }]);
+        answer["files"] = json!([{ "name": "\u{1b}c", "type": "\u{8}", "url": "https://\u{1b}" }]);
         let draft = Progress { draft: Some("\u{1b}[2J"), is_typing: false };
 
         for block in [

@@ -14,6 +14,7 @@ use rustix::{
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
+    task::JoinSet,
     time::{Instant, sleep_until},
 };
 
@@ -25,7 +26,7 @@ use super::{
     editor::{Input, PROMPT, Prompt},
     frames::{Turn, Welcome},
     outbox::Say,
-    save::save_files,
+    save::{files_to_save, save_file},
     screen::{Room, Screen, row_count},
 };
 use crate::{
@@ -135,6 +136,8 @@ struct Talk {
     /// The turn whose question is the last one on the screen.
     last_question: Option<String>,
     shown: HashMap<String, Shown>,
+    /// The files that are being saved.
+    saves: JoinSet<String>,
     /// Whether what runs was told to stop.
     is_stopping: bool,
     /// How many of the prompt's breaks the screen knows of.
@@ -156,6 +159,7 @@ impl Talk {
             typing: HashMap::new(),
             unaccepted: Vec::new(),
             held: Vec::new(),
+            saves: JoinSet::new(),
             is_stopping: false,
             last_question: None,
             shown: HashMap::new(),
@@ -195,6 +199,7 @@ impl Talk {
                     Event::Ended(why) => return Err(anyhow!("{why}").into()),
                     event => self.take_in(event)?,
                 },
+                Some(Ok(told)) = self.saves.join_next() => self.notice(&told)?,
                 () = sleep_until(quiet_at.unwrap_or_else(Instant::now)), if quiet_at.is_some() => self.end_typing()?,
                 // The shell has printed something.
                 _ = resumed.recv() => self.screen.break_off(),
@@ -295,14 +300,16 @@ impl Talk {
         std::mem::take(&mut self.held).into_iter().try_for_each(|event| self.take_in(event))
     }
 
-    fn take_in_turn(&mut self, mut turn: Turn) -> Result<(), Failure> {
+    fn take_in_turn(&mut self, turn: Turn) -> Result<(), Failure> {
         let id = turn.turn_id.clone();
         let is_foreign = self.book.turn(&id).is_none();
         if self.book.turn(&id).is_some_and(|known| !known.is_final())
             && turn.is_final()
-            && let Some(shown) = &mut turn.shown
+            && let Some(shown) = &turn.shown
         {
-            save_files(shown, std::env::current_dir);
+            for file in files_to_save(shown) {
+                self.saves.spawn(save_file(file.clone()));
+            }
         }
         let text = turn.text.clone();
         // Ctrl-C: what was stopped says so itself.

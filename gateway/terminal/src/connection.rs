@@ -80,6 +80,7 @@ impl Connection {
         let (sender, events) = mpsc::unbounded_channel();
         let keeper = Keeper {
             door,
+            base: String::new(),
             conversation,
             wanted,
             events: sender,
@@ -125,6 +126,8 @@ type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 /// Keeps the socket open.
 struct Keeper {
     door: Box<dyn Door>,
+    /// The URL of the gateway, as it was when the socket was opened.
+    base: String,
     conversation: SecretString,
     wanted: mpsc::UnboundedReceiver<Wish>,
     events: mpsc::UnboundedSender<Event>,
@@ -169,9 +172,15 @@ impl Keeper {
         let _ = self.events.send(event);
     }
 
+    fn tell_turn(&self, mut turn: Box<Turn>) {
+        turn.complete_links(&self.base);
+        self.tell(Event::Turn(turn));
+    }
+
     /// Opens the socket and the conversation.
     async fn connect(&mut self) -> Result<(Socket, Box<Welcome>), End> {
         let url = self.door.url().map_err(|why| End::Lost(why.to_string()))?;
+        self.base = base_of(&url);
         let opened = timeout(OPEN_TIMEOUT, connect_async(&url)).await;
         let late = || End::Lost(format!("the gateway at {url} does not answer"));
         let mut socket = match opened.map_err(|_| late())? {
@@ -188,7 +197,10 @@ impl Keeper {
         write(&mut socket, hello.to_text()).await?;
         loop {
             match timeout(OPEN_TIMEOUT, read(&mut socket)).await.map_err(|_| late())?? {
-                ServerFrame::Welcome(welcome) => return Ok((socket, welcome)),
+                ServerFrame::Welcome(mut welcome) => {
+                    welcome.turns.iter_mut().for_each(|turn| turn.complete_links(&self.base));
+                    return Ok((socket, welcome));
+                }
                 ServerFrame::Error { message, retry: true, .. } => return Err(End::Lost(message)),
                 ServerFrame::Error { code, message, .. } => return Err(End::Refused(advised(&code, message))),
                 _ => {}
@@ -260,13 +272,19 @@ impl Keeper {
                 }
                 self.tell(Event::Refused { id, why: message });
             }
-            ServerFrame::Turn { turn } => self.tell(Event::Turn(turn)),
-            ServerFrame::Sync { turns } => turns.into_iter().for_each(|turn| self.tell(Event::Turn(Box::new(turn)))),
+            ServerFrame::Turn { turn } => self.tell_turn(turn),
+            ServerFrame::Sync { turns } => turns.into_iter().for_each(|turn| self.tell_turn(Box::new(turn))),
             ServerFrame::Draft { turn_id, text: Some(text) } => self.tell(Event::Draft { turn: turn_id, text }),
             ServerFrame::Typing { turn_id, on } => self.tell(Event::Typing { turn: turn_id, on }),
             ServerFrame::Draft { .. } | ServerFrame::Welcome(_) | ServerFrame::Ping | ServerFrame::Unknown => {}
         }
     }
+}
+
+/// The URL of the gateway whose socket has this one: `http://127.0.0.1:7420` of `ws://127.0.0.1:7420/chat/main/ws`.
+fn base_of(socket: &str) -> String {
+    let base = socket.split_once("/chat/").map_or(socket, |(base, _)| base);
+    base.replacen("ws", "http", 1)
 }
 
 /// The next frame.

@@ -122,7 +122,7 @@ pub(crate) struct Signal {
     pub(crate) fallback: bool,
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attachments: Vec<File>,
+    pub(crate) files: Vec<File>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) choices: Vec<String>,
     /// When the answer is due, in RFC 3339.
@@ -138,10 +138,13 @@ pub(crate) struct Signal {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct File {
     pub(crate) name: String,
-    pub(crate) media_type: String,
-    /// Where it is; `None` if it is not safe to follow, or left out.
+    pub(crate) r#type: String,
+    /// Where it is; `None` if it is not safe to follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) href: Option<String>,
+    pub(crate) url: Option<String>,
+    /// Whether the gateway has it.
+    #[serde(skip)]
+    pub(crate) is_stored: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -164,6 +167,16 @@ impl Turn {
         }
     }
 
+    /// Makes the links to files whole that the gateway at `base` has.
+    pub(crate) fn complete_links(&mut self, base: &str) {
+        for file in self.shown.iter_mut().flat_map(|shown| &mut shown.files) {
+            if let Some(path) = file.url.as_mut().filter(|url| url.starts_with('/')) {
+                path.insert_str(0, base);
+                file.is_stored = true;
+            }
+        }
+    }
+
     /// Whether nothing more is owed for it.
     pub(crate) fn is_final(&self) -> bool {
         self.status.is_final()
@@ -171,7 +184,7 @@ impl Turn {
 
     /// Whether the person has said nothing: the gateway began the turn by itself.
     pub(crate) fn is_unasked(&self) -> bool {
-        let has_files = self.rest.get("attachments").and_then(Value::as_array).is_some_and(|files| !files.is_empty());
+        let has_files = self.rest.get("files").and_then(Value::as_array).is_some_and(|files| !files.is_empty());
         self.text.trim().is_empty() && !has_files
     }
 }

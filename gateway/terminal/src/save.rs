@@ -1,39 +1,64 @@
-//! Saves the files whose content came with an answer: those that the gateway itself made, such as an export.
+//! Saves the files that the gateway itself made, such as an export.
 
 use std::{
     fs::File as Output,
     io::{self, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use base64::{Engine, prelude::BASE64_STANDARD};
+use anyhow::{Context, ensure};
+use reqwest::{Client, redirect::Policy};
 
 use super::frames::{File, Signal};
 
-/// How the URL of a file begins whose content came with the answer.
-const INLINE: &str = "data:text/markdown;base64,";
+/// The type of what is saved.
+const SAVED: &str = "text/markdown";
+
+/// The largest file, in bytes. An export has one mebibyte.
+const MOST: usize = 2 << 20;
+
+/// How long the gateway may take to give a file.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How many names are tried.
 const NAMES: u32 = 100;
 
-/// Saves the files of what the gateway said in `folder`, and says in their links where they are. Replaces no file. The folder is
-/// asked for only if there is one to save: it may be gone.
-pub(crate) fn save_files(shown: &mut Signal, folder: impl Fn() -> io::Result<PathBuf>) {
-    // An agent writes no file here.
-    if shown.agent.is_some() {
-        return;
-    }
-    for file in &mut shown.attachments {
-        let Some(content) = content(file) else { continue };
-        file.href = Some(match folder().and_then(|folder| save(&file.name, &content, &folder)) {
-            Ok(path) => format!("saved as {}", path.display()),
-            Err(error) => format!("cannot be saved in the working directory: {error}"),
-        });
+/// The files of what the gateway said that are to be saved. An agent writes no file here.
+pub(crate) fn files_to_save(shown: &Signal) -> impl Iterator<Item = &File> {
+    let is_gateways = shown.agent.is_none();
+    shown.files.iter().filter(move |file| is_gateways && file.is_stored && file.r#type == SAVED)
+}
+
+/// Saves a file in the working directory, and says what became of it.
+pub(crate) async fn save_file(file: File) -> String {
+    match fetched(&file).await {
+        Ok(content) => saved(&file.name, &content, std::env::current_dir),
+        Err(error) => format!("{} cannot be read: {error:#}", file.name),
     }
 }
 
-fn content(file: &File) -> Option<Vec<u8>> {
-    BASE64_STANDARD.decode(file.href.as_deref()?.strip_prefix(INLINE)?).ok()
+async fn fetched(file: &File) -> anyhow::Result<Vec<u8>> {
+    let url = file.url.as_deref().context("it has no link")?;
+    // The gateway is on this machine.
+    let http = Client::builder().no_proxy().redirect(Policy::none()).timeout(TIMEOUT).build()?;
+    let response = http.get(url).send().await.and_then(reqwest::Response::error_for_status);
+    // The link opens the file to everybody.
+    let mut response = response.map_err(reqwest::Error::without_url)?;
+    let mut content = Vec::new();
+    while let Some(part) = response.chunk().await.map_err(reqwest::Error::without_url)? {
+        content.extend_from_slice(&part);
+        ensure!(content.len() <= MOST, "it has more than {MOST} bytes");
+    }
+    Ok(content)
+}
+
+/// Saves a file, and says where. Replaces no file. The folder may be gone.
+fn saved(name: &str, content: &[u8], folder: impl Fn() -> io::Result<PathBuf>) -> String {
+    match folder().and_then(|folder| save(name, content, &folder)) {
+        Ok(path) => format!("{name} is saved as {}", path.display()),
+        Err(error) => format!("{name} cannot be saved in the working directory: {error}"),
+    }
 }
 
 fn save(name: &str, content: &[u8], folder: &Path) -> io::Result<PathBuf> {
@@ -63,25 +88,17 @@ mod tests {
 
     use super::{super::frames::examples, *};
 
-    fn with_file(name: &str, agent: Option<&str>) -> Signal {
-        let mut shown = examples::reply("Here it is.");
-        shown["agent"] = json!(agent);
-        shown["attachments"] =
-            json!([{ "name": name, "media_type": "text/markdown", "href": "data:text/markdown;base64,aGk=" }]);
-        examples::turn("answered", &shown).shown.unwrap()
-    }
-
     #[test]
     fn a_file_of_the_gateway_is_saved_and_replaces_none() {
         let folder = tempfile::tempdir().unwrap();
-        let saved = |name: &str| folder.path().join(name);
 
         for name in ["notes.md", "notes-2.md"] {
-            let mut shown = with_file("notes.md", None);
-            save_files(&mut shown, || Ok(folder.path().to_owned()));
+            let path = folder.path().join(name);
 
-            assert_eq!(std::fs::read(saved(name)).unwrap(), b"hi");
-            assert_eq!(shown.attachments[0].href, Some(format!("saved as {}", saved(name).display())));
+            let told = saved("notes.md", b"hi", || Ok(folder.path().to_owned()));
+
+            assert_eq!(std::fs::read(&path).unwrap(), b"hi");
+            assert_eq!(told, format!("notes.md is saved as {}", path.display()));
         }
     }
 
@@ -93,29 +110,36 @@ mod tests {
     fn a_file_stays_in_its_folder(#[case] name: &str, #[case] expected: &str) {
         let folder = tempfile::tempdir().unwrap();
 
-        save_files(&mut with_file(name, None), || Ok(folder.path().to_owned()));
+        saved(name, b"hi", || Ok(folder.path().to_owned()));
 
         let names: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, [expected]);
     }
 
-    #[test]
-    fn an_agents_file_is_not_written() {
-        let mut shown = with_file("notes.md", Some("main"));
-        let href = shown.attachments[0].href.clone();
+    #[rstest]
+    #[case::an_export(None, "text/markdown", "/files/1", true)]
+    #[case::of_an_agent(Some("main"), "text/markdown", "/files/1", false)]
+    #[case::of_another_type(None, "image/png", "/files/1", false)]
+    #[case::elsewhere(None, "text/markdown", "https://example.org/1", false)]
+    fn only_texts_of_the_gateway_are_saved(
+        #[case] agent: Option<&str>,
+        #[case] kind: &str,
+        #[case] url: &str,
+        #[case] is_saved: bool,
+    ) {
+        let mut shown = examples::reply("Here it is.");
+        shown["agent"] = json!(agent);
+        shown["files"] = json!([{ "name": "notes.md", "type": kind, "url": url }]);
+        let mut turn = examples::turn("answered", &shown);
+        turn.complete_links("http://127.0.0.1:7420");
 
-        save_files(&mut shown, || panic!("nothing is to be saved"));
-
-        assert_eq!(shown.attachments[0].href, href);
+        assert_eq!(files_to_save(turn.shown.as_ref().unwrap()).count(), usize::from(is_saved));
     }
 
     #[test]
-    fn without_a_folder_the_link_says_so() {
-        let mut shown = with_file("notes.md", None);
+    fn without_a_folder_it_says_so() {
+        let told = saved("notes.md", b"hi", || Err(io::ErrorKind::NotFound.into()));
 
-        save_files(&mut shown, || Err(io::ErrorKind::NotFound.into()));
-
-        let href = shown.attachments[0].href.as_deref().unwrap();
-        assert!(href.starts_with("cannot be saved in the working directory: "), "{href}");
+        assert!(told.starts_with("notes.md cannot be saved in the working directory: "), "{told}");
     }
 }

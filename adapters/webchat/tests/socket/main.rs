@@ -64,6 +64,21 @@ async fn an_answer_says_who_speaks() {
     );
 }
 
+/// K3.
+#[tokio::test]
+async fn a_file_of_an_answer_is_a_link() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "hello").await;
+    page.sees("answered").await;
+
+    page.says_text("message-2", "/export").await;
+
+    let file = page.sees("answered").await["shown"]["files"][0].take();
+    assert_eq!((&file["name"], &file["type"]), (&json!("conversation.md"), &json!("text/markdown")));
+    assert!(file["url"].as_str().is_some_and(|url| url.starts_with("/files/")), "{file}");
+}
+
 /// B10.
 #[tokio::test]
 async fn a_reaction_is_the_answer() {
