@@ -404,7 +404,7 @@ item! {
         choices: Vec<String> = choices,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schema(value_type = Vec<Object>, required = false)]
-        attachments: Vec<FileDetail> = delivery.action.files().iter().map(FileDetail::from).collect(),
+        attachments: Vec<FileDetail> = delivery.action.all_files().map(FileDetail::from).collect(),
         #[schema(format = DateTime)] created_at: String = rfc3339(delivery.created_at),
         /// When the next attempt is due, while it is pending.
         #[serde(skip_serializing_if = "Option::is_none")]

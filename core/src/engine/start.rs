@@ -293,8 +293,9 @@ impl Ground {
         let sharing = Arc::new(given!(Sharing:
             ground [slots, leases, neighbours, clock, lifecycle], [ledger, runtimes], [store, queue],
             node: ground.node, limits: ground.limits()));
-        let attempts = Arc::new(given!(Attempts: ground [channels, addresses, people, timer, settings, clock],
-            [ledger, caller], [store, inbox], node: ground.node));
+        let attempts = Arc::new(given!(Attempts:
+            ground [channels, addresses, people, timer, settings, file_links, clock], [ledger, caller], [store, inbox],
+            node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             files: OutgoingFiles::new(ground.store.clone(), ground.file_links.clone(), ground.clock.clone(), ground.file_budget.half()),

@@ -18,6 +18,9 @@ pub struct Content {
     /// Files to send with the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// Files that the platform did not take, to which the text has links. They are not sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub linked: Vec<Attachment>,
     /// Choices to offer; only the first pick counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
@@ -93,6 +96,15 @@ impl Action {
                 &[]
             }
         }
+    }
+
+    /// The files that it sends, and those to which its text has links.
+    pub fn all_files(&self) -> impl Iterator<Item = &Attachment> {
+        let linked = match self {
+            Self::Send { content, .. } | Self::Edit { content, .. } => &*content.linked,
+            _ => &[],
+        };
+        self.files().iter().chain(linked)
     }
 
     pub(crate) fn files_mut(&mut self) -> &mut [Attachment] {

@@ -7,7 +7,7 @@ use tracing::error;
 
 use super::{caller::Caller, health::UNAUTHORIZED_PAUSE};
 use crate::{
-    base::{channels::Channels, timer::Timer},
+    base::{channels::Channels, timer::Timer, verbatim::verbatim, words::filled},
     conversations::addresses::Addresses,
     events::{TurnEvents, subjects::subject_of_delivery},
     ledger::{
@@ -16,8 +16,8 @@ use crate::{
     },
     model::{
         Action, ChatKind, Content, ConversationRef, DeliveryError, DeliveryRecord, DeliveryState, EventId, EventKind,
-        InboundEvent, Label, Language, LiveSettings, MAX_RETRY_AFTER, NodeId, Receipt, Resend, Sender, SenderKind,
-        TurnId, TurnRecord,
+        FileLinks, InboundEvent, Label, Language, LiveSettings, MAX_RETRY_AFTER, NodeId, Receipt, Resend, Sender,
+        SenderKind, TurnId, TurnRecord,
     },
     nodes::leases::Hold,
     people::People,
@@ -45,6 +45,7 @@ pub(crate) struct Attempts {
     pub(crate) people: Arc<People>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) settings: LiveSettings,
+    pub(crate) file_links: FileLinks,
     pub(crate) clock: SharedClock,
     /// This process, the node of the attempts that begin here.
     pub(crate) node: NodeId,
@@ -568,9 +569,9 @@ impl Attempts {
                 (events, in_state(given_up))
             }
             DeliveryError::Refused(_) | DeliveryError::Unsupported(_)
-                if let Some(notice) = self.files_not_sent(delivery, language) =>
+                if let Some(instead) = self.instead_of_files(delivery, language, at) =>
             {
-                (not_sent, DeliveryChange { action: Some(notice), ..again(Duration::ZERO) })
+                (not_sent, DeliveryChange { action: Some(instead), ..again(Duration::ZERO) })
             }
             DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
                 let state = if delivery.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
@@ -580,27 +581,38 @@ impl Attempts {
         Ok(AttemptResult { events, change })
     }
 
-    /// What is sent in place of refused files: their text, and a line for each. Then the parts after them are sent as well. `None` for
-    /// files without a text that nothing was sent before: the guard tries the next way.
-    fn files_not_sent(&self, delivery: &DeliveryRecord, language: Option<Language>) -> Option<Action> {
+    /// What is sent in place of refused files: their text, and a line for each, with a link if everybody can open that. Then the parts
+    /// after them are sent as well. `None` for files without a text and links that nothing was sent before: the guard tries the next way.
+    fn instead_of_files(
+        &self,
+        delivery: &DeliveryRecord,
+        language: Option<Language>,
+        now: Timestamp,
+    ) -> Option<Action> {
         let Action::Send { content: Content { text, attachments, .. }, reply_to } = &delivery.action else {
             return None;
         };
-        if attachments.is_empty() || delivery.is_copy || (delivery.part == 1 && text.is_empty()) {
+        let link = |file: &Attachment| self.file_links.url_to(delivery.turn, &file.url, now);
+        let linked: Vec<_> = attachments.iter().filter(|file| link(file).is_some()).cloned().collect();
+        let says_nothing = text.is_empty() && linked.is_empty();
+        if attachments.is_empty() || delivery.is_copy || (delivery.part == 1 && says_nothing) {
             return None;
         }
         let settings = self.settings.get();
         let channel = &delivery.conversation.channel;
         let say = |name: &str| settings.templates.template(channel, language, name).to_owned();
-        let line = |file: &Attachment| say("file_not_sent").replace("{name}", &file.name);
+        let line = |file: &Attachment| match link(file) {
+            Some(url) => filled(&say("file_link"), &[("name", verbatim(&file.name)), ("url", url)]),
+            None => say("file_not_sent").replace("{name}", &file.name),
+        };
         let lines = || attachments.iter().map(line).collect::<Vec<_>>().join("\n");
         let text = match &**text {
             "" => lines(),
             // The file has all of an answer that is too long.
-            text if *text == say("in_file") => say("cut_long"),
+            text if *text == say("in_file") && linked.is_empty() => say("cut_long"),
             text => format!("{text}\n\n{}", lines()),
         };
-        let content = Content { text, ..Content::default() };
+        let content = Content { text, linked, ..Content::default() };
         Some(Action::Send { content, reply_to: reply_to.clone() })
     }
 

@@ -253,7 +253,7 @@ fn contents(
     may_caption: bool,
     say: impl Fn(&str) -> String,
 ) -> Vec<Content> {
-    let Content { text, attachments, choices, chooser, sealed } = content;
+    let Content { text, attachments, choices, chooser, sealed, .. } = content;
     let are_apart = capabilities.receipts == Receipts::Platform;
     let has_text = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
     let mut texts = if has_text { parts(channel, &text) } else { Vec::new() };

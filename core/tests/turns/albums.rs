@@ -1,15 +1,15 @@
 //! Files of one answer: which of them are one message, which message has the text, and what a refusal leaves of them.
 
 use rejoinder_core::{
-    Action, Attachment, Capabilities, Choices, Directed, EventKind, InboundEvent, Ladder, LastAnswer, Policy, Reply,
-    Resend, Support, TextLimit, TextUnit,
+    Action, Attachment, Capabilities, Choices, Clock as _, Directed, EventKind, FileLinks, InboundEvent, Ladder,
+    LastAnswer, Policy, Reply, Resend, StoredFile, Support, TextLimit, TextUnit,
     conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     data_url,
     store::TurnStatus,
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, comes_in, policy, said, secs},
+    gateway::{GatewaySetup, LINK_FOR, TestGateway, chat, comes_in, policy, said, secs},
     life::{at_every_write, comes_in_dying},
     texts::CUT_LONG,
 };
@@ -146,6 +146,30 @@ async fn a_refused_album_leaves_its_text() {
     assert_eq!(gateway.visible(&chat("ada")), ["look\n\na.png is not sent.\nb.png is not sent.", ""]);
     assert!(gateway.dossier(turn).await.turn.obligation.fallback().is_none());
     gateway.at_rest().await;
+}
+
+/// K2. Whether or not there is a text. The files stay the turn's, for who opens the links.
+#[tokio::test]
+async fn what_is_refused_is_a_link_if_everybody_can_open_it() {
+    for text in ["look", ""] {
+        let setup = GatewaySetup { public_url: Some("https://gateway.example"), ..GatewaySetup::new() };
+        let gateway = setup.capable(albums).always(answer(text, &["a.png", "b.png"])).start().await;
+        gateway.platform.choose_faults(|delivery| (!delivery.action().files().is_empty()).then_some(Fault::Refuse));
+
+        let turn = gateway.receives(said(&chat("ada"), "show me")).await;
+
+        let (dossier, links) = (gateway.dossier(turn).await, FileLinks::new("a secret of tests", LINK_FOR));
+        let line = |file: &Attachment| {
+            let digest = StoredFile::in_url(&file.url).expect("it is stored").digest;
+            let path = links.path(turn, digest, gateway.clock.now() + LINK_FOR);
+            format!("{} is at https://gateway.example{path}.", file.name)
+        };
+        let lines: Vec<_> = dossier.deliveries.iter().flat_map(|it| it.action.all_files()).map(line).collect();
+        let gap = if text.is_empty() { "" } else { "\n\n" };
+        assert_eq!(gateway.visible(&chat("ada")), [format!("{text}{gap}{}", lines.join("\n"))]);
+        assert_eq!((lines.len(), dossier.turn.obligation.fallback()), (2, None));
+        gateway.at_rest().await;
+    }
 }
 
 /// K7. The file with the whole of a long answer: what stands before it does not promise it.

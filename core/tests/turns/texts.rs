@@ -166,6 +166,7 @@ pub(crate) fn templates() -> Templates {
         ("cut_long", CUT_LONG),
         ("late", LATE),
         ("file_not_sent", "{name} is not sent."),
+        ("file_link", "{name} is at {url}."),
         ("cancelled", "Stopped."),
         ("cancelled_by", "Stopped by {name}."),
         ("stop_own", "Only your own."),

@@ -166,7 +166,7 @@ async fn find(
     if let Some(answering) = TurnView::merged_into(&turn.obligation) {
         deliveries.extend(records.outbox.deliveries(answering).await?);
     }
-    let sent = deliveries.iter().flat_map(|delivery| delivery.action.files());
+    let sent = deliveries.iter().flat_map(|delivery| delivery.action.all_files());
     let found = turn.event.attachments.iter().chain(sent).find_map(|file| {
         let stored = StoredFile::in_url(&file.url).filter(|stored| stored.digest == digest)?;
         Some((turn.event.conversation.channel.clone(), file.clone(), stored.size))

@@ -47,6 +47,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         ("resent", LABEL),
         ("replaces", REPLACES),
         ("file_not_sent", "({name} is not sent.)"),
+        ("file_link", "({name}: {url})"),
         ("nothing_to_cancel", "Nothing to stop."),
         ("cancelled", "Stopped."),
         ("help", HELP),

@@ -153,6 +153,27 @@ async fn a_file_that_a_model_cannot_send_is_told_to_it() {
     ada.finds("the words", |message| message.ours && message.text.contains("must be bytes in Base64")).await;
 }
 
+/// K2. What Telegram does not take is a link that opens it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_that_is_too_large_is_a_link() {
+    let (double, model) = (TelegramDouble::start().await, ToolModel::start().await);
+    let section = telegram(&double, "max_upload = \"1 KiB\"");
+    let mut gateway = Gateway::builder().config(&section).config(&model.section()).prepare();
+    let public_url = format!("[server]\npublic_url = \"{}\"\n", gateway.url());
+    gateway.reconfigure(|toml| toml.replace("[server]\n", &public_url));
+    gateway.restart().await;
+    let ada = double.person("Ada");
+    let file = json!({ "name": "large.txt", "media_type": "text/plain", "data": "QUJD".repeat(400) });
+
+    ada.says(&format!("call send_file {file}"));
+
+    let sent = ada.finds("a link", |message| message.ours && message.text.contains("📎 large.txt")).await;
+    let url = sent.entities.iter().find_map(|entity| entity.url.as_deref()).expect("a link");
+    let opened = gateway.http().get(url).send().await.expect("it is open");
+    assert_eq!(opened.text().await.expect("a text"), "ABC".repeat(400));
+    gateway.until_settled().await;
+}
+
 /// What a run had collected is lost with it, and the next run sends it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_of_a_run_that_was_killed_is_sent_once() {
