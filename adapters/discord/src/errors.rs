@@ -12,9 +12,7 @@ pub(crate) mod code {
     pub(crate) const UNKNOWN_MESSAGE: u64 = 10008;
     pub(crate) const UNKNOWN_WEBHOOK: u64 = 10015;
     pub(crate) const UNKNOWN_INTERACTION: u64 = 10062;
-    pub(crate) const TOO_MANY_FILES: u64 = 30015;
     pub(crate) const MAX_EDITS_OF_OLD_MESSAGE: u64 = 30046;
-    pub(crate) const TOO_LARGE: u64 = 40005;
     pub(crate) const ALREADY_ACKNOWLEDGED: u64 = 40060;
     pub(crate) const MISSING_ACCESS: u64 = 50001;
     pub(crate) const CANNOT_EDIT_ANOTHERS: u64 = 50005;
@@ -88,12 +86,6 @@ impl Refusal {
         matches!(self.code, code::REPLY_NEEDS_HISTORY | code::UNKNOWN_MESSAGE)
             || (self.status == 404 && self.message == "Message could not be found")
             || (self.code == code::INVALID_FORM && self.details.contains("message_reference"))
-    }
-
-    pub(crate) fn is_about_file(&self) -> bool {
-        self.status == 413
-            || matches!(self.code, code::TOO_LARGE | code::TOO_MANY_FILES)
-            || (self.code == code::INVALID_FORM && self.details.contains("attachments"))
     }
 
     /// An interaction's token is invalid or has expired.

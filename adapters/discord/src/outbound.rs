@@ -81,13 +81,7 @@ impl Sending<'_> {
             return Err(DeliveryError::Unsupported("too many files in one message".to_owned()));
         }
         let outgoing = self.discord.outgoing(self.delivery, content).await?;
-        match self.try_to_send(&outgoing, reply_to).await {
-            Err(error) if outgoing.has_files() && error.refusal().is_some_and(Refusal::is_about_file) => {
-                // Names the rejected files instead, so that the person knows about them.
-                Ok(self.try_to_send(&outgoing.without_files(), reply_to).await?)
-            }
-            result => Ok(result?),
-        }
+        Ok(self.try_to_send(&outgoing, reply_to).await?)
     }
 
     async fn try_to_send(&self, outgoing: &Outgoing, reply_to: Option<&str>) -> Result<Receipt, ApiError> {

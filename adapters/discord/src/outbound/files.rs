@@ -36,35 +36,31 @@ impl Discord {
         (is_from_discord || url.origin() == self.options.api_url.origin()).then_some(url)
     }
 
-    /// Returns the files to upload, the lines for files that are not uploaded, and the text that replaces the uploads if
-    /// Discord rejects them.
-    pub(super) async fn files(
-        &self,
-        attachments: &[Attachment],
-    ) -> Result<(Vec<Upload>, Vec<String>, String), DeliveryError> {
-        let (mut uploads, mut links, mut file_lines) = (Vec::new(), Vec::new(), Vec::new());
+    /// Returns the files to upload, and the lines for files that are not uploaded.
+    pub(super) async fn files(&self, attachments: &[Attachment]) -> Result<(Vec<Upload>, Vec<String>), DeliveryError> {
+        let (mut uploads, mut links) = (Vec::new(), Vec::new());
         for attachment in attachments {
             match self.bytes_of(attachment).await? {
-                Some(bytes) => {
-                    file_lines.push(file_line(attachment));
-                    uploads.push(Upload {
-                        name: attachment.name.clone(),
-                        media_type: attachment.media_type.clone(),
-                        bytes,
-                    });
-                }
+                Some(bytes) => uploads.push(Upload {
+                    name: attachment.name.clone(),
+                    media_type: attachment.media_type.clone(),
+                    bytes,
+                }),
                 None => links.push(file_line(attachment)),
             }
         }
-        Ok((uploads, links, file_lines.join("\n")))
+        Ok((uploads, links))
     }
 
-    /// The bytes of an answer's file; `None` if it is elsewhere, empty or too large.
+    /// The bytes of an answer's file; `None` if it is elsewhere or empty.
     async fn bytes_of(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, DeliveryError> {
         let limit = self.options.max_upload.bytes();
         match files::inline(&attachment.url, limit) {
             Ok(bytes) => return Ok(Some(bytes)),
-            Err(FileError::Empty | FileError::TooLarge { .. }) => return Ok(None),
+            Err(FileError::Empty) => return Ok(None),
+            Err(why @ FileError::TooLarge { .. }) => {
+                return Err(DeliveryError::Refused(format!("`{}` cannot be sent: {why}", attachment.name)));
+            }
             Err(_) => {}
         }
         match self.fetch_file(attachment, limit).await {

@@ -30,53 +30,29 @@ const LONG_TEXT: &str = "message.txt";
 #[derive(Default)]
 pub(super) struct Outgoing {
     pub(super) text: String,
-    /// The text, also if it is too long for a message.
-    pub(super) whole_text: String,
     pub(super) rows: Vec<CreateActionRow>,
     pub(super) files: Vec<Upload>,
-    /// The text that replaces the files if they are rejected.
-    pub(super) file_lines: String,
     pub(super) suppress_embeds: bool,
 }
 
 impl Discord {
     pub(super) async fn outgoing(&self, delivery: &Delivery, content: &Content) -> Result<Outgoing, DeliveryError> {
-        let (mut files, mut lines, file_lines) = self.files(&content.attachments).await?;
+        let (mut files, mut lines) = self.files(&content.attachments).await?;
         lines.insert(0, formatted(&content.text).into_owned());
         let (rows, rest) = buttons(delivery.turn(), &content.choices);
         lines.extend(rest);
         lines.retain(|line| !line.is_empty());
-        let whole_text = lines.join("\n");
-        let text = fitted(&whole_text, &mut files);
+        let text = fitted(&lines.join("\n"), &mut files);
         let labelled = delivery.label().map(|label| format!("{label}\n{text}"));
         let text = labelled.filter(|text| units(text) <= MESSAGE_UNITS).unwrap_or(text);
         if text.is_empty() && files.is_empty() {
             return Err(DeliveryError::Refused("the message is empty".to_owned()));
         }
-        Ok(Outgoing { text, whole_text, rows, files, file_lines, suppress_embeds: self.options.suppress_embeds })
+        Ok(Outgoing { text, rows, files, suppress_embeds: self.options.suppress_embeds })
     }
 }
 
 impl Outgoing {
-    pub(super) const fn has_files(&self) -> bool {
-        !self.files.is_empty()
-    }
-
-    /// The same message with the names of its files instead of the files.
-    pub(super) fn without_files(&self) -> Self {
-        let lines = [self.whole_text.as_str(), &self.file_lines];
-        let whole_text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
-        let mut files = Vec::new();
-        Self {
-            text: fitted(&whole_text, &mut files),
-            whole_text,
-            rows: self.rows.clone(),
-            files,
-            file_lines: String::new(),
-            suppress_embeds: self.suppress_embeds,
-        }
-    }
-
     /// The payload of a new message in a channel.
     pub(super) fn create_payload(&self, nonce: &str, channel: Snowflake, reply_to: Option<Snowflake>) -> Value {
         let mut message = CreateMessage::new()
@@ -186,14 +162,7 @@ mod tests {
     fn outgoing(choices: &[String]) -> Outgoing {
         let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
         let (rows, _) = buttons(turn, choices);
-        Outgoing {
-            text: "hello @everyone".to_owned(),
-            whole_text: "hello @everyone".to_owned(),
-            rows,
-            files: Vec::new(),
-            file_lines: String::new(),
-            suppress_embeds: true,
-        }
+        Outgoing { text: "hello @everyone".to_owned(), rows, files: Vec::new(), suppress_embeds: true }
     }
 
     fn id(text: &str) -> Snowflake {
