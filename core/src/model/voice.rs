@@ -12,13 +12,35 @@ pub struct Voice {
     /// How long it is, as far as the platform says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
+    /// Whether its words are known.
+    #[serde(default, skip_serializing_if = "is_not_tried")]
+    pub heard: Heard,
+}
+
+/// What became of the words of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Heard {
+    /// Nobody has tried to write them down.
+    #[default]
+    NotTried,
+    /// They are the text of the message.
+    Words,
+    /// They could not be written down.
+    Failed,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_not_tried(heard: &Heard) -> bool {
+    matches!(heard, Heard::NotTried)
 }
 
 impl Voice {
     /// An event's only file. `seconds`: how long it is, which is rounded; anything but a number of seconds is not known.
     pub fn lasting(seconds: Option<f64>) -> Self {
         let rounded = |seconds: f64| Duration::try_from_secs_f64(seconds + 0.5).ok().map(|time| time.as_secs());
-        Self { file: 0, seconds: seconds.filter(|seconds| *seconds >= 0.0).and_then(rounded) }
+        let seconds = seconds.filter(|seconds| *seconds >= 0.0).and_then(rounded);
+        Self { file: 0, seconds, heard: Heard::default() }
     }
 }
 
@@ -37,6 +59,6 @@ mod tests {
     #[case(Some(1e300), None)]
     #[case(None, None)]
     fn a_time_is_in_whole_seconds_if_it_is_one(#[case] given: Option<f64>, #[case] seconds: Option<u64>) {
-        assert_eq!(Voice::lasting(given), Voice { file: 0, seconds });
+        assert_eq!(Voice::lasting(given), Voice { file: 0, seconds, heard: Heard::NotTried });
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         ApprovalChange, ApprovalFilter, ApprovalState, Author, Capabilities, DeferralLimits, Deferred, Directed,
         EarlierLine, EventKind, FileBudget, Handler, HistoryLine, Identity, InboundEvent, KnownPeople, LastAnswer,
         LineState, LiveSettings, PersonAnswer, ScheduleLimits, SessionId, Settings, Span, Speaker, Surface, TurnId,
-        TurnRecord, TurnTrace,
+        TurnRecord, TurnTrace, voice::Heard,
     },
     operator::own_commands,
     people::People,
@@ -90,6 +90,19 @@ pub(super) fn schedule_limits(
     Some(*limits).filter(|limits| limits.most > 0 && event.sender.kind.is_human() && can_write_first)
 }
 
+/// Whether an event is nothing but a recording whose words could not be written down, for an agent that hears no sounds.
+fn is_unheard(event: &InboundEvent, runtime: &dyn AgentRuntime) -> bool {
+    let voice = event.voice.filter(|voice| voice.heard == Heard::Failed && event.text.trim().is_empty());
+    let recording = voice.and_then(|voice| event.attachments.get(voice.file));
+    recording.is_some_and(|file| runtime.reads(&file.media_type).is_none())
+}
+
+/// Which of an event's files is the recording whose words are its text.
+fn heard_in(event: &InboundEvent) -> Option<usize> {
+    let voice = event.voice.filter(|voice| voice.heard == Heard::Words)?;
+    (voice.file < event.attachments.len()).then_some(voice.file)
+}
+
 /// What the run before this one of the same agent leaves to it.
 #[derive(Default)]
 pub(super) struct Before {
@@ -109,12 +122,17 @@ impl Inputs {
     ) -> Result<PreparedRun, RunResult> {
         let event = &turn.event;
         if event.kind == EventKind::Unreadable {
-            return Err(RunResult::Unreadable);
+            return Err(RunResult::Unreadable("the message cannot be read"));
         }
         let gone =
             |what: &str, name: &str| AgentError::Unreachable(format!("{what} `{name}` is not configured any more"));
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
+        if is_unheard(event, runtime.as_ref()) {
+            return Err(RunResult::Unreadable(
+                "what was spoken could not be written down, and the agent hears no sounds",
+            ));
+        }
         if event.seal_to.is_some() && !runtime.seals() {
             return Err(RunResult::Unread(sealing::cannot(&run.handler)));
         }
@@ -271,6 +289,9 @@ impl Inputs {
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
         let mut attachments = files.fetch(&attachments, runtime).await;
         let quoted_files = attachments.split_off(event.attachments.len());
+        if let Some(recording) = heard_in(event).filter(|file| attachments[*file].bytes.is_none()) {
+            attachments.remove(recording);
+        }
         let is_directed =
             event.kind == EventKind::Message && event.directed != Directed::Ambient && event.forwarded.is_none();
         let own_prompt = own_commands::prompt(&event.text, &settings).filter(|_| is_directed);

@@ -217,10 +217,7 @@ impl Worker {
                 let why = format!("the agent's runtime panicked: {message}");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
-            RunResult::Unreadable => {
-                let why = "the message cannot be read";
-                ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
-            }
+            RunResult::Unreadable(why) => ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned()))),
             RunResult::Unread(why) => {
                 warn!(turn = %turn.id, agent = %run.handler, error = why, "a run cannot begin");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
@@ -265,7 +262,7 @@ impl Worker {
             RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
             RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
             RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
-            RunResult::Unreadable
+            RunResult::Unreadable(_)
             | RunResult::Unread(_)
             | RunResult::Spent(_)
             | RunResult::SpentMeanwhile(_)

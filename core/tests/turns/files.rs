@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, Attachment, Clock as _, FileDigest, FileLimits, FileLinks, InboundEvent, Lifetimes, Receipts, Reply,
-    Resend, StoredFile, Support, Timestamp, TurnId, Voice,
+    Action, Attachment, Cause, Clock as _, FileDigest, FileLimits, FileLinks, Heard, InboundEvent, Lifetimes, Policy,
+    Receipts, Reply, Resend, Rung, StoredFile, Support, Timestamp, TurnId, Voice,
     conformance::scripted::{Fault, Script, ScriptedAgent},
     data_url,
     store::Cutoffs,
@@ -12,7 +12,7 @@ use rejoinder_core::{
 
 use crate::{
     drafts::showing,
-    gateway::{GatewaySetup, LINK_FOR, TestGateway, chat, is_on_postgres, said, secs},
+    gateway::{GatewaySetup, LINK_FOR, TestGateway, chat, is_on_postgres, policy, said, secs},
     life::{at_every_write, comes_in_dying},
 };
 
@@ -121,11 +121,54 @@ async fn reading_within(files: FileLimits) -> TestGateway {
     setup.start().await
 }
 
+/// A message that is nothing but a recording, and these words of it.
+fn spoken(words: &str, heard: Heard) -> InboundEvent {
+    let (name, media_type) = ("recording".to_owned(), "audio/ogg".to_owned());
+    let file = Attachment { url: data_url(&media_type, b"OggS\0\x02"), name, media_type };
+    let voice = Some(Voice { heard, ..Voice::lasting(None) });
+    InboundEvent { attachments: vec![file], voice, ..said(&chat("ada"), words) }
+}
+
+/// An agent that reads files of these types, and is left out if a message cannot be read.
+async fn with_reader_of(media_types: &'static [&'static str]) -> TestGateway {
+    let ladder = policy().ladder.with(Cause::Unreadable, vec![Rung::Say("unreadable".to_owned())]);
+    let mut setup = GatewaySetup::new().policy(Policy { ladder, ..policy() });
+    let reader = move |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).reading(media_types);
+    setup.agents.push(("main", Box::new(reader)));
+    setup.start().await
+}
+
+#[tokio::test]
+async fn a_recording_that_nobody_can_hear_is_answered_in_words() {
+    for (media_types, answer) in [(&["text/"], "I heard nothing."), (&["audio/"], "done")] {
+        let gateway = with_reader_of(media_types).await;
+
+        gateway.receives(spoken("", Heard::Failed)).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), [answer]);
+        gateway.at_rest().await;
+    }
+}
+
+/// An agent that hears gets the recording, too.
+#[tokio::test]
+async fn the_words_of_a_recording_are_the_message() {
+    for (media_types, count) in [(&["text/"], 0), (&["audio/"], 1)] {
+        let gateway = with_reader_of(media_types).await;
+
+        gateway.receives(spoken("What is on today?", Heard::Words)).await;
+
+        let message = gateway.agent("main").runs().remove(0).turn.message;
+        assert_eq!((&*message.text, message.attachments.len()), ("What is on today?", count));
+        gateway.at_rest().await;
+    }
+}
+
 /// A voice note is no music.
 #[tokio::test]
 async fn an_agent_is_told_that_a_message_was_spoken() {
     let gateway = reading().await;
-    let voice = Some(Voice { file: 0, seconds: Some(3) });
+    let voice = Some(Voice::lasting(Some(3.0)));
 
     gateway.receives(InboundEvent { attachments: vec![file()], voice, ..said(&chat("ada"), "") }).await;
     gateway.receives(InboundEvent { attachments: vec![file()], ..said(&chat("ada"), "") }).await;

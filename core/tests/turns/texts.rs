@@ -167,6 +167,7 @@ pub(crate) fn templates() -> Templates {
         ("late", LATE),
         ("file_not_sent", "{name} is not sent."),
         ("file_link", "{name} is at {url}."),
+        ("unheard", "I heard nothing."),
         ("cancelled", "Stopped."),
         ("cancelled_by", "Stopped by {name}."),
         ("stop_own", "Only your own."),

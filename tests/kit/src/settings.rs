@@ -43,6 +43,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         ("silent", SILENT),
         ("failed", FAILED),
         ("unreadable", CANNOT_READ),
+        ("unheard", "I heard nothing."),
         ("budget", "Used up."),
         ("resent", LABEL),
         ("replaces", REPLACES),

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use rejoinder_core::{
-    AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred,
+    AgentApproval, AgentFile, AgentMessage, AgentQuote, AgentTurn, ApprovalState, Author, ChatKind, Deferred, Heard,
     HistoryLine, LastAnswer, LineState, PersonAnswer, Sender, SenderKind, Speaker, Voice,
 };
 use serde::Serialize;
@@ -23,8 +23,8 @@ use crate::{file_kind::FileKind, person_answer::Answer};
 
 /// Explains frames, for the instructions.
 pub const LEGEND: &str = "\
-    is a JSON object in one line, made by the gateway: `from` wrote `text` and sent `files`; with `voice_note` they spoke, and the file is \
-    the recording; what is `from` \
+    is a JSON object in one line, made by the gateway: `from` wrote `text` and sent `files`; with `voice_note` they spoke: a file is \
+    the recording, and a `text` was written down by a machine; what is `from` \
     \"gateway\" the gateway said, and not you; what is `from` \"you\" and `not_delivered` you wrote, and the person has not seen it, for \
     that reason (`not_yet`: it waits to be sent, and they may have seen it); the answer to what is `stopped` is not wanted any more; `quoted` is the message that they \
     reply or react to (`from` is \"you\" if you wrote it; a `reaction` needs no answer); `forwarded_from` wrote the text \
@@ -253,7 +253,8 @@ fn framed(message: Message<'_>) -> Cow<'_, str> {
         handoff,
         last_answer,
     } = message;
-    let has_files = !files.is_empty() || voice.is_some();
+    // What was heard is a text like any other.
+    let has_files = !files.is_empty() || voice.is_some_and(|voice| voice.heard != Heard::Words);
     let is_plain = quoted.is_none() && forwarded.is_none() && !has_files && reaction.is_none();
     let is_bare = is_plain && reminder.is_none() && handoff.is_none() && last_answer.is_none();
     let is_task = sender.kind == SenderKind::Operator;
@@ -658,13 +659,22 @@ mod tests {
         let spoken = |seconds| {
             turn("").with(|turn| {
                 turn.message.attachments = vec![file("voice.ogg", None)];
-                turn.message.voice = Some(Voice { file: 0, seconds });
+                turn.message.voice = Some(Voice::lasting(seconds));
             })
         };
         let files = json!([{"name": "voice.ogg", "type": "text/plain"}]);
 
-        assert_eq!(framed(&spoken(Some(3))), json!({"files": files, "voice_note": {"seconds": 3}}));
+        assert_eq!(framed(&spoken(Some(3.0))), json!({"files": files, "voice_note": {"seconds": 3}}));
         assert_eq!(framed(&spoken(None)), json!({"files": files, "voice_note": {}}));
+    }
+
+    #[test]
+    fn what_was_heard_is_a_text_like_any_other() {
+        let heard = turn("What is on today?").with(|turn| {
+            turn.message.voice = Some(Voice { heard: Heard::Words, ..Voice::lasting(Some(3.0)) });
+        });
+
+        assert_eq!(of_turn(&heard), "What is on today?");
     }
 
     #[test]

@@ -96,7 +96,7 @@ fn a_file_has_its_content_and_never_its_address_and_the_operator_sees_only_its_s
     let quoted = AgentQuote { author: stranger, text: "Buy!".into(), files: vec![file(None)] };
     let turn = turn("Hi").with(|turn| {
         turn.message.attachments = vec![file(Some(b"hi"))];
-        turn.message.voice = Some(Voice { file: 0, seconds: Some(3) });
+        turn.message.voice = Some(Voice::lasting(Some(3.0)));
         turn.message.quoted = Some(quoted);
     });
 
