@@ -171,9 +171,10 @@ impl From<WiringError> for RunError {
             WiringError::Token { source, .. } => Self::Wiring(message, Some(Box::new(source))),
             WiringError::Http(source) => Self::Wiring(message, Some(Box::new(source))),
             WiringError::SharedTokens(source) => Self::Wiring(message, Some(Box::new(source))),
-            WiringError::Channel { .. } | WiringError::Agent { .. } | WiringError::AgentKey { .. } => {
-                Self::Wiring(message, None)
-            }
+            WiringError::Channel { .. }
+            | WiringError::Agent { .. }
+            | WiringError::AgentKey { .. }
+            | WiringError::Speech { .. } => Self::Wiring(message, None),
         }
     }
 }

@@ -7,12 +7,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rejoinder_config::{Config, Origin, Secret, Token, TokenValue};
+use rejoinder_config::{Config, Origin, Secret, Token, TokenValue, Voice};
 use rejoinder_core::{
     AgentName, AgentRuntime, ChannelId, FileLinks, HandedOut, Masker, Runtimes, SharedClock, StoreError, Timestamp,
-    store::AgreementStore,
+    Transcriber, store::AgreementStore,
 };
 use rejoinder_kit::{Guesses, Tokens};
+use rejoinder_speech::{HttpTranscriber, KeyError};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +46,9 @@ pub(crate) enum WiringError {
     /// A key of an agent's section cannot be used.
     #[error("config key `{key}` cannot be used: {reason} ({origin})")]
     AgentKey { key: String, reason: String, origin: Origin },
+    /// The key of a server for speech cannot be sent.
+    #[error("config key `voice.{server}.api_key` cannot be used: {reason}")]
+    Speech { server: &'static str, reason: KeyError },
     #[error("cannot create the HTTP client")]
     Http(#[source] reqwest::Error),
     /// The store does not say which tokens all nodes use.
@@ -180,6 +184,15 @@ impl<'a> Materials<'a> {
         generated.insert(file.to_owned(), made.token.clone());
         drop(generated);
         Ok(made)
+    }
+
+    /// The server that writes down what people speak, if there is one.
+    pub(crate) fn transcriber(&self) -> Result<Option<Arc<dyn Transcriber>>, WiringError> {
+        let Voice { longest, transcriptions, .. } = &self.config.voice;
+        let Some(server) = transcriptions else { return Ok(None) };
+        let unusable = |reason| WiringError::Speech { server: "transcriptions", reason };
+        let transcriber = HttpTranscriber::new(server, *longest, self.http.clone()).map_err(unusable)?;
+        Ok(Some(Arc::new(transcriber)))
     }
 
     /// What makes and verifies links to files: the same wherever it is used.

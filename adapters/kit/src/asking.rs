@@ -56,7 +56,8 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, BadKey> {
 /// The content of a request, to compare with what its idempotency key was used for before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
-    text: String,
+    /// `None` for what was spoken: its file says it, and it may be written down differently.
+    text: Option<String>,
     sender: String,
     seal_to: Option<Arc<str>>,
     chat: Arc<str>,
@@ -69,7 +70,7 @@ impl Fingerprint {
     #[must_use]
     pub fn of(event: &InboundEvent) -> Self {
         Self {
-            text: event.text.clone(),
+            text: event.voice.is_none().then(|| event.text.clone()),
             sender: event.sender.id.clone(),
             seal_to: event.seal_to.clone(),
             chat: Arc::clone(&event.conversation.chat),
@@ -80,7 +81,7 @@ impl Fingerprint {
     /// Whether it says what the earlier one said. Its files and its conversation are in the [view](Self::is_of) of the turn.
     #[must_use]
     pub fn says(&self, earlier: &EarlierMessage) -> bool {
-        self.text == earlier.text
+        self.text.as_ref().is_none_or(|text| *text == earlier.text)
             && self.sender == earlier.sender
             && self.seal_to.as_deref() == earlier.seal_to.as_deref()
     }
@@ -134,7 +135,7 @@ mod tests {
     fn a_file_is_the_same_whether_the_row_has_its_bytes_or_refers_to_them() {
         let (hello, other) = ("data:text/plain;base64,aGVsbG8=", "https://example.org/a");
         let asked = |url: &str| Fingerprint {
-            text: String::new(),
+            text: None,
             sender: String::new(),
             seal_to: None,
             chat: "sender:ada".into(),

@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use rejoinder_core::FileLimits;
 use rejoinder_kit::{Problem, quoted::parameter};
 
-use self::message::{CheckedMessage, not_utf8, text};
-pub(crate) use self::message::{Context, Key, unprocessable};
+pub(crate) use self::message::{CheckedMessage, Context, Key, unprocessable};
+use self::message::{is_of, not_utf8, text};
 
 mod form;
 mod json;
@@ -18,11 +18,15 @@ mod multipart;
 /// The error names what is wrong, and where.
 pub(crate) fn read(content_type: Option<&str>, body: &[u8], limits: FileLimits) -> Result<CheckedMessage, Problem> {
     let media = Media::of(content_type)?;
-    if let Some(Media::Multipart { boundary }) = media {
-        let message = multipart::read(body, &boundary)?;
-        // The content of files is stored with the attachments only.
-        let raw = if message.has_files { "" } else { utf8(body)? };
-        return message.checked(raw, limits);
+    // The content of files is stored with the attachments only.
+    match &media {
+        Some(Media::Multipart { boundary }) => {
+            let message = multipart::read(body, boundary)?;
+            let raw = if message.has_files { "" } else { utf8(body)? };
+            return message.checked(raw, limits);
+        }
+        Some(Media::File { name, media_type }) => return message::file(name, media_type, body)?.checked("", limits),
+        _ => {}
     }
     let body = utf8(body)?;
     // Windows tools often write a byte order mark.
@@ -31,7 +35,7 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8], limits: FileLimits) 
         Some(Media::Json) => json::read(content)?,
         Some(Media::Form) => form::read(content)?,
         None if content.trim_start().starts_with('{') => json::read(content)?,
-        Some(Media::Text | Media::Multipart { .. }) | None => text(content),
+        Some(Media::Text | Media::Multipart { .. } | Media::File { .. }) | None => text(content),
     };
     if media == Some(Media::Form) {
         return message.checked(&form::without_files(content), limits);
@@ -40,8 +44,8 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8], limits: FileLimits) 
 }
 
 /// Whether a body of this type may have files that are not written as text.
-pub(crate) fn is_form_with_files(content_type: Option<&str>) -> bool {
-    matches!(Media::of(content_type), Ok(Some(Media::Multipart { .. })))
+pub(crate) fn has_files(content_type: Option<&str>) -> bool {
+    matches!(Media::of(content_type), Ok(Some(Media::Multipart { .. } | Media::File { .. })))
 }
 
 /// Reads any body, whatever its fields: a text is a JSON string, and a form an object.
@@ -52,7 +56,9 @@ pub(crate) fn read_any(content_type: Option<&str>, body: &str) -> Result<serde_j
         Some(Media::Json) => json::read_any(content),
         None if content.trim_start().starts_with(['{', '[']) => json::read_any(content),
         Some(Media::Form) => form::read_any(content),
-        Some(Media::Multipart { .. }) => Err(unsupported("this hook is for events: it reads no multipart/form-data")),
+        Some(Media::Multipart { .. } | Media::File { .. }) => {
+            Err(unsupported("this hook is for events: it reads no files and no multipart/form-data"))
+        }
         Some(Media::Text) | None => Ok(text(content).text.into()),
     }
 }
@@ -69,7 +75,14 @@ enum Media {
     Json,
     Text,
     Form,
-    Multipart { boundary: String },
+    Multipart {
+        boundary: String,
+    },
+    /// A recording or a picture, and what it is called.
+    File {
+        name: &'static str,
+        media_type: String,
+    },
 }
 
 impl Media {
@@ -92,12 +105,21 @@ impl Media {
             let boundary = parameter(value, "boundary").filter(|boundary| !boundary.is_empty() && boundary.len() <= 70);
             let boundary = boundary.ok_or_else(|| unsupported("multipart/form-data must name its boundary"))?;
             Ok(Some(Self::Multipart { boundary: boundary.to_owned() }))
+        } else if let Some(name) = file_name(essence) {
+            Ok(Some(Self::File { name, media_type: essence.to_ascii_lowercase() }))
         } else {
             Err(unsupported(
-                "the body must be application/json, text/plain, application/x-www-form-urlencoded or multipart/form-data",
+                "the body must be application/json, text/plain, application/x-www-form-urlencoded, multipart/form-data, a \
+                 recording (audio/…) or a picture (image/…)",
             ))
         }
     }
+}
+
+/// What a body of this type is called if it is a file.
+fn file_name(essence: &str) -> Option<&'static str> {
+    let names = [("audio", "recording"), ("image", "picture")];
+    names.into_iter().find(|(kind, _)| is_of(essence, kind)).map(|(_, name)| name)
 }
 
 fn ends_with_ignore_case(text: &str, end: &str) -> bool {

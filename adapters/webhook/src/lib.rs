@@ -23,6 +23,8 @@
 //!   turn alone. A named conversation and a sender of the same name are two conversations.
 //! * **Files** come in the body (parts of a form, `data:` URLs) or as URLs. The gateway stores and reads those in the
 //!   body; it never fetches a URL.
+//! * **A recording** that is all of a message is written down before the message is accepted, within the caller's wait: the words are its
+//!   text. If that fails the message is accepted without words, and the turn is answered nevertheless.
 //! * **Result URL**: absolute, based on `public_url`, else on the request's `Host` (with `https` if a proxy sends
 //!   `X-Forwarded-Proto: https`); only a path if neither is known. A caller with the token sends it again. For a
 //!   caller who signs, the URL carries a `key`, which opens this one result: an HMAC of the turn's id with a secret of
@@ -44,6 +46,7 @@ mod body;
 mod capabilities;
 mod counters;
 mod events;
+mod hearing;
 mod inbound;
 mod openapi;
 mod outbound;
@@ -61,7 +64,7 @@ use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp,
+    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp, Transcriber,
 };
 use rejoinder_kit::{Guesses, Tokens, WhileRunning, data_url};
 use tokio_util::sync::CancellationToken;
@@ -100,6 +103,8 @@ pub struct WebhookSettings {
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
     pub texts: HookTexts,
+    /// Writes down what callers speak. `None`: agents get the recordings alone.
+    pub transcriber: Option<Arc<dyn Transcriber>>,
     pub clock: SharedClock,
     /// Posts callbacks. It must not follow redirects (`redirect::Policy::none()`): an answer goes only to the URL
     /// that the operator configured.
@@ -137,6 +142,7 @@ pub struct WebhookAdapter {
     surface: Surface,
     urls: ResultUrls,
     texts: HookTexts,
+    transcriber: Option<Arc<dyn Transcriber>>,
     callback: Option<Callback>,
     events: Option<Events>,
     clock: SharedClock,
@@ -173,6 +179,7 @@ impl WebhookAdapter {
             surface: if settings.section.spoken { Surface::Voice } else { Surface::Chat(TEXT.into()) },
             urls: ResultUrls::new(&settings.name, settings.public_url.as_ref()),
             texts: settings.texts,
+            transcriber: settings.transcriber,
             callback,
             events,
             clock: settings.clock,
@@ -199,6 +206,7 @@ impl WebhookAdapter {
             surface: Surface::Voice,
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             texts: former.texts.clone(),
+            transcriber: None,
             callback: None,
             events: None,
             clock: Arc::clone(&former.clock),

@@ -117,6 +117,8 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
 /// Starts a turn and returns its answer. If the wait ends first, the response is 202 with the URL of the result. An
 /// accepted turn is answered even if this request is aborted.
 ///
+/// The body may also be a recording, whose words are then the message, or a picture.
+///
 /// A hook with `deliver_to` takes events: any JSON, text or form. The response to one is 202 with the ids of the turns, which
 /// are not fetched here.
 #[utoipa::path(
@@ -138,6 +140,8 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (String = "text/plain"),
         (schema::Form = "application/x-www-form-urlencoded"),
         (schema::Form = "multipart/form-data"),
+        (String = "audio/*"),
+        (String = "image/*"),
     )),
     responses(
         (status = 200, description = "The answer", content((Answer = "application/json"), (String = "text/plain")),
@@ -239,7 +243,6 @@ impl WebhookAdapter {
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
         let mut room = BodyRoom::new(context.intake.file_share(), self.body_limit);
         let (body, caller) = self.read(&parts, body, self.limit_of(content_type), proof, &mut room).await?;
-        let now = self.clock.now();
         let key = match caller {
             Caller::Signature(key) => Some(key),
             // A hub signs equal bodies equally, and they may be about two things.
@@ -250,7 +253,8 @@ impl WebhookAdapter {
             Caller::Token | Caller::ResultKey => idempotency_key.map(Key::Idempotency),
         };
         if let Some(events) = &self.events {
-            let key = key.map_or_else(|| EventId::new(now).to_string(), |key| key.external_id(&self.channel));
+            let key = key.map(|key| key.external_id(&self.channel));
+            let key = key.unwrap_or_else(|| EventId::new(self.clock.now()).to_string());
             let Some(news) = events.read(content_type, &parts.headers, &body, &key)? else {
                 return Ok(StatusCode::NO_CONTENT.into_response());
             };
@@ -261,22 +265,25 @@ impl WebhookAdapter {
         let message = inbound::read(content_type, &body, self.files)?;
         message.check_command(|| context.intake.commands())?;
         drop(body);
+        let wait = Wait::read(&parts.headers, self.wait, self.wait);
+        let (message, patience) = self.heard(message, wait.duration).await;
         let reader = Responder {
             hook: self,
             context: &context,
             parts: &parts,
             format: Format::read(&parts.headers),
-            wait: Wait::read(&parts.headers, self.wait, self.wait),
+            wait,
+            patience,
             wants_key: caller != Caller::Token,
         };
         let event = message.into_event(&Context {
             channel: &self.channel,
             conversation: self.conversation.as_deref(),
             key,
-            wait: reader.wait.duration,
+            wait: patience,
             trace: caller_trace(&parts.headers),
             language: asked_language(&parts.headers),
-            now,
+            now: self.clock.now(),
         });
         let request = key.map(|_| Fingerprint::of(&event));
         let (accepted, watch) = accept(&context.intake, event).await.map_err(|error| intake_problem(&error))?;
@@ -305,7 +312,7 @@ impl WebhookAdapter {
 
     /// The largest body of this type.
     fn limit_of(&self, content_type: Option<&str>) -> usize {
-        let has_files = self.events.is_none() && inbound::is_form_with_files(content_type);
+        let has_files = self.events.is_none() && inbound::has_files(content_type);
         self.body_limit + if has_files { self.files.max } else { 0 }
     }
 
@@ -359,12 +366,14 @@ impl WebhookAdapter {
         }
         self.token_turn(&parts.headers, peer).await?;
         let caller = caller.map_err(|error| self.refused(peer, error))?;
+        let wait = Wait::read(&parts.headers, self.wait, Duration::ZERO);
         let reader = Responder {
             hook: self,
             context: &context,
             parts: &parts,
             format: Format::read(&parts.headers),
-            wait: Wait::read(&parts.headers, self.wait, Duration::ZERO),
+            wait,
+            patience: wait.duration,
             wants_key: caller != Caller::Token,
         };
         reader.result(turn).await
@@ -427,6 +436,8 @@ struct Responder<'a> {
     parts: &'a Parts,
     format: Format,
     wait: Wait,
+    /// What is left of the wait.
+    patience: Duration,
     wants_key: bool,
 }
 
@@ -434,7 +445,7 @@ impl Responder<'_> {
     /// Waits for a turn's first signal: the answer, or a deferral.
     async fn first_signal(&self, turn: TurnId, watch: Watch) -> Result<Response, Problem> {
         let is_signal = |status| status != TurnStatus::Accepted;
-        match self.wait_for(watch, is_signal, self.wait.duration + GRACE).await {
+        match self.wait_for(watch, is_signal, self.patience + GRACE).await {
             Some(view) => self.view(view).await,
             None => Ok(self.accepted(turn)),
         }
@@ -464,13 +475,11 @@ impl Responder<'_> {
     /// The result of a turn: as soon as it is final, or when the wait is over.
     async fn result(&self, turn: TurnId) -> Result<Response, Problem> {
         // Subscribe before reading the store, so that no change is missed.
-        let watch = (!self.wait.duration.is_zero()).then(|| self.context.intake.watch(turn));
+        let watch = (!self.patience.is_zero()).then(|| self.context.intake.watch(turn));
         let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let view = view.filter(|view| view.conversation.channel == self.hook.channel).ok_or_else(unknown_turn)?;
         let later = match watch {
-            Some(watch) if !view.status.is_final() => {
-                self.wait_for(watch, TurnStatus::is_final, self.wait.duration).await
-            }
+            Some(watch) if !view.status.is_final() => self.wait_for(watch, TurnStatus::is_final, self.patience).await,
             _ => None,
         };
         self.view(later.unwrap_or_else(|| Arc::new(view))).await

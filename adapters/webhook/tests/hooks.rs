@@ -9,7 +9,7 @@ use reqwest::{Method, RequestBuilder, StatusCode, header};
 use rstest::rstest;
 use serde_json::{Value, json};
 use support::{
-    Answered, BODY_LIMIT, CALLBACK_SECRET, FILE_LIMIT, Hook, Receiver, SIGNING_SECRET, TOKEN, hub_signature,
+    Answered, BODY_LIMIT, CALLBACK_SECRET, FILE_LIMIT, Hook, RECORDING, Receiver, SIGNING_SECRET, TOKEN, hub_signature,
 };
 
 fn json_of(answered: &Answered) -> Value {
@@ -558,6 +558,56 @@ async fn an_answer_is_posted_to_the_callback_until_it_is_taken() {
         posted.assert_signed(CALLBACK_SECRET);
         assert_eq!(json_of(posted), json_of(&answered));
     }
+    hook.stop().await;
+}
+
+/// The words of a recording are the message; without them the answer says so.
+#[rstest]
+#[case(Some("say hello"), "hello")]
+#[case(Some(" "), "I heard nothing.")]
+#[case(None, "I heard nothing.")]
+#[tokio::test]
+async fn what_is_spoken_is_heard(#[case] words: Option<&'static str>, #[case] reply: &str) {
+    let hook = Hook::hearing(words).await;
+
+    for content_type in ["audio/ogg", "Audio/OGG; codecs=opus"] {
+        let answered = hook.send(hook.post().header("content-type", content_type).body(RECORDING)).await;
+
+        assert_eq!((answered.status, &json_of(&answered)["reply"]), (StatusCode::OK, &json!(reply)));
+    }
+    hook.stop().await;
+}
+
+/// It is not heard again as something else.
+#[tokio::test]
+async fn a_recording_that_is_sent_again_has_its_answer() {
+    let hook = Hook::hearing(Some("count")).await;
+    let speak = || {
+        let post = hook.post().header("content-type", "audio/ogg").header("idempotency-key", "k1");
+        hook.send(post.body(RECORDING))
+    };
+
+    let (first, again) = (speak().await, speak().await);
+
+    assert_eq!((&json_of(&first)["reply"], again.header("idempotency-replayed")), (&json!("run 1"), "true"));
+    assert_eq!(first.body, again.body);
+    hook.stop().await;
+}
+
+#[rstest]
+#[case("image/png", b"\x89PNG\r\n\x1a\n", "It is a picture.")]
+#[case("audio/ogg", RECORDING, "It is a recording.")]
+#[tokio::test]
+async fn a_body_may_be_a_file(#[case] content_type: &str, #[case] body: &'static [u8], #[case] reply: &str) {
+    let hook = Hook::start().await;
+    let post = || hook.post().header("content-type", content_type);
+
+    let answered = hook.send(post().body(body)).await;
+    let empty = hook.send(post().body("")).await;
+    let large = hook.send(post().body(vec![0; FILE_LIMIT + 1])).await;
+
+    assert_eq!((answered.status, &json_of(&answered)["reply"]), (StatusCode::OK, &json!(reply)));
+    assert_eq!((empty.status.as_u16(), large.status.as_u16()), (422, 413));
     hook.stop().await;
 }
 

@@ -34,7 +34,7 @@ impl Platform for Webhook {
             HookTexts { accepted: text("accepted"), cancelled: text("cancelled"), undeliverable: text("failed") }
         };
         let (mut hooks, mut built) = (Vec::new(), Built::default());
-        let bodies = Arc::default();
+        let (bodies, transcriber) = (Arc::default(), materials.transcriber()?);
         for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
             let token = token.map(|token| materials.tokens(token, &format!("hook-{name}-token"))).transpose()?;
@@ -51,6 +51,7 @@ impl Platform for Webhook {
                 body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
                 texts: texts(ChannelId::new(self.section().name, name).as_str(), section.common.language),
+                transcriber: transcriber.clone(),
                 clock: Arc::clone(materials.clock),
                 http: materials.http.clone(),
                 stop_waiting: materials.stop_waiting.clone(),

@@ -31,6 +31,7 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
         body_timeout: Duration::from_secs(30),
         public_url: None,
         texts: HookTexts { accepted: String::new(), cancelled: String::new(), undeliverable: String::new() },
+        transcriber: None,
         clock: Arc::new(SystemClock),
         http: reqwest::Client::builder().build().unwrap(),
         stop_waiting: CancellationToken::new(),

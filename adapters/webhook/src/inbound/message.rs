@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use axum::http::StatusCode;
 use bech32::{Bech32, primitives::decode::CheckedHrpstring};
 use rejoinder_core::{
-    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, FileLimits,
-    InboundEvent, Language, Sender, SenderKind, Timestamp, is_command,
+    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, FileLimits, Heard,
+    InboundEvent, Language, Sender, SenderKind, Timestamp, Voice, is_command,
 };
 use rejoinder_kit::{Problem, data_url, files_too_large};
 use serde::Deserialize;
@@ -85,6 +85,8 @@ pub(crate) struct CheckedMessage {
     pub(super) language: Option<Language>,
     pub(super) seal_to: Option<Arc<str>>,
     pub(super) attachments: Vec<Attachment>,
+    /// Set if it is nothing but a recording.
+    pub(super) voice: Option<Voice>,
     pub(super) raw: String,
 }
 
@@ -186,6 +188,9 @@ impl HookMessage {
         if text.trim().is_empty() && attachments.is_empty() {
             return Err(empty("`message` must not be empty"));
         }
+        let is_recording =
+            |file: &Attachment| is_of(&file.media_type, "audio") && data_url::media_type(&file.url).is_some();
+        let is_spoken = text.trim().is_empty() && matches!(&attachments[..], [file] if is_recording(file));
         Ok(CheckedMessage {
             text,
             command,
@@ -194,6 +199,7 @@ impl HookMessage {
             language: self.language.as_deref().and_then(Language::of),
             seal_to,
             attachments,
+            voice: is_spoken.then(|| Voice::lasting(None)),
             raw: raw.to_owned(),
         })
     }
@@ -236,6 +242,19 @@ impl File {
 }
 
 impl CheckedMessage {
+    /// What was spoken, if the message is nothing but a recording.
+    pub(crate) fn recording(&self) -> Option<Vec<u8>> {
+        let file = self.attachments.get(self.voice?.file)?;
+        data_url::content(&file.url)?.ok()
+    }
+
+    /// The message with the words of the recording; `None` if they could not be written down.
+    pub(crate) fn heard(mut self, words: Option<String>) -> Self {
+        let heard = if words.is_some() { Heard::Words } else { Heard::Failed };
+        self.voice = self.voice.map(|voice| Voice { heard, ..voice });
+        Self { text: words.unwrap_or_default(), ..self }
+    }
+
     /// Checks that there is the command that the body names. `listed` are those that menus list.
     /// The error names those that there are.
     pub(crate) fn check_command(&self, listed: impl FnOnce() -> Vec<CommandHelp>) -> Result<(), Problem> {
@@ -267,6 +286,7 @@ impl CheckedMessage {
             directed: Directed::Asked,
             text: self.text,
             attachments: self.attachments,
+            voice: self.voice,
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
             language: self.language.or(context.language),
             seal_to: self.seal_to,
@@ -305,6 +325,21 @@ impl Key<'_> {
 /// Whether a form's field means something to [`HookMessage::add_field`].
 pub(super) fn is_field(name: &str) -> bool {
     ["message", "command", "sender", "conversation", "language", "seal_to", "attachments"].contains(&name)
+}
+
+/// A recording or a picture.
+pub(super) fn file(name: &str, media_type: &str, content: &[u8]) -> Result<HookMessage, Problem> {
+    if content.is_empty() {
+        return Err(empty("the body must not be empty"));
+    }
+    let mut message = HookMessage::default();
+    message.add_file(name, Some(media_type), content)?;
+    Ok(message)
+}
+
+/// Whether a media type is of this kind: `audio`, `image`.
+pub(super) fn is_of(media_type: &str, kind: &str) -> bool {
+    media_type.split_once('/').is_some_and(|(found, _)| found.eq_ignore_ascii_case(kind))
 }
 
 /// Plain text, without the final line break that a shell adds.

@@ -9,10 +9,11 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    Attachment, FileLimits, Language, Reply, SharedClock, SystemClock, Templates,
+    Attachment, FileLimits, Language, Reply, SharedClock, SpeechError, SystemClock, Templates, Transcriber,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
@@ -41,7 +42,7 @@ pub(crate) const BODY_LIMIT: usize = 4096;
 /// The most that files may have together.
 pub(crate) const FILE_LIMIT: usize = 4 * BODY_LIMIT;
 
-/// Obeys commands: `say …`, `react …`, `send a file`, `stay silent`, `wait for me`, `count`, `where`.
+/// Obeys commands: `say …`, `react …`, `send a file`, `stay silent`, `wait for me`, `count`, `where`. Names a file without words.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let (gate, runs) = (gate.clone(), AtomicU32::new(0));
     ScriptedAgent::new(clock, move |turn| {
@@ -54,6 +55,7 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
             "where" => Script::replies(&format!("{:?}", turn.place.surface)),
             "count" => Script::replies(&format!("run {run}")),
             "wait" => Script::replies("at last").waiting(&gate),
+            "" => Script::replies(&format!("It is a {}.", turn.message.attachments[0].attachment.name)),
             _ => Script::is_silent("told to"),
         }
     })
@@ -62,6 +64,24 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
 fn file() -> Attachment {
     let url = data_url("text/plain", b"hello");
     Attachment { name: "a.txt".to_owned(), media_type: "text/plain".to_owned(), url }
+}
+
+/// What people send who speak.
+pub(crate) const RECORDING: &[u8] = b"OggS\0\x02";
+
+/// Hears these words in the recording.
+struct Ears(Option<&'static str>);
+
+#[async_trait]
+impl Transcriber for Ears {
+    fn longest(&self) -> Duration {
+        Duration::from_mins(5)
+    }
+
+    async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError> {
+        assert_eq!(recording, RECORDING);
+        self.0.map(str::to_owned).ok_or_else(|| SpeechError::Unreachable("it is down".to_owned()))
+    }
 }
 
 pub(crate) struct Hook {
@@ -125,7 +145,16 @@ impl Hook {
         Self::with(WebhookSection { spoken: false, ..WebhookSection::default() }, setup()).await
     }
 
+    /// A hook with a server that hears this in recordings; `None`: it is down.
+    pub(crate) async fn hearing(words: Option<&'static str>) -> Self {
+        Self::with_ears(WebhookSection::default(), setup(), Some(Arc::new(Ears(words)))).await
+    }
+
     async fn with(section: WebhookSection, setup: Setup) -> Self {
+        Self::with_ears(section, setup, None).await
+    }
+
+    async fn with_ears(section: WebhookSection, setup: Setup, transcriber: Option<Arc<dyn Transcriber>>) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let stop_waiting = CancellationToken::new();
         let hook = Arc::new(
@@ -145,6 +174,7 @@ impl Hook {
                 body_timeout: Duration::from_secs(30),
                 public_url: None,
                 texts: texts(),
+                transcriber,
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
                 stop_waiting: stop_waiting.clone(),
@@ -281,6 +311,7 @@ fn calling_back(url: Url) -> WebhookSection {
 fn setup() -> Setup {
     let templates = || Templates::default().with_template("", "silent", "Sorry, there is nothing to say.");
     let templates = move || templates().with_template("", "deferral", "Still working on this.");
+    let templates = move || templates().with_template("", "unheard", "I heard nothing.");
     let german = Language::of("de").expect("it is a language");
     let templates = move || templates().with_template_in(german, "", "silent", "Dazu gibt es nichts zu sagen.");
     Setup::new().agent(agent).settings(move |settings| settings.templates = templates())
