@@ -9,11 +9,11 @@ use std::{
 
 use rejoinder_config::{Config, Origin, Secret, Token, TokenValue, Voice};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelId, FileLinks, HandedOut, Masker, Runtimes, SharedClock, StoreError, Timestamp,
-    Transcriber, store::AgreementStore,
+    AgentName, AgentRuntime, ChannelId, FileLinks, HandedOut, Masker, Runtimes, SharedClock, StoreError, Synthesizer,
+    Timestamp, Transcriber, store::AgreementStore,
 };
 use rejoinder_kit::{Guesses, Tokens};
-use rejoinder_speech::{HttpTranscriber, KeyError};
+use rejoinder_speech::{HttpSynthesizer, HttpTranscriber, KeyError};
 use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 
@@ -193,6 +193,14 @@ impl<'a> Materials<'a> {
         let unusable = |reason| WiringError::Speech { server: "transcriptions", reason };
         let transcriber = HttpTranscriber::new(server, *longest, self.http.clone()).map_err(unusable)?;
         Ok(Some(Arc::new(transcriber)))
+    }
+
+    /// The server that speaks, if there is one.
+    pub(crate) fn synthesizer(&self) -> Result<Option<Arc<dyn Synthesizer>>, WiringError> {
+        let Some(server) = &self.config.voice.speech else { return Ok(None) };
+        let unusable = |reason| WiringError::Speech { server: "speech", reason };
+        let synthesizer = HttpSynthesizer::new(server, self.http.clone()).map_err(unusable)?;
+        Ok(Some(Arc::new(synthesizer)))
     }
 
     /// What makes and verifies links to files: the same wherever it is used.

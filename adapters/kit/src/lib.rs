@@ -12,7 +12,7 @@
 //! * [`SignedPost`]: a signed POST per delivery, to a URL of the operator's.
 //! * [`Table`]: a Markdown table as aligned columns of text.
 //! * [`Problem`]: a rejection of an HTTP request, as an RFC 9457 document, for browsers as a [page](problem_pages), and for
-//!   callers who [prefer text](prefers_text) as a [sentence](problem_in_words).
+//!   callers who [prefer text or sound](Format) as a [sentence](problem_in_words).
 //! * [`asking`]: callers who ask over HTTP and wait for the answer.
 //! * [`AnswerFile`]: the files of an answer in JSON, of which the stored ones are [links](with_links).
 //! * [`read_body`]: a request's body, limited in size and time, and [`BodyRoom`]: the memory that its files take.
@@ -60,7 +60,7 @@ mod uncached;
 mod while_running;
 
 pub use self::{
-    accept::prefers_text,
+    accept::Format,
     answer_files::{AnswerFile, with_links},
     body::{BodyRoom, body_too_large, files_too_large, read_body},
     embedded::{cached, embedded},

@@ -4,13 +4,13 @@ use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::Response,
 };
 use rejoinder_core::{
-    Cause, Content, FallbackView, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
+    Cause, Content, FallbackView, Shown, SignalKind, Sound, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
 };
-use rejoinder_kit::{AnswerFile, prefers_text};
+use rejoinder_kit::{AnswerFile, Format};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
@@ -19,6 +19,8 @@ use crate::data_url;
 
 /// The longest `Retry-After`, in seconds: the answer may arrive well before its debt is due.
 const MAX_RETRY_AFTER: u64 = 30;
+
+const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The media type of files whose text is a part of the words.
 pub(crate) const MARKDOWN: &str = "text/markdown";
@@ -66,6 +68,8 @@ pub struct HookTexts {
     pub cancelled: String,
     /// No answer could be delivered.
     pub undeliverable: String,
+    /// What stands below the words of an answer that was to be spoken, and is not.
+    pub unspoken: String,
 }
 
 impl HookTexts {
@@ -217,12 +221,23 @@ impl<'a> Answer<'a> {
         if self.status.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED }
     }
 
-    /// The HTTP response, in the format that the caller prefers.
+    /// The HTTP response, in the format that the caller prefers: for one who wants sound it is what could be spoken.
     pub(crate) fn respond(&self, format: Format, texts: &HookTexts) -> Response {
-        let (content_type, body) = match format {
-            Format::Json => ("application/json", self.to_json()),
-            Format::Text => ("text/plain; charset=utf-8", self.to_text(texts).into_bytes()),
-        };
+        match format {
+            Format::Json => self.respond_with("application/json", self.to_json()),
+            Format::Text | Format::Sound(_) => self.respond_with(TEXT, self.to_text(texts).into_bytes()),
+        }
+    }
+
+    /// The response with the sound of what could be spoken; `None`: it is not spoken, and says so.
+    pub(crate) fn respond_spoken(&self, sound: Option<Sound>, texts: &HookTexts) -> Response {
+        match sound {
+            Some(Sound { media_type, bytes }) => self.respond_with(media_type, bytes),
+            None => self.respond_with(TEXT, format!("{}\n\n{}", self.to_text(texts), texts.unspoken).into_bytes()),
+        }
+    }
+
+    fn respond_with(&self, content_type: &'static str, body: Vec<u8>) -> Response {
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.code();
         let headers = response.headers_mut();
@@ -242,6 +257,11 @@ impl<'a> Answer<'a> {
         let mut json = Vec::with_capacity(160 + self.reply.map_or(0, str::len));
         serde_json::to_writer(&mut json, self).expect("texts and numbers serialise to JSON");
         json
+    }
+
+    /// What can be spoken. `None` for a sealed answer, and where there is nothing but a URL.
+    pub(crate) fn to_speech(&self, texts: &HookTexts) -> Option<String> {
+        (!self.sealed && self.status != Status::Accepted).then(|| self.to_text(texts))
     }
 
     /// The reply's words, for a voice: without Markdown, or the files' URLs if it is empty, with the Markdown of files whose URLs hold it,
@@ -288,21 +308,6 @@ impl<'a> Fallback<'a> {
 fn retry_after(shown: Option<&Shown>, age: Duration, now: Timestamp) -> u64 {
     let Some(shown) = shown else { return 1 };
     shown.due.map_or(age / 4, |due| due.since(now)).as_secs().clamp(1, MAX_RETRY_AFTER)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// The whole [`Answer`].
-    Json,
-    /// The text of [`Answer::to_text`].
-    Text,
-}
-
-impl Format {
-    /// Reads `Accept`: text if it is preferred to JSON, else JSON.
-    pub(crate) fn read(headers: &HeaderMap) -> Self {
-        if prefers_text(headers) { Self::Text } else { Self::Json }
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use tracing::warn;
 
 use crate::{WebhookAdapter, inbound::CheckedMessage};
 
-/// What is left of a caller's wait at least when a recording was written down: enough to say that the answer takes longer.
-const LEFT: Duration = Duration::from_secs(1);
+/// What is left of a caller's wait at least for the answer: enough to say that it takes longer.
+pub(crate) const LEFT: Duration = Duration::from_secs(1);
 
 /// How long writing down takes at most for a caller who does not wait for the answer.
 const UNWAITED: Duration = Duration::from_secs(25);
@@ -26,7 +26,7 @@ impl WebhookAdapter {
         let words = match written {
             Ok(words) => Some(words.replace('\0', "")).filter(|words| !words.trim().is_empty()),
             Err(error) => {
-                warn!(channel = %self.channel, error, "what was spoken is not written down");
+                warn!(channel = %self.channel, %error, "what was spoken is not written down");
                 None
             }
         };

@@ -25,6 +25,8 @@
 //!   body; it never fetches a URL.
 //! * **A recording** that is all of a message is written down before the message is accepted, within the caller's wait: the words are its
 //!   text. If that fails the message is accepted without words, and the turn is answered nevertheless.
+//! * **Sound** (`Accept: audio/…`) is made of the words when a response is written, also of a deferral, and within the caller's wait. If
+//!   that fails, the response is text.
 //! * **Result URL**: absolute, based on `public_url`, else on the request's `Host` (with `https` if a proxy sends
 //!   `X-Forwarded-Proto: https`); only a path if neither is known. A caller with the token sends it again. For a
 //!   caller who signs, the URL carries a `key`, which opens this one result: an HMAC of the turn's id with a secret of
@@ -56,6 +58,7 @@ mod result_key;
 mod result_url;
 mod schema;
 mod section;
+mod speaking;
 mod template;
 
 use std::{sync::Arc, time::Duration};
@@ -64,7 +67,7 @@ use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp, Transcriber,
+    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Synthesizer, Timestamp, Transcriber,
 };
 use rejoinder_kit::{Guesses, Tokens, WhileRunning, data_url};
 use tokio_util::sync::CancellationToken;
@@ -105,6 +108,8 @@ pub struct WebhookSettings {
     pub texts: HookTexts,
     /// Writes down what callers speak. `None`: agents get the recordings alone.
     pub transcriber: Option<Arc<dyn Transcriber>>,
+    /// Speaks for callers who want sound. `None`: they get text.
+    pub synthesizer: Option<Arc<dyn Synthesizer>>,
     pub clock: SharedClock,
     /// Posts callbacks. It must not follow redirects (`redirect::Policy::none()`): an answer goes only to the URL
     /// that the operator configured.
@@ -143,6 +148,7 @@ pub struct WebhookAdapter {
     urls: ResultUrls,
     texts: HookTexts,
     transcriber: Option<Arc<dyn Transcriber>>,
+    synthesizer: Option<Arc<dyn Synthesizer>>,
     callback: Option<Callback>,
     events: Option<Events>,
     clock: SharedClock,
@@ -180,6 +186,7 @@ impl WebhookAdapter {
             urls: ResultUrls::new(&settings.name, settings.public_url.as_ref()),
             texts: settings.texts,
             transcriber: settings.transcriber,
+            synthesizer: settings.synthesizer,
             callback,
             events,
             clock: settings.clock,
@@ -207,6 +214,7 @@ impl WebhookAdapter {
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             texts: former.texts.clone(),
             transcriber: None,
+            synthesizer: None,
             callback: None,
             events: None,
             clock: Arc::clone(&former.clock),

@@ -12,10 +12,10 @@ use axum::{
 };
 use rejoinder_core::{
     Accepted, ChannelAdapter, ChannelId, EventId, InboundEvent, Intake, IntakeError, NewsError, SharedClock,
-    StoreError, TurnId, TurnStatus, TurnView, Watch,
+    StoreError, Timestamp, TurnId, TurnStatus, TurnView, Watch,
 };
 use rejoinder_kit::{
-    BodyRoom, Guesses, Peer, Problem, TooManyGuesses,
+    BodyRoom, Format, Guesses, Peer, Problem, TooManyGuesses,
     asking::{
         BadKey, Fingerprint, GRACE, IDEMPOTENCY_REPLAYED, asked_language, caller_trace, idempotency_key, wait_for,
     },
@@ -25,14 +25,14 @@ use url::{Url, form_urlencoded};
 
 use crate::{
     HookContext, ResultKeys, WebhookAdapter,
-    answer::{Answer, Format, HookTexts, MARKDOWN},
+    answer::{Answer, HookTexts, MARKDOWN},
     auth::{AuthError, Caller, Proof, delivery_id},
     body,
     counters::REQUESTS,
     events,
     inbound::{self, Context, Key, unprocessable},
     prefer::Wait,
-    schema,
+    schema, speaking,
 };
 
 /// The `Retry-After` of a 503.
@@ -130,7 +130,7 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         ("name" = String, Path, description = "The hook", max_length = 64),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: how many seconds to wait for the answer, at most the hook's own wait; 0 does not wait", example = "wait=20", max_length = 256),
         ("Idempotency-Key" = Option<String>, Header, description = "Identifies the request: repeating it gives the original answer", min_length = 1, max_length = 255),
-        ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text", max_length = 256),
+        ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text, `audio/mpeg`, `audio/ogg` or `audio/wav` the text spoken", max_length = 256),
         ("Accept-Language" = Option<String>, Header, description = "The first language in it is that of the person, unless the body names one"),
         ("traceparent" = Option<String>, Header, description = "The trace that the turn belongs to (W3C Trace Context)", max_length = 256),
         ("tracestate" = Option<String>, Header, description = "Is passed on to the agent", max_length = 512),
@@ -144,9 +144,9 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (String = "image/*"),
     )),
     responses(
-        (status = 200, description = "The answer", content((Answer = "application/json"), (String = "text/plain")),
+        (status = 200, description = "The answer", content((Answer = "application/json"), (String = "text/plain"), (String = "audio/*")),
             headers(("Preference-Applied" = String), ("Idempotency-Replayed" = String))),
-        (status = 202, description = "The answer is not there yet", content((Answer = "application/json"), (String = "text/plain")),
+        (status = 202, description = "The answer is not there yet", content((Answer = "application/json"), (String = "text/plain"), (String = "audio/*")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String), ("Idempotency-Replayed" = String))),
         (status = 400, description = "The body is not JSON, not UTF-8 or broken, or the key is malformed", body = schema::Problem, content_type = "application/problem+json"),
         (status = 401, description = "Unauthorized: the caller is not known", body = schema::Problem, content_type = "application/problem+json"),
@@ -191,12 +191,12 @@ pub(crate) async fn ask(
         ("turn_id" = String, Path, description = "The turn", format = "uuid"),
         ("key" = Option<String>, Query, description = "Opens this one result without the token; part of the URL that a caller who signs receives", max_length = 64),
         ("Prefer" = Option<String>, Header, description = "`wait=N`: how many seconds to wait for the final answer, at most the hook's own wait", example = "wait=20", max_length = 256),
-        ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text", max_length = 256),
+        ("Accept" = Option<String>, Header, description = "`text/plain` returns only the text, `audio/mpeg`, `audio/ogg` or `audio/wav` the text spoken", max_length = 256),
     ),
     responses(
-        (status = 200, description = "The final result", content((Answer = "application/json"), (String = "text/plain")),
+        (status = 200, description = "The final result", content((Answer = "application/json"), (String = "text/plain"), (String = "audio/*")),
             headers(("Preference-Applied" = String))),
-        (status = 202, description = "The answer is not there yet", content((Answer = "application/json"), (String = "text/plain")),
+        (status = 202, description = "The answer is not there yet", content((Answer = "application/json"), (String = "text/plain"), (String = "audio/*")),
             headers(("Location" = String, description = "The result"), ("Retry-After" = u32, description = "Seconds"), ("Preference-Applied" = String))),
         (status = 401, description = "Unauthorized: the caller is not known", body = schema::Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such hook or turn", body = schema::Problem, content_type = "application/problem+json"),
@@ -265,15 +265,17 @@ impl WebhookAdapter {
         let message = inbound::read(content_type, &body, self.files)?;
         message.check_command(|| context.intake.commands())?;
         drop(body);
-        let wait = Wait::read(&parts.headers, self.wait, self.wait);
-        let (message, patience) = self.heard(message, wait.duration).await;
+        let (format, wait) = (self.format(&parts.headers), Wait::read(&parts.headers, self.wait, self.wait));
+        let deadline = self.deadline(wait);
+        let (message, patience) = self.heard(message, speaking::patience(format, wait.duration)).await;
         let reader = Responder {
             hook: self,
             context: &context,
             parts: &parts,
-            format: Format::read(&parts.headers),
+            format,
             wait,
             patience,
+            deadline,
             wants_key: caller != Caller::Token,
         };
         let event = message.into_event(&Context {
@@ -291,7 +293,7 @@ impl WebhookAdapter {
         match accepted {
             Accepted::Turn(turn) | Accepted::Answers { turn, .. } | Accepted::Amended(turn) => Ok(match watch {
                 Some(watch) => reader.first_signal(turn, watch).await?,
-                None => reader.accepted(turn),
+                None => reader.accepted(turn).await,
             }),
             Accepted::Duplicate { turn: Some(turn), message: Some(earlier) } => {
                 if !request.as_ref().is_none_or(|request| request.says(&earlier)) {
@@ -308,6 +310,20 @@ impl WebhookAdapter {
                 Ok(StatusCode::NO_CONTENT.into_response())
             }
         }
+    }
+
+    /// What the caller wants: no sound if nothing speaks.
+    fn format(&self, headers: &HeaderMap) -> Format {
+        match Format::read(headers) {
+            Format::Sound(_) if self.synthesizer.is_none() => Format::Text,
+            format => format,
+        }
+    }
+
+    /// Until when a caller waits for a response; of one who does not wait for the answer, as if they did.
+    fn deadline(&self, wait: Wait) -> Timestamp {
+        let wait = if wait.duration.is_zero() { self.wait } else { wait.duration };
+        self.clock.now() + wait + GRACE
     }
 
     /// The largest body of this type.
@@ -366,14 +382,15 @@ impl WebhookAdapter {
         }
         self.token_turn(&parts.headers, peer).await?;
         let caller = caller.map_err(|error| self.refused(peer, error))?;
-        let wait = Wait::read(&parts.headers, self.wait, Duration::ZERO);
+        let (format, wait) = (self.format(&parts.headers), Wait::read(&parts.headers, self.wait, Duration::ZERO));
         let reader = Responder {
             hook: self,
             context: &context,
             parts: &parts,
-            format: Format::read(&parts.headers),
+            format,
             wait,
-            patience: wait.duration,
+            patience: speaking::patience(format, wait.duration),
+            deadline: self.deadline(wait),
             wants_key: caller != Caller::Token,
         };
         reader.result(turn).await
@@ -436,8 +453,10 @@ struct Responder<'a> {
     parts: &'a Parts,
     format: Format,
     wait: Wait,
-    /// What is left of the wait.
+    /// What is left of the wait, for the answer.
     patience: Duration,
+    /// Until when the caller waits for the response.
+    deadline: Timestamp,
     wants_key: bool,
 }
 
@@ -447,7 +466,7 @@ impl Responder<'_> {
         let is_signal = |status| status != TurnStatus::Accepted;
         match self.wait_for(watch, is_signal, self.patience + GRACE).await {
             Some(view) => self.view(view).await,
-            None => Ok(self.accepted(turn)),
+            None => Ok(self.accepted(turn).await),
         }
     }
 
@@ -466,7 +485,7 @@ impl Responder<'_> {
         let mut response = match (view, watch) {
             (Some(view), _) if view.status != TurnStatus::Accepted => self.view(Arc::new(view)).await?,
             (_, Some(watch)) => self.first_signal(turn, watch).await?,
-            (_, None) => self.accepted(turn),
+            (_, None) => self.accepted(turn).await,
         };
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
         Ok(response)
@@ -494,9 +513,9 @@ impl Responder<'_> {
         wait_for(watch, is_enough, patience, &self.hook.clock, &self.hook.stop_waiting).await
     }
 
-    fn accepted(&self, turn: TurnId) -> Response {
+    async fn accepted(&self, turn: TurnId) -> Response {
         let url = self.result_url(turn);
-        self.write(&Answer::accepted(turn, Some(&url)))
+        self.write(&Answer::accepted(turn, Some(&url))).await
     }
 
     async fn view(&self, view: Arc<TurnView>) -> Result<Response, Problem> {
@@ -506,13 +525,13 @@ impl Responder<'_> {
         if answer.is_final() {
             self.context.intake.fetched(view.turn_id);
         }
-        Ok(self.write(&answer))
+        Ok(self.write(&answer).await)
     }
 
     /// The turn with the files of its answer as the caller reads them: as links, and in words the text of those that have one.
     async fn with_files(&self, mut view: Arc<TurnView>) -> Result<Arc<TurnView>, StoreError> {
         let (intake, parts) = (&self.context.intake, self.parts);
-        if self.format == Format::Text
+        if self.format != Format::Json
             && let Some(shown) = &mut Arc::make_mut(&mut view).shown
         {
             intake.load_files(&mut shown.attachments, MAX_TEXTS, |file| file.media_type == MARKDOWN).await?;
@@ -520,8 +539,15 @@ impl Responder<'_> {
         Ok(with_links(intake, view, &self.hook.urls.base(&parts.uri, &parts.headers)))
     }
 
-    fn write(&self, answer: &Answer<'_>) -> Response {
-        let mut response = answer.respond(self.format, &self.hook.texts);
+    async fn write(&self, answer: &Answer<'_>) -> Response {
+        let Self { hook, format, deadline, .. } = self;
+        let mut response = match (format, answer.to_speech(&hook.texts)) {
+            (Format::Sound(format), Some(text)) => {
+                let left = deadline.since(hook.clock.now()).max(speaking::SPEAKING);
+                answer.respond_spoken(hook.spoken(&text, *format, left).await, &hook.texts)
+            }
+            _ => answer.respond(*format, &hook.texts),
+        };
         if let Some(applied) = self.wait.applied() {
             response.headers_mut().insert(PREFERENCE_APPLIED, applied);
         }

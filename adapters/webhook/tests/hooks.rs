@@ -594,6 +594,38 @@ async fn a_recording_that_is_sent_again_has_its_answer() {
     hook.stop().await;
 }
 
+/// M2. A deferral is spoken, too.
+#[tokio::test]
+async fn an_answer_is_spoken_to_who_wants_sound() {
+    let hook = Hook::speaking(true).await;
+    let aloud = |request: RequestBuilder| request.header("accept", "audio/mpeg, */*;q=0.1");
+
+    let answered = hook.send(aloud(hook.post()).body("say **hello**")).await;
+    let deferred = hook.send(aloud(hook.post()).header("prefer", "wait=1").body("wait for me")).await;
+    hook.release_agent();
+    let url = deferred.header("location").to_owned();
+    let late = hook.send(aloud(hook.get(&url)).header("prefer", "wait=20")).await;
+
+    let heard = |answered: &Answered| (answered.header("content-type").to_owned(), answered.body.clone());
+    let sound = |text: &str| ("audio/mpeg".to_owned(), format!("Mp3: {text}"));
+    assert_eq!((answered.status, heard(&answered)), (StatusCode::OK, sound("hello")));
+    assert_eq!((deferred.status, heard(&deferred)), (StatusCode::ACCEPTED, sound("Still working on this.")));
+    assert_eq!((late.status, heard(&late)), (StatusCode::OK, sound("at last")));
+    hook.stop().await;
+}
+
+/// With no server there is nothing to say about it.
+#[tokio::test]
+async fn what_cannot_be_spoken_is_text() {
+    for (hook, text) in [(Hook::speaking(false).await, "hello\n\nThat was not spoken."), (Hook::start().await, "hello")]
+    {
+        let answered = hook.send(hook.post().header("accept", "audio/ogg").body("say *hello*")).await;
+
+        assert_eq!((answered.header("content-type"), &*answered.body), ("text/plain; charset=utf-8", text));
+        hook.stop().await;
+    }
+}
+
 #[rstest]
 #[case("image/png", b"\x89PNG\r\n\x1a\n", "It is a picture.")]
 #[case("audio/ogg", RECORDING, "It is a recording.")]

@@ -87,7 +87,7 @@ pub struct Capabilities {
     pub allowed_reactions: Option<Arc<[String]>>,
     /// Choices as buttons (`Full`) or as a numbered list (`Degraded`).
     pub choices: Support,
-    /// Sending files.
+    /// Sending files: as such (`Full`) or as links (`Degraded`).
     pub attachments: Support,
     /// The most files in one message, where the platform acknowledges messages. The adapter says
     /// [which go together](crate::ChannelAdapter::album_of).

@@ -26,7 +26,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use rejoinder_kit::{Peer, prefers_text, problem_in_words};
+use rejoinder_kit::{Format, Peer, problem_in_words};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -133,16 +133,16 @@ pub(crate) async fn accept(
     }
 }
 
-/// Answers every request. A caller who prefers text reads a problem as a sentence.
+/// Answers every request. A caller who prefers text or sound reads a problem as a sentence.
 async fn answer(
     router: TowerToHyperService<Router>,
     permit: Arc<ConnectionPermit>,
     caller: Peer,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let is_text = prefers_text(request.headers());
+    let format = Format::read(request.headers());
     let response = respond(router, permit, caller, request).await?;
-    Ok(if is_text { problem_in_words(response) } else { response })
+    Ok(if format == Format::Json { response } else { problem_in_words(response) })
 }
 
 /// Responds with 503 when there are too many requests, with 500 when a handler panics.

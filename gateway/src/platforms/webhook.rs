@@ -31,10 +31,15 @@ impl Platform for Webhook {
             let guard = &materials.config.guard;
             let language = language.unwrap_or(guard.language);
             let text = |name| guard.templates.text(channel, language, name).unwrap_or_default().to_owned();
-            HookTexts { accepted: text("accepted"), cancelled: text("cancelled"), undeliverable: text("failed") }
+            HookTexts {
+                accepted: text("accepted"),
+                cancelled: text("cancelled"),
+                undeliverable: text("failed"),
+                unspoken: text("unspoken"),
+            }
         };
         let (mut hooks, mut built) = (Vec::new(), Built::default());
-        let (bodies, transcriber) = (Arc::default(), materials.transcriber()?);
+        let (bodies, transcriber, synthesizer) = (Arc::default(), materials.transcriber()?, materials.synthesizer()?);
         for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
             let token = token.map(|token| materials.tokens(token, &format!("hook-{name}-token"))).transpose()?;
@@ -52,6 +57,7 @@ impl Platform for Webhook {
                 public_url: server.public_url.clone(),
                 texts: texts(ChannelId::new(self.section().name, name).as_str(), section.common.language),
                 transcriber: transcriber.clone(),
+                synthesizer: synthesizer.clone(),
                 clock: Arc::clone(materials.clock),
                 http: materials.http.clone(),
                 stop_waiting: materials.stop_waiting.clone(),

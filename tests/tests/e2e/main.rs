@@ -37,6 +37,7 @@ mod traces;
 mod two_nodes;
 mod unasked;
 mod upgrades;
+mod voice;
 mod waiting;
 
 /// The token of the hooks in these tests.

@@ -1,6 +1,6 @@
-use axum::body::to_bytes;
+use axum::{body::to_bytes, http::HeaderMap};
 use proptest::{collection::vec, prelude::*, sample::select};
-use rejoinder_core::{Attachment, ChannelId, ConversationRef, conformance::growth::assert_linear};
+use rejoinder_core::{Attachment, ChannelId, ConversationRef, SoundFormat, conformance::growth::assert_linear};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -53,6 +53,7 @@ fn texts() -> HookTexts {
         accepted: "It will be at {url}.".to_owned(),
         cancelled: "Cancelled.".to_owned(),
         undeliverable: "Sorry.".to_owned(),
+        unspoken: "Not aloud.".to_owned(),
     }
 }
 
@@ -268,6 +269,14 @@ fn the_longer_the_agent_works_the_later_it_makes_sense_to_ask_again(#[case] work
 #[case(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], Format::Json)]
 #[case(&["image/png"], Format::Json)]
 #[case(&["text/plain;q=high"], Format::Json)]
+#[case(&["audio/mpeg"], Format::Sound(SoundFormat::Mp3))]
+#[case(&["audio/*"], Format::Sound(SoundFormat::Mp3))]
+#[case(&["Audio/Ogg; codecs=opus, text/plain"], Format::Sound(SoundFormat::Opus))]
+#[case(&["audio/wav, audio/mpeg;q=0.9", "*/*;q=0.1"], Format::Sound(SoundFormat::Wav))]
+#[case(&["audio/mpeg;q=0.5, text/plain"], Format::Text)]
+#[case(&["application/json, audio/mpeg"], Format::Json)]
+#[case(&["application/json;q=0, */*"], Format::Text)]
+#[case(&["audio/webm"], Format::Json)]
 fn a_caller_reads_what_it_prefers(#[case] accept: &[&str], #[case] format: Format) {
     let headers = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap())).collect();
 

@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    Attachment, FileLimits, Language, Reply, SharedClock, SpeechError, SystemClock, Templates, Transcriber,
+    Attachment, FileLimits, Language, Reply, SharedClock, Sound, SoundFormat, SpeechError, Synthesizer, SystemClock,
+    Templates, Transcriber,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
@@ -84,6 +85,21 @@ impl Transcriber for Ears {
     }
 }
 
+/// Makes a sound that has the text and the format in it.
+struct Mouth {
+    is_up: bool,
+}
+
+#[async_trait]
+impl Synthesizer for Mouth {
+    async fn synthesize(&self, text: &str, format: SoundFormat) -> Result<Sound, SpeechError> {
+        if !self.is_up {
+            return Err(SpeechError::Unreachable("it is down".to_owned()));
+        }
+        Ok(Sound { media_type: "audio/mpeg", bytes: format!("{format:?}: {text}").into_bytes() })
+    }
+}
+
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
@@ -108,6 +124,7 @@ fn texts() -> HookTexts {
         accepted: "The answer will be at {url}".to_owned(),
         cancelled: "It was called off.".to_owned(),
         undeliverable: "It got lost.".to_owned(),
+        unspoken: "That was not spoken.".to_owned(),
     }
 }
 
@@ -147,14 +164,23 @@ impl Hook {
 
     /// A hook with a server that hears this in recordings; `None`: it is down.
     pub(crate) async fn hearing(words: Option<&'static str>) -> Self {
-        Self::with_ears(WebhookSection::default(), setup(), Some(Arc::new(Ears(words)))).await
+        Self::with_speech(WebhookSection::default(), setup(), (Some(Arc::new(Ears(words))), None)).await
+    }
+
+    /// A hook with a server that speaks, or is down.
+    pub(crate) async fn speaking(is_up: bool) -> Self {
+        Self::with_speech(WebhookSection::default(), setup(), (None, Some(Arc::new(Mouth { is_up })))).await
     }
 
     async fn with(section: WebhookSection, setup: Setup) -> Self {
-        Self::with_ears(section, setup, None).await
+        Self::with_speech(section, setup, (None, None)).await
     }
 
-    async fn with_ears(section: WebhookSection, setup: Setup, transcriber: Option<Arc<dyn Transcriber>>) -> Self {
+    async fn with_speech(
+        section: WebhookSection,
+        setup: Setup,
+        (transcriber, synthesizer): (Option<Arc<dyn Transcriber>>, Option<Arc<dyn Synthesizer>>),
+    ) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let stop_waiting = CancellationToken::new();
         let hook = Arc::new(
@@ -175,6 +201,7 @@ impl Hook {
                 public_url: None,
                 texts: texts(),
                 transcriber,
+                synthesizer,
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
                 stop_waiting: stop_waiting.clone(),

@@ -1,0 +1,70 @@
+//! Hooks that hear and speak, with a server that has OpenAI's API for audio.
+
+use axum::{Json, Router, body::Bytes, routing::post};
+use rejoinder_tests::{Gateway, Reply, ScriptedAgent};
+use reqwest::{RequestBuilder, StatusCode};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::{TOKEN, hook};
+
+const RECORDING: &[u8] = b"OggS\0\x02";
+const SOUND: &[u8] = b"ID3\x04\0";
+
+/// The section for a server that hears the same in any recording, and makes the same sound of any text; or is broken.
+async fn speech_server(is_up: bool) -> String {
+    let checked = move || if is_up { Ok(()) } else { Err(StatusCode::INTERNAL_SERVER_ERROR) };
+    let hears = move |body: Bytes| async move {
+        assert!(body.windows(RECORDING.len()).any(|part| part == RECORDING), "the recording is not there");
+        checked().map(|()| Json(json!({ "text": "What is on today?" })))
+    };
+    let speaks = move |Json(_): Json<Value>| async move { checked().map(|()| SOUND) };
+    let router = Router::new().route("/v1/audio/transcriptions", post(hears)).route("/v1/audio/speech", post(speaks));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!(
+        "[voice]\ntranscriptions = {{ base_url = \"{url}\", model = \"whisper\" }}\n\
+         speech = {{ base_url = \"{url}\", model = \"kokoro\", voice = \"heart\" }}\n"
+    )
+}
+
+async fn gateway(agent: &ScriptedAgent, is_up: bool) -> Gateway {
+    let server = speech_server(is_up).await;
+    Gateway::builder().config(&hook("")).config(&agent.section()).config(&server).start().await
+}
+
+/// Speaks to the hook.
+fn speaks(gateway: &Gateway) -> RequestBuilder {
+    gateway.hook("test", TOKEN).call().header("Content-Type", "audio/ogg").body(RECORDING)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_spoken_to_a_hook_is_heard_and_its_answer_is_spoken() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = gateway(&agent, true).await;
+
+    let told = Reply::of(speaks(&gateway)).await;
+    let spoken = speaks(&gateway).header("Accept", "audio/mpeg").send().await.expect("an answer");
+
+    assert_eq!((told.status, told.text()), (StatusCode::OK, "echo What is on today?"));
+    assert_eq!(agent.calls()[0].last_message(), "What is on today?");
+    assert_eq!((spoken.status(), &spoken.headers()["content-type"]), (StatusCode::OK, "audio/mpeg"));
+    assert_eq!(spoken.bytes().await.expect("a sound"), SOUND);
+}
+
+/// Words, and one sentence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn nobody_hears_silence_while_the_server_is_down() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = gateway(&agent, false).await;
+
+    let unheard = Reply::of(speaks(&gateway)).await;
+    let unspoken = gateway.hook("test", TOKEN).message("hello").header("Accept", "audio/mpeg").send().await;
+
+    assert_eq!(unheard.text(), "Sorry, I could not hear what you said. Please try again, or write to me.");
+    assert_eq!((unheard.status, unheard.body["fallback"]["cause"].as_str()), (StatusCode::OK, Some("unreadable")));
+    let unspoken = unspoken.expect("an answer");
+    assert_eq!(unspoken.headers()["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(unspoken.text().await.expect("a text"), "echo hello\n\n(I could not say this aloud.)");
+}
