@@ -45,6 +45,7 @@
 mod answer;
 mod auth;
 mod body;
+mod calls;
 mod capabilities;
 mod counters;
 mod events;
@@ -76,12 +77,13 @@ use url::Url;
 pub use self::{
     answer::HookTexts,
     body::Bodies,
+    calls::{Call, CallEnd},
     openapi::openapi,
     receive::{FormerHooks, router},
     result_key::ResultKeys,
     section::WebhookSection,
 };
-use self::{auth::Auth, counters::Counters, events::Events, outbound::Callback, result_url::ResultUrls};
+use self::{auth::Auth, calls::Calls, counters::Counters, events::Events, outbound::Callback, result_url::ResultUrls};
 
 /// What a [`WebhookAdapter`] is built from.
 pub struct WebhookSettings {
@@ -154,6 +156,7 @@ pub struct WebhookAdapter {
     clock: SharedClock,
     stop_waiting: CancellationToken,
     counters: Counters,
+    calls: Calls,
     hook_context: WhileRunning<HookContext>,
 }
 
@@ -192,8 +195,14 @@ impl WebhookAdapter {
             clock: settings.clock,
             stop_waiting: settings.stop_waiting,
             counters: Counters::new(settings.name),
+            calls: Calls::default(),
             hook_context: WhileRunning::default(),
         })
+    }
+
+    /// Its last calls at this node, newest first.
+    pub fn calls(&self) -> Vec<Call> {
+        self.calls.list()
     }
 
     /// The hook `name`, which is no longer configured. It accepts no turns and shows results by their keys.
@@ -220,6 +229,7 @@ impl WebhookAdapter {
             clock: Arc::clone(&former.clock),
             stop_waiting: CancellationToken::new(),
             counters: Counters::new("unknown".to_owned()),
+            calls: Calls::default(),
             hook_context: WhileRunning::always(context),
         }
     }

@@ -28,6 +28,7 @@ use crate::{
     answer::{Answer, HookTexts, MARKDOWN},
     auth::{AuthError, Caller, Proof, delivery_id},
     body,
+    calls::{Call, CallEnd},
     counters::REQUESTS,
     events,
     inbound::{self, Context, Key, unprocessable},
@@ -172,7 +173,13 @@ pub(crate) async fn ask(
     request: Request,
 ) -> Response {
     let Some(hook) = path.ok().and_then(|Path(name)| hooks.by_name.get(&name)) else { return unknown_hook() };
-    let response = hook.ask(request).await.unwrap_or_else(Problem::into_response);
+    let mut call = Some(Call::arrived(request.headers(), hook.clock.now()));
+    let answer = hook.ask(request, &mut call).await;
+    // One that opened a turn is noted by now.
+    if let Some(call) = call {
+        hook.calls.note(call.ended(CallEnd::of(&answer)));
+    }
+    let response = answer.unwrap_or_else(Problem::into_response);
     hook.counters.count(response.status());
     response
 }
@@ -234,7 +241,8 @@ async fn no_such_method(uri: Uri) -> Response {
 }
 
 impl WebhookAdapter {
-    async fn ask(&self, request: Request) -> Result<Response, Problem> {
+    /// Responds to a call. One that opens a turn is taken and noted before its answer is waited for.
+    async fn ask(&self, request: Request, call: &mut Option<Call>) -> Result<Response, Problem> {
         let context = self.hook_context.get().ok_or_else(not_running)?;
         let (parts, body) = request.into_parts();
         let peer = Peer::of(&parts.extensions);
@@ -290,6 +298,9 @@ impl WebhookAdapter {
         let request = key.map(|_| Fingerprint::of(&event));
         let (accepted, watch) = accept(&context.intake, event).await.map_err(|error| intake_problem(&error))?;
         drop(room);
+        if let Some((turn, call)) = accepted.opened().and_then(|turn| Some((turn, call.take()?))) {
+            self.calls.note(call.ended(CallEnd::Turn(turn)));
+        }
         match accepted {
             Accepted::Turn(turn) | Accepted::Answers { turn, .. } | Accepted::Amended(turn) => Ok(match watch {
                 Some(watch) => reader.first_signal(turn, watch).await?,
