@@ -88,4 +88,4 @@ pub(crate) fn sections() -> Vec<PlatformSection> {
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::platform::{Account, ChannelNotice, CheckContext, Platform, RouteMaterials, Routes, Setup};
+pub(crate) use self::platform::{Account, ChannelNotice, CheckContext, Hook, Platform, RouteMaterials, Routes, Setup};

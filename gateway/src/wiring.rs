@@ -23,7 +23,7 @@ use crate::{
     exposure::readable_secrets,
     location::StoreLocation,
     materials::{Materials, TokenMode, TokenSource, WiringError},
-    platforms::{self, ChannelNotice, Routes},
+    platforms::{self, ChannelNotice, Hook, Routes},
     secrets,
 };
 
@@ -56,6 +56,7 @@ pub(crate) struct Parts {
     /// The HTTP routes of channels and agents.
     pub(crate) routes: Vec<Routes>,
     pub(crate) notices: Vec<ChannelNotice>,
+    pub(crate) hooks: Vec<Hook>,
     /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
     /// `None`: `/admin` is switched off.
@@ -195,6 +196,7 @@ impl Wiring<'_> {
             channels: Vec::new(),
             routes: Vec::new(),
             notices: Vec::new(),
+            hooks: Vec::new(),
             front_page: None,
             admin_tokens: admin.0,
             admin_token_source: admin.1,
@@ -211,6 +213,7 @@ impl Wiring<'_> {
             parts.channels.extend(built.channels);
             parts.routes.extend(built.routes);
             parts.notices.extend(built.notices);
+            parts.hooks.extend(built.hooks);
             parts.front_page = parts.front_page.or(built.front_page);
         }
         if let Some(routes) = self.0.own_tools.routes(self.0.config, &self.0.guesses, &self.0.stop_waiting) {

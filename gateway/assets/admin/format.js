@@ -305,6 +305,7 @@ const OPERATIONS = {
   message: "sent a message",
   create_token: "made a token",
   revoke_token: "revoked a token",
+  show_token: "looked at the token of a hook",
   end_session: "ended a session",
   approve_action: "approved what an agent wants to do",
   decline_action: "declined what an agent wants to do",

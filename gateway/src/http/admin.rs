@@ -15,6 +15,7 @@ mod dead_letters;
 mod deliveries;
 mod errors;
 mod events;
+mod hooks;
 pub(super) mod logs;
 mod loops;
 mod messages;
@@ -73,7 +74,7 @@ macro_rules! for_viewers {
     ($does:ident) => {
         $does! {
             overview::show conversations::list conversations::show deliveries::list
-            loops::list search::list channels::list nodes::list agents::list agents::sessions pairings::list approvals::list people::list
+            loops::list search::list channels::list hooks::show nodes::list agents::list agents::sessions pairings::list approvals::list people::list
             schedules::list schedules::show errors::list events::follow session::show session::close
             session::link route::explain
         }
@@ -99,7 +100,7 @@ macro_rules! for_admins {
     ($does:ident) => {
         $does! {
             tokens::list tokens::create tokens::revoke session::list session::end people::forget configuration::reload
-            alerts::list alerts::test audit::list
+            alerts::list alerts::test audit::list hooks::token
         }
     };
 }

@@ -21,6 +21,7 @@ use crate::{
     feed::Feed,
     figures::Figures,
     location::StoreLocation,
+    platforms::Hook,
     problems::Problems,
     reload::Reload,
     wiring::{AgentInfo, Parts},
@@ -30,6 +31,7 @@ use crate::{
 pub(crate) struct App {
     commons: Commons,
     pub(super) agents: Vec<AgentInfo>,
+    pub(super) hooks: Vec<Hook>,
     pub(super) access: Access,
     pub(super) file_links: FileLinks,
     pub(super) probe: StoreProbe,
@@ -84,6 +86,7 @@ impl App {
     pub(crate) fn new(parts: &Parts, commons: Commons, (address, is_public): (SocketAddr, bool)) -> Self {
         Self {
             agents: parts.agent_infos.clone(),
+            hooks: parts.hooks.clone(),
             access: Access::new(
                 parts.admin_tokens.clone(),
                 parts.metrics_tokens.clone(),

@@ -1,6 +1,6 @@
 //! What the gateway knows of a platform, and what a platform builds for it.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::Router;
@@ -8,7 +8,9 @@ use clap::{Arg, ArgMatches};
 use futures_util::future::BoxFuture;
 use rejoinder_config::{Config, IdFormat, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, Intake, StoreError};
+use rejoinder_webhook::Call;
 use reqwest::Client;
+use secrecy::SecretString;
 use utoipa::openapi::OpenApi;
 
 use crate::{
@@ -62,6 +64,8 @@ pub(crate) struct Built {
     pub(crate) routes: Option<Routes>,
     /// What the start reports about them.
     pub(crate) notices: Vec<ChannelNotice>,
+    /// What the operator's page needs to set up what calls them.
+    pub(crate) hooks: Vec<Hook>,
     /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
 }
@@ -102,6 +106,22 @@ impl ChannelNotice {
             Self::Page { .. } | Self::Hook { .. } | Self::Api { .. } => None,
         }
     }
+}
+
+/// A hook, for the operator who sets up what calls it.
+#[derive(Clone)]
+pub(crate) struct Hook {
+    pub(crate) channel: ChannelId,
+    /// Where it is called: absolute if the gateway has a public URL, else a path.
+    pub(crate) url: String,
+    /// What its callers send; `None` if they sign.
+    pub(crate) token: Option<SecretString>,
+    /// Whether it takes events, whose callers get no answer.
+    pub(crate) takes_events: bool,
+    /// How long a caller waits at most.
+    pub(crate) wait: Duration,
+    /// Gives its last calls at this node, newest first.
+    pub(crate) calls: Arc<dyn Fn() -> Vec<Call> + Send + Sync>,
 }
 
 /// How `rejoinder init` connects an account of a platform.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use rejoinder_config::{Config, PlatformSection};
+use rejoinder_config::{Config, PlatformSection, TokenValue};
 use rejoinder_core::{ChannelAdapter, ChannelId, Language};
 use rejoinder_webhook::{FormerHooks, HookTexts, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
+use secrecy::SecretString;
 use utoipa::openapi::OpenApi;
 
-use super::platform::{Built, ChannelNotice, Platform, RouteMaterials};
+use super::platform::{Built, ChannelNotice, Hook, Platform, RouteMaterials};
 use crate::{
     client::is_readable_on_the_way,
-    materials::{Materials, WiringError},
+    materials::{Materials, TokenSource, WiringError},
 };
 
 pub(super) struct Webhook;
@@ -43,7 +44,8 @@ impl Platform for Webhook {
         for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
             let token = token.map(|token| materials.tokens(token, &format!("hook-{name}-token"))).transpose()?;
-            let (token, token_source) = token.map_or((None, None), |(token, source)| (Some(token), Some(source)));
+            let (token, token_source) = token.unzip();
+            let shown = token_source.as_ref().and_then(|source| shown_token(section, source));
             let settings = WebhookSettings {
                 name: name.to_owned(),
                 section: section.clone(),
@@ -66,8 +68,18 @@ impl Platform for Webhook {
                 channel: ChannelId::new(self.section().name, name),
                 reason: error.to_string(),
             })?;
-            hooks.push(Arc::new(hook));
-            built.notices.push(ChannelNotice::Hook { path: format!("/hooks/{name}"), token: token_source });
+            let (hook, path) = (Arc::new(hook), format!("/hooks/{name}"));
+            hooks.push(Arc::clone(&hook));
+            let base = server.public_url.as_ref().map_or("", |url| url.as_str().trim_end_matches('/'));
+            built.hooks.push(Hook {
+                channel: hook.channel().clone(),
+                url: format!("{base}{path}"),
+                token: shown,
+                takes_events: section.deliver_to.is_some(),
+                wait: section.wait,
+                calls: Arc::new(move || hook.calls()),
+            });
+            built.notices.push(ChannelNotice::Hook { path, token: token_source });
         }
         built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
         let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
@@ -95,5 +107,14 @@ impl Platform for Webhook {
 
     fn openapi(&self) -> Option<OpenApi> {
         Some(rejoinder_webhook::openapi())
+    }
+}
+
+/// The token that callers of a hook send, as an operator may see it.
+fn shown_token(section: &WebhookSection, source: &TokenSource) -> Option<SecretString> {
+    match (source, &section.token.as_ref()?.current) {
+        (TokenSource::Generated(made), _) => Some(made.token.clone()),
+        (TokenSource::Configured, TokenValue::Configured(secret)) => Some(secret.get().clone()),
+        (TokenSource::Configured, TokenValue::Generate) => None,
     }
 }

@@ -9,6 +9,7 @@ mod doctor;
 mod doors;
 mod files;
 mod health;
+mod hooks;
 #[cfg(feature = "telegram")]
 mod initiative;
 mod life;
