@@ -17,6 +17,7 @@ import { overview } from "./overview.js";
 import { heading } from "./parts.js";
 import { people } from "./people.js";
 import { schedule, schedules } from "./schedules.js";
+import { siri } from "./siri.js";
 import { switchTheme } from "./theme-button.js";
 import { turn } from "./turn.js";
 import { turns } from "./turns.js";
@@ -35,6 +36,7 @@ const SECTIONS = {
   approvals: { title: "Approvals", icon: "approvals", list: approvals },
   schedules: { title: "Schedules", icon: "schedules", list: schedules, one: schedule },
   channels: { title: "Channels and agents", short: "Channels", icon: "channels", list: channels },
+  siri: { title: "Set up Siri", in: "channels", one: siri },
   live: { title: "Live", icon: "live", list: feed },
   logs: { title: "Errors and logs", short: "Logs", icon: "logs", list: logs },
   access: { title: "Access", icon: "access", list: access, isForAdmin: true },

@@ -69,7 +69,7 @@ function card(view, channel, refresh) {
       ["Limited by the platform", isLimited && ["ends ", time(channel.limited_until)]],
       ["First signal", channel.p50_ms !== undefined && `half after ${span(channel.p50_ms)}, 95 % after ${span(channel.p95_ms)}`],
     ]),
-    make("p", { className: "links" }, link(`/admin/turns?${query}`, "Turns"), link(`/admin/deliveries?${query}`, "Deliveries"), link(`/admin/live?${query}`, "Live")),
+    make("p", { className: "links" }, link(`/admin/turns?${query}`, "Turns"), link(`/admin/deliveries?${query}`, "Deliveries"), link(`/admin/live?${query}`, "Live"), channel.platform === "webhook" && link(`/admin/siri/${encodeURIComponent(channel.name)}`, "Set up Siri")),
     view.mayChange && buttons(!channel.paused && !channel.elsewhere && !channel.sends && act("Try now", tryChannel), channel.paused ? act("Resume", resume) : act("Pause", pause)),
   );
 }
