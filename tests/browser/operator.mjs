@@ -5,11 +5,11 @@ import { assert, eventually, visitor } from "./browser.mjs";
 
 const TOKEN = "admin-token-of-the-tests";
 
-/** An operator who signs in with a token at `path`. Before that, the page asks for a session that is not there. */
-export async function operator(browser, { tolerates, path = "/admin", ...options } = {}) {
+/** An operator who signs in with `token` at `path`. Before that, the page asks for a session that is not there. */
+export async function operator(browser, { tolerates, path = "/admin", token = TOKEN, ...options } = {}) {
   const may = new RegExp(["status of 401", tolerates?.source].filter(Boolean).join("|"));
   const ada = await visitor(browser, { path, tolerates: may, scripts: [axe], ...options });
-  await ada.page.getByLabel("Or paste a token").fill(TOKEN);
+  await ada.page.getByLabel("Or paste a token").fill(token);
   await ada.button("Sign in").click();
   await ada.page.getByRole("navigation", { name: "Sections" }).waitFor();
   return ada;

@@ -438,6 +438,23 @@ async fn the_files_of_a_turn_are_seen_and_heard_on_the_page() {
     Browser::start("operator-files", &gateway.url()).succeeds().await;
 }
 
+/// In a browser: who has only the page to go by sets a shortcut up, sees what it sends, and gets a slow answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_shortcut_is_set_up_with_what_the_page_says() {
+    let (agent, release) = ScriptedAgent::holding("I can answer.").await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+
+    let mut browser = Browser::start("operator-siri", &gateway.url());
+    browser.reaches("asked").await;
+    release.open();
+    browser.resume().await;
+    browser.succeeds().await;
+
+    let audit = gateway.admin("audit").await;
+    let seen: Vec<_> = audit["items"].as_array().expect("a list").iter().map(|entry| &entry["action"]).collect();
+    assert_eq!(seen, [&json!("create_token"), &json!("show_token")]);
+}
+
 /// What was said in a conversation, and what was sent to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_conversation_shows_what_was_said() {
