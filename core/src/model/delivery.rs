@@ -119,13 +119,13 @@ impl Action {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// P0: final signals; half of every budget is reserved for them.
+    /// P0: final signals; others always leave them a part of every burst.
     Final,
-    /// P1: deferrals, reactions, and the removal of leftover messages.
+    /// P1: deferrals, reactions, first drafts, and the removal of leftover messages; they leave one send of a burst.
     Interim,
-    /// P2: typing and marks; dropped rather than delayed.
+    /// P2: typing and marks; dropped rather than delayed, they leave half of a burst. To their chat they are no messages.
     Typing,
-    /// P3: drafts; dropped rather than delayed, the latest wins.
+    /// P3: updates of drafts; dropped rather than delayed, the latest wins. They leave half of a burst.
     Draft,
 }
 

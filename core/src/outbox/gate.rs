@@ -1,7 +1,8 @@
 //! The rate gate: decides what may be sent to a platform now.
 //!
 //! There is one budget for an account and one for each of its chats, shared by everything
-//! that is sent there. Half of each is reserved for final signals. Scopes that a platform has blocked are
+//! that is sent there. Whatever is not a final signal leaves a part of the burst, so a final signal goes at once, and updates of
+//! drafts may use all that refills beyond it. Scopes that a platform has blocked are
 //! checked before any budget, and are stored, so that a restart does not forget them.
 
 use std::{
@@ -32,41 +33,36 @@ pub(crate) enum Refill {
     Account(Duration),
 }
 
-/// A budget: for each kind of send, when it is full again, as a time since the epoch.
+/// A budget: when it is full again, as a time since the epoch.
 #[derive(Clone, Copy, Default)]
 struct Budget {
-    everything: Duration,
-    /// The half that everything except final signals must also fit into.
-    interim: Duration,
+    full_at: Duration,
 }
 
 impl Budget {
     /// The time until a send of `class` fits in.
-    fn refill(&self, rate: Rate, class: Class, now: Duration) -> Duration {
-        let wait = |full_at: Duration, rate: Rate| {
-            full_at.saturating_sub(now).saturating_sub(rate.per * rate.burst.saturating_sub(1))
-        };
-        let everything = wait(self.everything, rate);
-        if class == Class::Final { everything } else { everything.max(wait(self.interim, half(rate))) }
+    fn refill(self, rate: Rate, class: Class, now: Duration) -> Duration {
+        self.full_at.saturating_sub(now).saturating_sub(rate.per * (share(rate, class) - 1))
     }
 
-    fn spend(&mut self, rate: Rate, class: Class, now: Duration) {
-        self.everything = self.everything.max(now) + rate.per;
-        if class != Class::Final {
-            self.interim = self.interim.max(now) + half(rate).per;
-        }
+    fn spend(&mut self, rate: Rate, now: Duration) {
+        self.full_at = self.full_at.max(now) + rate.per;
     }
 
-    fn give_back(&mut self, rate: Rate, class: Class) {
-        self.everything = self.everything.saturating_sub(rate.per);
-        if class != Class::Final {
-            self.interim = self.interim.saturating_sub(half(rate).per);
-        }
+    fn give_back(&mut self, rate: Rate) {
+        self.full_at = self.full_at.saturating_sub(rate.per);
     }
 }
 
-fn half(rate: Rate) -> Rate {
-    Rate { per: rate.per * 2, burst: (rate.burst / 2).max(1) }
+/// How many sends of a burst may be used up when one of `class` is made, itself included.
+fn share(rate: Rate, class: Class) -> u32 {
+    let share = match class {
+        Class::Final => rate.burst,
+        // The message of a first draft or of a deferral is edited into the answer: one send is left for that.
+        Class::Interim => rate.burst - 1,
+        Class::Typing | Class::Draft => rate.burst / 2,
+    };
+    share.max(1)
 }
 
 /// A chat. The empty one stands for its account.
@@ -79,11 +75,27 @@ struct Budgets {
     sends: u32,
 }
 
+impl Budgets {
+    /// What must refill before a send of `class` fits in. Of chat and account, the chat: what waits for its chat need not stand in line.
+    fn refill(&self, [chat, account]: &Scopes, class: Class, now: Duration) -> Option<Refill> {
+        let refill = |scope: &Option<(Rate, BudgetKey)>| {
+            let (rate, key) = scope.as_ref()?;
+            let refill = self.by_chat.get(key).copied().unwrap_or_default().refill(*rate, class, now);
+            (!refill.is_zero()).then_some(refill)
+        };
+        refill(chat).map(Refill::Chat).or_else(|| refill(account).map(Refill::Account))
+    }
+}
+
 /// The budgets that a send in a conversation is taken from: that of its chat, and that of the account.
-fn scopes(conversation: &ConversationRef, capabilities: &Capabilities) -> [Option<(Rate, BudgetKey)>; 2] {
+type Scopes = [Option<(Rate, BudgetKey)>; 2];
+
+fn scopes(conversation: &ConversationRef, capabilities: &Capabilities, class: Class) -> Scopes {
     let usable = |rate: Option<Rate>| rate.filter(|rate| !rate.per.is_zero() && rate.burst > 0);
     let key = |chat: &Arc<str>| (conversation.channel.clone(), Arc::clone(chat));
-    let chat = usable(capabilities.conversation_rate).map(|rate| (rate, key(&conversation.chat)));
+    // Platforms limit the messages of a chat. A typing notice and a mark are none.
+    let chat = usable(capabilities.conversation_rate).filter(|_| class != Class::Typing);
+    let chat = chat.map(|rate| (rate, key(&conversation.chat)));
     let account = usable(capabilities.account_rate).map(|rate| (rate, key(&Arc::from(""))));
     [chat, account]
 }
@@ -185,43 +197,38 @@ impl RateGate {
     /// Takes one send of `class` from the budgets of `conversation`, or nothing from either.
     ///
     /// # Errors
-    /// What must refill first. Of chat and account, the chat: what waits for its chat need not stand in line.
+    /// What must refill first.
     pub(crate) fn take(
         &self,
         conversation: &ConversationRef,
         capabilities: &Capabilities,
         class: Class,
     ) -> Result<(), Refill> {
-        let now = Duration::from_millis(u64::try_from(self.clock.now().as_millis()).unwrap_or(0));
-        let [chat, account] = scopes(conversation, capabilities);
+        let (now, scopes) = (self.now(), scopes(conversation, capabilities, class));
         let mut budgets = self.budgets();
-        let refill = |scope: &Option<(Rate, BudgetKey)>| {
-            let (rate, key) = scope.as_ref()?;
-            let refill = budgets.by_chat.get(key).copied().unwrap_or_default().refill(*rate, class, now);
-            (!refill.is_zero()).then_some(refill)
-        };
-        if let Some(refill) = refill(&chat) {
-            return Err(Refill::Chat(refill));
+        if let Some(refill) = budgets.refill(&scopes, class, now) {
+            return Err(refill);
         }
-        if let Some(refill) = refill(&account) {
-            return Err(Refill::Account(refill));
-        }
-        for (rate, key) in chat.into_iter().chain(account) {
-            budgets.by_chat.entry(key).or_default().spend(rate, class, now);
+        for (rate, key) in scopes.into_iter().flatten() {
+            budgets.by_chat.entry(key).or_default().spend(rate, now);
         }
         budgets.sends = budgets.sends.wrapping_add(1);
         if budgets.sends.is_multiple_of(FORGET_EVERY) {
-            budgets.by_chat.retain(|_, budget| budget.everything.max(budget.interim) > now);
+            budgets.by_chat.retain(|_, budget| budget.full_at > now);
         }
         Ok(())
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.clock.now().as_millis()).unwrap_or(0))
     }
 
     /// Gives back what was [taken](Self::take) for a send that was not made.
     pub(crate) fn give_back(&self, conversation: &ConversationRef, capabilities: &Capabilities, class: Class) {
         let mut budgets = self.budgets();
-        for (rate, key) in scopes(conversation, capabilities).into_iter().flatten() {
+        for (rate, key) in scopes(conversation, capabilities, class).into_iter().flatten() {
             if let Some(budget) = budgets.by_chat.get_mut(&key) {
-                budget.give_back(rate, class);
+                budget.give_back(rate);
             }
         }
     }
@@ -264,13 +271,46 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_budget_is_reserved_for_final_signals() {
+    fn each_class_leaves_room_for_those_before_it() {
         let gate = RateGate::new(TestClock::new(), Vec::new(), Vec::new());
         let (here, limits) = (conversation("a"), limited(None, Some(per_second(4))));
         let take = |class| gate.take(&here, &limits, class).is_ok();
 
-        assert_eq!([take(Class::Interim), take(Class::Draft), take(Class::Typing)], [true, true, false]);
-        assert_eq!([take(Class::Final), take(Class::Final), take(Class::Final)], [true, true, false]);
+        assert_eq!([take(Class::Draft), take(Class::Typing)], [true, true]);
+        assert_eq!([take(Class::Draft), take(Class::Typing)], [false, false]);
+        assert_eq!([take(Class::Interim), take(Class::Interim)], [true, false]);
+        assert_eq!([take(Class::Final), take(Class::Final)], [true, false]);
+    }
+
+    /// For as long as an answer grows, and the answer still goes at once.
+    #[test]
+    fn drafts_may_use_all_that_refills() {
+        let clock = TestClock::new();
+        let gate = RateGate::new(Arc::<TestClock>::clone(&clock), Vec::new(), Vec::new());
+        let (here, limits) = (conversation("a"), limited(Some(per_second(5)), None));
+        let take = |class| gate.take(&here, &limits, class);
+        assert_eq!(take(Class::Interim), Ok(()));
+
+        for _ in 0..60 {
+            clock.advance(Duration::from_secs(1));
+            assert_eq!(take(Class::Draft), Ok(()));
+        }
+
+        assert_eq!([take(Class::Final), take(Class::Final), take(Class::Final)], [Ok(()); 3]);
+        // The next draft is the first of another answer.
+        assert_eq!(take(Class::Interim), Err(Refill::Chat(Duration::from_secs(1))));
+    }
+
+    #[test]
+    fn a_typing_notice_is_no_message_of_its_chat() {
+        let gate = RateGate::new(TestClock::new(), Vec::new(), Vec::new());
+        let (here, limits) = (conversation("a"), limited(Some(per_second(1)), Some(per_second(9))));
+
+        for _ in 0..3 {
+            assert_eq!(gate.take(&here, &limits, Class::Typing), Ok(()));
+        }
+
+        assert_eq!(gate.take(&here, &limits, Class::Final), Ok(()));
     }
 
     /// What the account refuses costs the chat nothing.

@@ -172,7 +172,7 @@ pub(crate) fn draft(cleared: &Cleared<Draft>, target: &Target<'_>) -> NewDeliver
     let text = parts(target.channel, &cleared.get().text).into_iter().next().unwrap_or_default();
     let content = Content { text, ..Content::default() };
     let action = Action::Send { content, reply_to: target.turn.event.message_id.clone() };
-    NewDelivery::new(target.pending(Draft::CLAIM, Class::Draft, SignalKind::Reply, Via::Draft, action))
+    NewDelivery::new(target.pending(Draft::CLAIM, Class::Interim, SignalKind::Reply, Via::Draft, action))
 }
 
 const fn due(signal: &Signal) -> Option<Timestamp> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    AgentTurn, Rate, Scope, Support,
+    Action, AgentTurn, Rate, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel},
     store::TurnStatus,
 };
@@ -223,7 +223,37 @@ async fn an_answer_overtakes_the_deferrals_that_wait() {
     gateway.at_rest().await;
 }
 
-/// P0: half of the rate is reserved for final signals.
+/// P0, P3: drafts take all that refills, the answer still goes at once, and so does the first draft of the next one.
+#[tokio::test]
+async fn an_answer_grows_as_fast_as_its_chat_allows() {
+    let gateway = GatewaySetup::new()
+        .capable(|it| {
+            it.conversation_rate = Some(Rate { per: secs(1), burst: 5 });
+            (it.drafts, it.drafts_are_messages, it.draft_interval) = (Support::Full, true, secs(1));
+            (it.typing, it.typing_interval) = (Support::Full, secs(4));
+        })
+        .agent("main", |turn: &AgentTurn| {
+            let script = Script::replies(&turn.message.text);
+            (0..20).fold(script, |script, _| script.streaming("more ").taking(Duration::from_millis(500)))
+        })
+        .start()
+        .await;
+
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(11)).await;
+    let updates = gateway.platform.seen().iter().filter(|seen| matches!(seen.action, Action::Draft { .. })).count();
+    assert!(updates >= 8, "{updates} updates in ten seconds");
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.advance(Duration::from_millis(700)).await;
+    assert_eq!(gateway.visible(&chat("ada")).len(), 2, "the next answer has not begun to grow");
+    gateway.advance(secs(11)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// P0: half of a burst is left for final signals.
 #[tokio::test]
 async fn drafts_and_typing_leave_half_of_the_budget_to_answers() {
     let gateway = GatewaySetup::new()
