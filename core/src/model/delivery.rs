@@ -336,6 +336,15 @@ impl DeliveryError {
         !matches!(self, Self::NotSent { .. } | Self::Unknown(_) | Self::Unauthorized(_))
     }
 
+    /// How long the platform wants its callers to wait, if it says so.
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Limited { retry_after, .. } => Some(*retry_after),
+            Self::NotSent { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// The platform's words.
     pub(crate) const fn said_mut(&mut self) -> Option<&mut String> {
         match self {

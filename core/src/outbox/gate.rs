@@ -219,6 +219,18 @@ impl RateGate {
         Ok(())
     }
 
+    /// How long it takes until a send of `class` fits in; `None`: it does now.
+    pub(crate) fn refill(
+        &self,
+        conversation: &ConversationRef,
+        capabilities: &Capabilities,
+        class: Class,
+    ) -> Option<Duration> {
+        let scopes = scopes(conversation, capabilities, class);
+        let refill = self.budgets().refill(&scopes, class, self.now());
+        refill.map(|(Refill::Chat(refill) | Refill::Account(refill))| refill)
+    }
+
     fn now(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.clock.now().as_millis()).unwrap_or(0))
     }
@@ -296,9 +308,11 @@ mod tests {
             assert_eq!(take(Class::Draft), Ok(()));
         }
 
+        assert_eq!(gate.refill(&here, &limits, Class::Final), None);
         assert_eq!([take(Class::Final), take(Class::Final), take(Class::Final)], [Ok(()); 3]);
         // The next draft is the first of another answer.
         assert_eq!(take(Class::Interim), Err(Refill::Chat(Duration::from_secs(1))));
+        assert_eq!(gate.refill(&here, &limits, Class::Draft), Some(Duration::from_secs(3)));
     }
 
     #[test]

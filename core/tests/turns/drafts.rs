@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, ActivityState, AgentTurn, Capabilities, Delivery, Masker, Policy, Resend, Scope, Support,
+    Action, ActivityState, AgentTurn, Capabilities, Delivery, Masker, Policy, Rate, Resend, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, SeenDelivery},
     store::TurnStatus,
 };
@@ -43,6 +43,25 @@ async fn a_stream_is_shown_as_it_grows() {
     assert_eq!(drafts(&gateway).last().map(String::as_str), Some("one two three"));
     assert!(drafts(&gateway).len() <= 3);
     assert_eq!(gateway.visible(&chat("ada")), ["one two three"]);
+    gateway.at_rest().await;
+}
+
+/// A draft that comes too soon for its chat is shown as soon as it may be, not a whole interval later.
+#[tokio::test]
+async fn a_draft_waits_no_longer_than_its_rate_wants() {
+    let script = (0..20).fold(Script::replies("done"), |script, _| script.streaming("x ").taking(secs(1) / 2));
+    let slow = |it: &mut Capabilities| {
+        showing(it);
+        it.draft_interval = secs(1);
+        it.conversation_rate = Some(Rate { per: Duration::from_millis(1500), burst: 2 });
+    };
+    let gateway = GatewaySetup::new().capable(slow).always(script).start().await;
+
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(secs(11)).await;
+
+    assert!(drafts(&gateway).len() >= 6, "{:?}", drafts(&gateway));
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }
 

@@ -52,7 +52,8 @@ enum DraftResult {
     Claimed,
     /// There is no place for it now; the next change of the turn may bring one.
     Waits,
-    NotShown,
+    /// With the time after which it can be tried again, if that is known.
+    NotShown(Option<Duration>),
 }
 
 impl Drafting {
@@ -241,6 +242,7 @@ impl DraftTask {
                 }
                 continue;
             }
+            let began = self.ephemerals.clock.uptime();
             let drafted = if self.ephemerals.is_shown_elsewhere(&self.turn) {
                 DraftResult::Shown
             } else if self.are_messages {
@@ -248,10 +250,12 @@ impl DraftTask {
             } else {
                 self.show_text(&text).await
             };
+            // From the beginning of one call to that of the next: a slow platform makes no draft later.
+            let rest = self.interval.saturating_sub(self.ephemerals.clock.uptime().saturating_sub(began));
             let pause = match drafted {
                 DraftResult::Shown => {
                     shown = text;
-                    self.interval
+                    rest
                 }
                 DraftResult::Waits => MIN_PAUSE,
                 DraftResult::Claimed if std::mem::replace(&mut is_claimed, true) => {
@@ -259,11 +263,11 @@ impl DraftTask {
                     not_sent = (not_sent * 2).min(MAX_PAUSE);
                     not_sent.max(self.interval)
                 }
-                DraftResult::Claimed => self.interval,
-                DraftResult::NotShown => {
+                DraftResult::Claimed => rest,
+                DraftResult::NotShown(until) => {
                     // Retries with the latest text, even if no more comes.
                     self.text.notify();
-                    self.interval.max(MIN_PAUSE)
+                    until.unwrap_or(self.interval).max(MIN_PAUSE)
                 }
             };
             tokio::select! {
@@ -285,13 +289,13 @@ impl DraftTask {
             // The first draft or a deferral may have been delivered meanwhile.
             match self.ephemerals.ledger.turn(self.turn.id).await {
                 Ok(stored) => self.turn = stored,
-                Err(_) => return DraftResult::NotShown,
+                Err(_) => return DraftResult::NotShown(None),
             }
         }
         let message = match self.turn.obligation.draft_target() {
             DraftTarget::Message(message) => message.to_owned(),
             DraftTarget::Nowhere => return DraftResult::Waits,
-            DraftTarget::New if self.ephemerals.is_blocked(&self.turn).await => return DraftResult::NotShown,
+            DraftTarget::New if self.ephemerals.is_blocked(&self.turn).await => return DraftResult::NotShown(None),
             DraftTarget::New => return self.claim_message(text).await,
         };
         let Some(draft) = self.turn.obligation.clear_draft(text) else { return DraftResult::Waits };
@@ -305,7 +309,7 @@ impl DraftTask {
             Ok(_) => DraftResult::Waits,
             Err(error) => {
                 debug!(turn = %self.turn.id, %error, "cannot store a draft");
-                DraftResult::NotShown
+                DraftResult::NotShown(None)
             }
         };
         crash_point!("draft_claimed");
@@ -324,7 +328,8 @@ impl DraftTask {
         let action = Action::Draft { text: draft.get().text.clone(), message, reply_to };
         match self.ephemerals.show(&self.turn, action, Class::Draft, Some(&self.stop)).await {
             Some(Ok(_)) => DraftResult::Shown,
-            Some(Err(_)) | None => DraftResult::NotShown,
+            Some(Err(error)) => DraftResult::NotShown(error.retry_after()),
+            None => DraftResult::NotShown(self.ephemerals.refill(&self.turn, Class::Draft).await),
         }
     }
 }

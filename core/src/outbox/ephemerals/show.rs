@@ -102,6 +102,13 @@ impl Ephemerals {
         Some(result)
     }
 
+    /// How long it takes until the platform's pace allows a send of `class` in the conversation of a turn; `None`: it does now.
+    pub(super) async fn refill(&self, turn: &TurnRecord, class: Class) -> Option<Duration> {
+        let address = self.address(turn).await?;
+        let channel = self.channels.get(&address.channel)?;
+        self.caller.gate.refill(&address, &channel.capabilities(&address), class)
+    }
+
     /// Whether sending to the conversation of a turn is blocked now, or signals wait for the account's rate.
     pub(super) async fn is_blocked(&self, turn: &TurnRecord) -> bool {
         match self.address(turn).await {
