@@ -52,9 +52,9 @@ pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Arc<[St
         caption_limit: Some(TextLimit { max: CAPTION_UNITS, unit: TextUnit::Utf16 }),
         drafts: if chat.drafts == Drafts::No { Support::No } else { Support::Full },
         drafts_are_messages: chat.drafts == Drafts::Messages,
-        // Edits count as messages: one per second to a chat, twenty per minute to a group
-        // (https://core.telegram.org/bots/faq, "hitting limits"). Drafts may use half of that budget.
-        draft_interval: if chat.is_private { Duration::from_secs(2) } else { Duration::from_secs(6) },
+        // Edits count as messages, one per second to a chat (https://core.telegram.org/bots/faq, "hitting limits"). In a group the rate of
+        // the conversation makes the pauses longer.
+        draft_interval: Duration::from_secs(1),
         // "sendChatAction": the status lasts at most 5 seconds and ends when a message arrives.
         typing: Support::Full,
         typing_interval: Duration::from_secs(4),

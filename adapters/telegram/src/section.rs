@@ -148,11 +148,12 @@ impl Pace {
     pub(crate) fn limits(self) -> Limits {
         let rate = |per, burst| Some(Rate { per, burst });
         match self {
-            // https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
+            // https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this: one message a second to a chat, of which short
+            // bursts are allowed; 20 a minute to a group, and about 30 a second in all, the burst included.
             Self::Telegram => Limits {
                 chat: rate(Duration::from_secs(1), 5),
-                group: rate(Duration::from_secs(3), 5),
-                account: rate(Duration::from_secs(1) / 30, 30),
+                group: rate(Duration::from_secs(4), 5),
+                account: rate(Duration::from_secs(1) / 20, 10),
             },
             Self::Server => Limits { chat: None, group: None, account: None },
         }

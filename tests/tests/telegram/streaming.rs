@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_telegram_double::{Fault, Limits, Rate, TelegramDouble};
 use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 
@@ -92,6 +92,42 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     ada.hears(STREAMED).await;
 
     eventually("only the answer is left", async || (double.bot_texts(ada.chat()) == [STREAMED]).then_some(())).await;
+}
+
+/// P3. Within Telegram's limits, short bursts allowed: the first word is seen at once, more of them each second, and no call is refused. The
+/// next answer begins to grow as soon.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_grows_as_fast_as_telegram_allows() {
+    let words: Vec<_> = (1..=30).map(|word| format!("{word} ")).collect();
+    let whole = words.concat().trim().to_owned();
+    let (double, reply) = (TelegramDouble::start().await, whole.clone());
+    let rate = |count, seconds| Some(Rate { count, seconds });
+    double.limits(Limits { chat: rate(2, 1.0), group: rate(20, 60.0), bot: rate(30, 1.0) });
+    let agent = ScriptedAgent::start(move |_, _| {
+        let shown = words.iter().take(29);
+        shown.fold(Script::replies(&reply), |script, word| script.streaming(word).taking(Duration::from_millis(200)))
+    })
+    .await;
+    let section = telegram(&double, "streaming = \"edit\"").replace("pace = \"server\"\n", "");
+    let _gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
+    let ada = double.person("Ada");
+
+    let mut last = 0;
+    for question in ["one", "two"] {
+        let (asked, before) = (Instant::now(), double.calls("editMessageText").len());
+        ada.says(question);
+        let first = ada.finds("the first word", |message| message.ours && message.id > last).await;
+        let took = first.at - asked;
+        assert!(took < Duration::from_millis(700), "the first word of {question} came after {took:?}");
+        ada.finds("the answer", |message| message.id == first.id && message.text == whole).await;
+        let edits = double.calls("editMessageText").len() - before;
+        assert!(edits >= 5, "{edits} edits in six seconds");
+        last = first.id;
+    }
+
+    let calls = [double.calls("sendMessage"), double.calls("editMessageText")].concat();
+    let refused: Vec<_> = calls.iter().filter_map(|call| call.error().filter(|error| error.code == 429)).collect();
+    assert!(refused.is_empty(), "{refused:?}");
 }
 
 /// A typing notice that hangs delays no answer.

@@ -55,6 +55,19 @@ fn everything_about_a_bot_can_be_said() {
 }
 
 #[test]
+fn the_pace_stays_within_what_telegram_says() {
+    let limits = Pace::Telegram.limits();
+    let most = |rate: Option<Rate>, window: Duration| {
+        let rate = rate.expect("a limit");
+        u128::from(rate.burst) + window.as_millis() / rate.per.as_millis()
+    };
+
+    assert!(most(limits.group, Duration::from_mins(1)) <= 20);
+    assert!(most(limits.account, Duration::from_secs(1)) <= 30);
+    assert_eq!(limits.chat.map(|rate| rate.per), Some(Duration::from_secs(1)));
+}
+
+#[test]
 fn people_are_named_by_number_by_name_or_all_at_once() {
     let bot = read(r#"allow_from = [123456789, "987", " @Ada_L ", "@grace", "*"]"#);
     let groups = read(r#"group_allow_from = [-1001234567890, "-5", 42, "@ada_l"]"#);
