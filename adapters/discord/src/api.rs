@@ -115,6 +115,11 @@ impl Api {
         self.read(response, &route).await
     }
 
+    /// How long to wait until more than one call of this kind may be made; `None`: that is so now, as far as is known.
+    pub(crate) fn last_call(&self, method: &Method, path: &str) -> Option<Duration> {
+        self.limits.last_call(&Route::of(method, path), self.clock.now())
+    }
+
     /// Downloads a file from Discord; `None` if it is larger than `limit` bytes.
     pub(crate) async fn download(&self, http: &Client, url: Url, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
         let request = http.get(url).header(header::USER_AGENT, USER_AGENT).timeout(FILE_TIMEOUT);

@@ -38,9 +38,9 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
         caption_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         drafts: if streams { in_public } else { Support::No },
         drafts_are_messages: true,
-        // "Rate Limits": limits are per channel and given in headers. At the time of writing: five edits in five seconds.
-        // Drafts may use half of that budget.
-        draft_interval: Duration::from_secs(2),
+        // "Rate Limits": limits are per channel and given in headers. At the time of writing: five edits in five seconds. A draft does not
+        // take the last one, which is the answer's.
+        draft_interval: Duration::from_secs(1),
         // "Trigger Typing Indicator": lasts 10 seconds.
         typing: in_public,
         typing_interval: Duration::from_secs(8),

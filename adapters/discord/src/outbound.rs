@@ -275,6 +275,12 @@ impl Sending<'_> {
         let Some(message) = message else {
             return Err(DeliveryError::Unsupported("the first draft must be a message".to_owned()));
         };
+        let (chat, thread) = address::channels(self.delivery.conversation())?;
+        let path = format!("channels/{}/messages/{message}", thread.unwrap_or(chat));
+        if let Some(wait) = self.discord.api.last_call(&Method::PATCH, &path) {
+            let detail = "the last edit that Discord allows now is left to the answer".to_owned();
+            return Err(DeliveryError::NotSent { retry_after: Some(wait), detail });
+        }
         // Only the first part is shown. The other parts follow when the answer is complete.
         let text = format::parts(text).into_iter().next().unwrap_or_default();
         self.edit(message, &Content { text, ..Content::default() }).await

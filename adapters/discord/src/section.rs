@@ -105,9 +105,9 @@ impl Pace {
         let rate = |per, burst| Some(Rate { per, burst });
         match self {
             // Discord's limits at the time of writing: five messages in five seconds to a channel, fifty requests per
-            // second in total (https://discord.com/developers/docs/topics/rate-limits#global-rate-limit).
+            // second in total (https://discord.com/developers/docs/topics/rate-limits#global-rate-limit), the burst included.
             Self::Discord => {
-                Limits { conversation: rate(Duration::from_secs(1), 5), account: rate(Duration::from_secs(1) / 50, 50) }
+                Limits { conversation: rate(Duration::from_secs(1), 5), account: rate(Duration::from_secs(1) / 40, 10) }
             }
             Self::Server => Limits { conversation: None, account: None },
         }

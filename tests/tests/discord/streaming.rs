@@ -1,5 +1,7 @@
 //! Streamed answers.
 
+use std::time::{Duration, Instant};
+
 use rejoinder_discord_server::{DiscordServer, Fault};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
 use rstest::rstest;
@@ -96,6 +98,31 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
 
     gateway.until_settled().await;
     says_only(&server, &chat, &[STREAMED]).await;
+}
+
+/// P3: the answer is an edit, too, and Discord limits edits: drafts leave it the last one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn drafts_leave_an_edit_to_the_answer() {
+    let server = DiscordServer::start().await;
+    let agent = ScriptedAgent::start(|_, _| {
+        let words = ["one ", "two ", "three ", "four ", "five ", "six "];
+        let whole = Script::replies("one two three four five six seven");
+        words.into_iter().fold(whole, |script, word| script.streaming(word).taking(Duration::from_secs(1)))
+    })
+    .await;
+    let gateway = between_with(&server, &agent, "streaming = \"edit\"").start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    server.limits("PATCH", "/channels/*/messages/*", 2, Duration::from_mins(1)).await;
+
+    let asked = Instant::now();
+    ada.dm("count").await;
+    let answer = hears(&server, &chat, "one two three four five six seven").await;
+
+    assert!(asked.elapsed() < Duration::from_secs(30), "the answer waited for a limit: {:?}", asked.elapsed());
+    assert_eq!(answer.versions.len(), 3, "the first words, a draft and the answer: {:?}", answer.versions);
+    gateway.until_settled().await;
+    assert_eq!(server.invalid_requests().await, 0, "an edit was refused");
 }
 
 /// B8, B13: somebody deletes the draft: the answer is still sent, once.

@@ -79,7 +79,10 @@ pub(crate) struct Limits(Mutex<LimitState>);
 
 #[derive(Default)]
 struct LimitState {
+    /// Until when they are used up.
     routes: HashMap<Route, Timestamp>,
+    /// Until when only one more call may be made.
+    last_calls: HashMap<Route, Timestamp>,
     everything: Option<Timestamp>,
     refused: VecDeque<Timestamp>,
     held_back: Option<Timestamp>,
@@ -106,6 +109,12 @@ impl Limits {
         }
     }
 
+    /// How long to wait until more than one call may be made; `None`: that is so now, as far as is known.
+    pub(crate) fn last_call(&self, route: &Route, now: Timestamp) -> Option<Duration> {
+        let until = self.0.lock().last_calls.get(route).copied().filter(|until| *until > now)?;
+        Some(until.since(now))
+    }
+
     /// Notes a response's status and its limits for later calls.
     pub(crate) fn note(&self, route: &Route, status: StatusCode, headers: &HeaderMap, now: Timestamp) {
         let mut state = self.0.lock();
@@ -120,10 +129,15 @@ impl Limits {
                 state.held_back = Some(now + HELD_BACK);
             }
         }
-        if number(headers, "x-ratelimit-remaining") == Some(0.0)
-            && let Some(reset) = number(headers, "x-ratelimit-reset-after")
-        {
-            state.block(route, now + seconds(reset));
+        let reset = number(headers, "x-ratelimit-reset-after").map(|reset| now + seconds(reset));
+        let left: Option<u32> = text(headers, "x-ratelimit-remaining").and_then(|left| left.trim().parse().ok());
+        match (left, reset) {
+            (Some(0), Some(reset)) => note_until(&mut state.routes, route, reset),
+            (Some(1), Some(reset)) => note_until(&mut state.last_calls, route, reset),
+            (Some(_), _) => {
+                state.last_calls.remove(route);
+            }
+            (None, _) => {}
         }
     }
 
@@ -148,7 +162,7 @@ impl Limits {
         if is_global {
             state.everything = state.everything.max(Some(now + retry_after));
         } else {
-            state.block(route, now + retry_after);
+            note_until(&mut state.routes, route, now + retry_after);
         }
         Limit {
             retry_after,
@@ -162,18 +176,16 @@ impl Limits {
     }
 }
 
-impl LimitState {
-    fn block(&mut self, route: &Route, until: Timestamp) {
-        if self.routes.len() >= MAX_ROUTES {
-            // The limits that end later are worth more.
-            let mut ends: Vec<_> = self.routes.values().copied().collect();
-            ends.sort_unstable();
-            let middle = ends[ends.len() / 2];
-            self.routes.retain(|_, end| *end > middle);
-        }
-        let end = self.routes.entry(route.clone()).or_insert(until);
-        *end = (*end).max(until);
+fn note_until(routes: &mut HashMap<Route, Timestamp>, route: &Route, until: Timestamp) {
+    if routes.len() >= MAX_ROUTES {
+        // The limits that end later are worth more.
+        let mut ends: Vec<_> = routes.values().copied().collect();
+        ends.sort_unstable();
+        let middle = ends[ends.len() / 2];
+        routes.retain(|_, end| *end > middle);
     }
+    let end = routes.entry(route.clone()).or_insert(until);
+    *end = (*end).max(until);
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -227,6 +239,23 @@ mod tests {
         assert_eq!((held.retry_after, held.scope), (Duration::from_secs(1), Scope::Conversation));
         assert!(limits.check(&sends(2), at(500)).is_ok());
         assert!(limits.check(&sends(1), at(1500)).is_ok());
+    }
+
+    #[test]
+    fn the_last_call_is_known_until_there_are_more() {
+        let limits = Limits::default();
+        let left = |calls: &'static str| headers(&[("x-ratelimit-remaining", calls), ("x-ratelimit-reset-after", "5")]);
+        let note = |calls| limits.note(&sends(1), StatusCode::OK, &left(calls), at(0));
+
+        note("2");
+        assert_eq!(limits.last_call(&sends(1), at(0)), None);
+        note("1");
+        assert_eq!(limits.last_call(&sends(1), at(1000)), Some(Duration::from_secs(4)));
+        assert_eq!(limits.last_call(&sends(2), at(1000)), None);
+        assert!(limits.check(&sends(1), at(1000)).is_ok());
+        assert_eq!(limits.last_call(&sends(1), at(5000)), None);
+        note("2");
+        assert_eq!(limits.last_call(&sends(1), at(1000)), None);
     }
 
     /// H4.

@@ -32,6 +32,13 @@ fn an_application_needs_a_token_and_no_more() {
 }
 
 #[test]
+fn the_pace_stays_within_what_discord_says() {
+    let all = Pace::Discord.limits().account.expect("a limit");
+
+    assert!(u128::from(all.burst) + 1_000 / all.per.as_millis() <= 50);
+}
+
+#[test]
 fn everything_about_an_application_can_be_said() {
     let bot = read(
         r#"
