@@ -34,7 +34,7 @@ pub(crate) fn capabilities(options: &MatrixSection) -> Capabilities {
         drafts: if options.streaming == Streaming::Off { Support::No } else { Support::Full },
         drafts_are_messages: true,
         // Edits count as messages; `pace` limits them for the whole account.
-        draft_interval: Duration::from_secs(3),
+        draft_interval: Duration::from_secs(1),
         // "PUT /rooms/{roomId}/typing/{userId}".
         typing: Support::Full,
         typing_interval: TYPING_LASTS.saturating_sub(Duration::from_secs(10)),

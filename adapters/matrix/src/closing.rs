@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::{
     Matrix, Session, content,
-    drafts::Budget,
+    drafts::{Budget, LEFT_BY_UPDATES},
     errors::{self, Failure},
     memory::{Memory, Question, RememberedEvent},
     outbound::{MESSAGE_TIMEOUT, config},
@@ -58,7 +58,7 @@ impl Matrix {
             me: session.me().to_owned(),
             memory: Arc::clone(&self.memory),
             budget: Arc::clone(&self.budget),
-            rate: self.options.pace.of_drafts(),
+            rate: self.options.pace.limit(),
             clock: Arc::clone(&self.clock),
             question_id,
         };
@@ -80,6 +80,7 @@ impl Closing {
         let edit = content::replacing(self.question_id.as_str(), &content::text(&text, &ours));
         let transaction: OwnedTransactionId = format!("picked.{}", self.question_id).into();
         for _ in 0..TRIES {
+            self.budget.spend(self.rate, self.clock.now());
             let sending = self.room.send_raw("m.room.message", edit.clone()).with_transaction_id(&transaction);
             let failure = match sending.with_request_config(config(MESSAGE_TIMEOUT)).await {
                 Ok(_) => {
@@ -120,11 +121,12 @@ impl Closing {
     async fn redact_button(&self, button: OwnedEventId) -> Result<(), Failure> {
         let mut tries = 0;
         loop {
-            // Uses the draft budget, so that answers need not wait for it.
-            if let Err(wait) = self.budget.take(self.rate, self.clock.now()) {
+            // As a draft does, so that answers need not wait for it.
+            if let Err(wait) = self.budget.leaves(LEFT_BY_UPDATES, self.rate, self.clock.now()) {
                 self.clock.sleep(wait.min(LONGEST_PAUSE)).await;
                 continue;
             }
+            self.budget.spend(self.rate, self.clock.now());
             let transaction: OwnedTransactionId = format!("closed.{button}").into();
             let request = redact_event::v3::Request::new(self.room.room_id().to_owned(), button.clone(), transaction);
             let sent = self.room.client().send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;

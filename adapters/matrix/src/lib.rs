@@ -20,7 +20,7 @@
 //!   do not show whom they are for: they are only stored.
 //! * **New rooms** begin with our invitation: people write to an account that they have just invited.
 //! * **Choices** are a numbered list, with a reaction of ours for each number to press. People can also type the number: the core reads it.
-//! * **429** limits the whole account, as in Synapse. Drafts have a separate budget, half of Synapse's default rate.
+//! * **429** limits the whole account, as in Synapse. Drafts leave a part of its default burst to answers.
 //! * **Notices** (`m.notice`) and messages of other Rejoinders are owed nothing.
 //!
 //! # To add …

@@ -25,6 +25,7 @@ use crate::{
     Matrix, Session,
     capabilities::TYPING_LASTS,
     content,
+    drafts::{LEFT_BY_FIRST_DRAFTS, LEFT_BY_UPDATES},
     errors::{self, Failure},
     format,
     invites::{is_joined, successor},
@@ -124,6 +125,7 @@ impl Sending<'_> {
     /// Sends an event, encrypted if the room is. Repeating a transaction id returns the id of the first event.
     async fn send_event(&self, kind: &str, content: Value, timeout: Duration) -> Result<String, Failure> {
         let transaction = self.transaction();
+        self.spend();
         let sending = self.room.send_raw(kind, content).with_transaction_id(&transaction);
         let sent = sending.with_request_config(config(timeout)).await;
         sent.map(|sent| sent.response.event_id.to_string()).map_err(|error| errors::sdk(&error))
@@ -146,7 +148,7 @@ impl Sending<'_> {
     async fn send(&self, content: &Content, reply_to: Option<&str>) -> Result<Receipt, DeliveryError> {
         // A retry ignores the budget: the answer waits until it is known whether the draft arrived.
         if self.delivery.is_draft() && self.delivery.attempt() == 1 {
-            self.take_draft_budget()?;
+            self.leaves(LEFT_BY_FIRST_DRAFTS)?;
         }
         let message = match &content.attachments[..] {
             [] => self.text_content(content),
@@ -257,7 +259,8 @@ impl Sending<'_> {
         let Some(question) = question else { return };
         self.matrix.questions_by_turn.insert(question.turn, message.into());
         let (room, id, message) = (self.room.clone(), self.delivery.id(), message.to_owned());
-        let memory = Arc::clone(&self.matrix.memory);
+        let (memory, budget) = (Arc::clone(&self.matrix.memory), Arc::clone(&self.matrix.budget));
+        let (rate, clock) = (self.matrix.options.pace.limit(), Arc::clone(&self.matrix.clock));
         self.matrix.tasks.spawn(async move {
             for (number, button) in buttons.iter().enumerate() {
                 let known = memory.get(room.room_id().as_str(), &message).and_then(|known| known.question);
@@ -265,6 +268,7 @@ impl Sending<'_> {
                     return;
                 }
                 let transaction: OwnedTransactionId = format!("{id}.{number}").into();
+                budget.spend(rate, clock.now());
                 let sent = room
                     .send_raw("m.reaction", content::reaction(&message, button))
                     .with_transaction_id(&transaction)
@@ -288,8 +292,7 @@ impl Sending<'_> {
 
     /// Marks a message with a reaction. It and its removal count as drafts, so that answers are not limited for them.
     async fn mark(&self, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
-        self.take_draft_budget()?;
-        self.take_draft_budget()?;
+        self.leaves(LEFT_BY_UPDATES + 1)?;
         self.react(Some(message), emoji).await
     }
 
@@ -314,22 +317,25 @@ impl Sending<'_> {
         }
     }
 
-    fn take_draft_budget(&self) -> Result<(), DeliveryError> {
-        if let Err(wait) = self.matrix.budget.take(self.matrix.options.pace.of_drafts(), self.matrix.clock.now()) {
-            // Not `Limited`: the homeserver would still accept an answer.
-            return Err(DeliveryError::NotSent {
-                retry_after: Some(wait.max(DRAFT_PAUSE)),
-                detail: "the draft budget is used up".to_owned(),
-            });
-        }
-        Ok(())
+    /// Fails unless as many requests are left to answers.
+    fn leaves(&self, left: u32) -> Result<(), DeliveryError> {
+        let leaves = self.matrix.budget.leaves(left, self.matrix.options.pace.limit(), self.matrix.clock.now());
+        // Not `Limited`: the homeserver would still accept an answer.
+        leaves.map_err(|wait| DeliveryError::NotSent {
+            retry_after: Some(wait.max(DRAFT_PAUSE)),
+            detail: "what the homeserver accepts now is left to answers".to_owned(),
+        })
+    }
+
+    fn spend(&self) {
+        self.matrix.budget.spend(self.matrix.options.pace.limit(), self.matrix.clock.now());
     }
 
     async fn draft(&self, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
         let Some(message) = message else {
             return Err(DeliveryError::Unsupported("the first draft must be sent as a message".to_owned()));
         };
-        self.take_draft_budget()?;
+        self.leaves(LEFT_BY_UPDATES)?;
         let first = format::parts(text).into_iter().next().unwrap_or_default();
         let text = content::text(&first, &json!({ "id": self.delivery.id() }));
         self.check_not_redacted(message).await?;
@@ -357,6 +363,7 @@ impl Sending<'_> {
         let event = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
         let room = self.room.room_id().to_owned();
         let request = redact_event::v3::Request::new(room, event, self.transaction());
+        self.spend();
         let sent = self.session.client.send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;
         sent.map(|_| Receipt::of(message)).map_err(|error| self.classify(errors::http(&error)))
     }

@@ -88,11 +88,11 @@ pub enum ReadReceipts {
     Off,
 }
 
-/// How fast drafts are sent. Rate limits of the homeserver are honoured in any case.
+/// The rate limit that drafts leave room in. Rate limits of the homeserver are honoured in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
-    /// At half of Synapse's default rate limit, which leaves room for answers.
+    /// Synapse's default one.
     #[default]
     Synapse,
     /// As fast as the homeserver accepts them.
@@ -124,11 +124,11 @@ impl Default for MatrixSection {
 }
 
 impl Pace {
-    /// The rate limit of the account's drafts, if it has one.
-    pub(crate) const fn of_drafts(self) -> Option<Rate> {
+    /// The rate limit of the account, if it has one.
+    pub(crate) const fn limit(self) -> Option<Rate> {
         match self {
-            // Synapse's default limit is one message in 5 seconds after a burst of 10 (`rc_message`): this is half of it.
-            Self::Synapse => Some(Rate { per: Duration::from_secs(10), burst: 5 }),
+            // `rc_message` of Synapse's configuration manual: by default 0.2 messages a second after a burst of 10.
+            Self::Synapse => Some(Rate { per: Duration::from_secs(5), burst: 10 }),
             Self::Server => None,
         }
     }
