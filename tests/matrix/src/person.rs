@@ -238,6 +238,12 @@ impl Person {
         messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
     }
 
+    /// As [`hears`](Self::hears), and prints nothing: for benchmarks, which look often.
+    pub async fn texts_of(&self, room: &str, user: &str) -> Vec<String> {
+        let messages = view::messages(&self.events(room).await);
+        messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
+    }
+
     /// Waits until `user` has sent this many messages to a room, and returns their texts. Each of them may take
     /// [`PATIENCE`]: a hundred answers need more than that on a busy machine.
     pub async fn until_hears(&self, room: &str, user: &str, number: usize) -> Vec<String> {

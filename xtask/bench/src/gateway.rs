@@ -28,7 +28,7 @@ use crate::{
 /// The settings of the gateway that differ from its defaults. Addresses, tokens, the hook and the agent have none.
 pub(crate) const DIFFERENCES: &str = "limits.turns_per_minute is \"off\" (each caller is one person); on Telegram, Discord and Matrix \
      pace is \"server\", dm_policy is \"open\" and streaming is \"off\" (the first message of an answer must be all of it); \
-     with drafts only dm_policy is \"open\"; \
+     with drafts only dm_policy is \"open\", and on Matrix pace is \"server\"; \
      with strangers allow_from has a friend; \
      with waiting turns guard.soft_deadline is \"off\", and nodes that have some end within a second (server.drain)";
 

@@ -33,7 +33,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     Ok(samples("Discord", &TARGETS, &bare, &gateway_results))
 }
 
-pub(super) async fn server() -> DiscordServer {
+async fn server() -> DiscordServer {
     let server = DiscordServer::start().await;
     server.set(json!({ "keep_calls": false })).await;
     server
