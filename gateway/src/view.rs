@@ -115,7 +115,7 @@ item! {
     /// The rung of the ladder that was used, and why.
     #[derive(Deserialize)]
     pub(crate) FallbackItem of (fallback: FallbackView) {
-        /// Why there was no answer: `silent`, `error`, `unreachable`, `timeout`, `refused`, `unreadable` or `budget`.
+        /// Why there was no answer: `silent`, `error`, `unreachable`, `timeout`, `refused`, `unreadable`, `unheard` or `budget`.
         cause: String = fallback.cause.as_str().to_owned(),
         /// The rung, for example `say:silent` or `handoff:orchestrator`.
         rung: String = fallback.rung,

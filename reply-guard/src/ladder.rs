@@ -20,14 +20,24 @@ pub enum Cause {
     Refused,
     /// The turn could not be read, for example an encrypted event whose key never came.
     Unreadable,
+    /// The turn was spoken, and what was said could not be written down.
+    Unheard,
     /// The agent has used its budget of the day.
     Budget,
 }
 
 impl Cause {
     /// Every cause, in the order of the documentation.
-    pub const ALL: [Self; 7] =
-        [Self::Silent, Self::Error, Self::Unreachable, Self::Timeout, Self::Refused, Self::Unreadable, Self::Budget];
+    pub const ALL: [Self; 8] = [
+        Self::Silent,
+        Self::Error,
+        Self::Unreachable,
+        Self::Timeout,
+        Self::Refused,
+        Self::Unreadable,
+        Self::Unheard,
+        Self::Budget,
+    ];
 
     /// The name that configuration and records use.
     pub const fn as_str(self) -> &'static str {
@@ -38,6 +48,7 @@ impl Cause {
             Self::Timeout => "timeout",
             Self::Refused => "refused",
             Self::Unreadable => "unreadable",
+            Self::Unheard => "unheard",
             Self::Budget => "budget",
         }
     }

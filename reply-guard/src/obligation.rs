@@ -211,6 +211,7 @@ impl Obligation {
                 self.run_ended(Candidate::Failed { cause: Cause::Unreachable, why }, &mut context);
             }
             Event::OverBudget(why) => self.run_ended(Candidate::Failed { cause: Cause::Budget, why }, &mut context),
+            Event::Unheard(why) => self.run_ended(Candidate::Failed { cause: Cause::Unheard, why }, &mut context),
             Event::Unreadable(why) => {
                 self.stop_work(&mut context);
                 self.end(Candidate::Failed { cause: Cause::Unreadable, why }, &mut context);

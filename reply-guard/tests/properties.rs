@@ -59,6 +59,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => any::<bool>().prop_map(|idempotent| Event::Lost { claim: Draft::CLAIM, idempotent }),
         1 => Just(Event::Unreadable("no key".to_owned())),
         1 => Just(Event::OverBudget("spent".to_owned())),
+        1 => Just(Event::Unheard("no server".to_owned())),
         2 => Just(Event::Recovered),
         1 => Just(Event::Interrupted),
         1 => Just(Event::Cancelled { by: CancelledBy::Turn("t9".to_owned()) }),

@@ -69,7 +69,7 @@ pub(crate) struct About<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = CompletionFallback)]
 struct Fallback<'a> {
-    /// Why the agent's own answer is missing: `silent`, `error`, `unreachable`, `timeout`, `refused`, `unreadable`, `budget`.
+    /// Why the agent's own answer is missing: `silent`, `error`, `unreachable`, `timeout`, `refused`, `unreadable`, `unheard`, `budget`.
     #[schema(value_type = String)]
     cause: Cause,
     /// The rung of the ladder that answered: `say:silent`, `handoff:orchestrator`, …

@@ -126,7 +126,7 @@ pub(crate) struct Answer<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = HookFallback)]
 pub(crate) struct Fallback<'a> {
-    /// Why the agent's own answer is missing: `silent`, `error`, `unreachable`, `timeout`, `refused`, `unreadable`, `budget`.
+    /// Why the agent's own answer is missing: `silent`, `error`, `unreachable`, `timeout`, `refused`, `unreadable`, `unheard`, `budget`.
     #[schema(value_type = String)]
     pub(crate) cause: Cause,
     /// The rung of the ladder that answered: `say:silent`, `handoff:orchestrator`, …

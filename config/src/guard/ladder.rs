@@ -45,6 +45,8 @@ pub struct Rungs {
     pub refused: Option<Vec<Rung>>,
     /// The message could not be read.
     pub unreadable: Option<Vec<Rung>>,
+    /// A voice note could not be written down.
+    pub unheard: Option<Vec<Rung>>,
     /// The agent has used its budget of the day.
     pub budget: Option<Vec<Rung>>,
 }
@@ -58,6 +60,7 @@ const fn words_for(cause: Cause) -> &'static str {
         Cause::Timeout => "late",
         Cause::Refused => "refused",
         Cause::Unreadable => "unreadable",
+        Cause::Unheard => "unheard",
         Cause::Budget => "budget",
     }
 }
@@ -115,6 +118,7 @@ impl Rungs {
             Cause::Timeout => &self.timeout,
             Cause::Refused => &self.refused,
             Cause::Unreadable => &self.unreadable,
+            Cause::Unheard => &self.unheard,
             Cause::Budget => &self.budget,
         };
         rungs.as_deref()

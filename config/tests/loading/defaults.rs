@@ -256,7 +256,7 @@ fn a_ladder_without_a_last_word_ends_with_the_words_of_its_cause() {
     let last_words = Cause::ALL.map(|cause| ladder.rungs(cause).last().map(ToString::to_string).unwrap_or_default());
     assert_eq!(
         last_words,
-        ["say:silent", "say:failed", "say:failed", "say:late", "say:refused", "say:calm", "say:budget"]
+        ["say:silent", "say:failed", "say:failed", "say:late", "say:refused", "say:calm", "say:unheard", "say:budget"]
     );
     assert_eq!(ladder.rungs(Cause::Silent).len(), 2);
     assert_eq!(ladder.rungs(Cause::Unreadable).len(), 2);

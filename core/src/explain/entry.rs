@@ -20,6 +20,7 @@ pub(crate) const fn cause_text(cause: Cause) -> &'static str {
         Cause::Timeout => "The agent took too long",
         Cause::Refused => "The platform refused the agent's answer",
         Cause::Unreadable => "The message could not be read",
+        Cause::Unheard => "The voice note could not be written down",
         Cause::Budget => "The agent has used its budget of the day",
     }
 }

@@ -616,6 +616,7 @@ fn is_end_without_an_answer(event: &Event) -> bool {
             | Event::Unreachable(_)
             | Event::OverBudget(_)
             | Event::Unreadable(_)
+            | Event::Unheard(_)
             | Event::DecidedByRule(_)
             | Event::Outcome(Outcome::Silent(_) | Outcome::Defer { .. } | Outcome::Approval(_))
     )

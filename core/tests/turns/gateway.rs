@@ -85,6 +85,7 @@ pub(crate) fn policy() -> Policy {
         .with(Cause::Timeout, say("late"))
         .with(Cause::Refused, say("failed"))
         .with(Cause::Unreadable, say("failed"))
+        .with(Cause::Unheard, say("unheard"))
         .with(Cause::Budget, say("budget"));
     Policy {
         soft_deadline: Some(SOFT_DEADLINE),

@@ -45,7 +45,7 @@ const tenths = (value) => Number(value.toFixed(1));
 
 const seconds = (ms) => (ms === null || ms === undefined ? null : ms / 1000);
 
-const COLORS = { silent: "--accent", error: "--danger", unreachable: "--danger", timeout: "--warning", refused: "--second", unreadable: "--muted", budget: "--second" };
+const COLORS = { silent: "--accent", error: "--danger", unreachable: "--danger", timeout: "--warning", refused: "--second", unreadable: "--muted", unheard: "--muted", budget: "--second" };
 
 function fallbacksChart({ day }) {
   const causes = Object.keys(COLORS).filter((cause) => day.fallbacks[cause]);

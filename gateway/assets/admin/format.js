@@ -97,6 +97,7 @@ export const CAUSES = {
   timeout: "The agent took too long",
   refused: "The platform refused the answer",
   unreadable: "The message could not be read",
+  unheard: "The voice note could not be written down",
   budget: "The agent has used its budget of the day",
 };
 

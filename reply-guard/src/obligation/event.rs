@@ -55,6 +55,9 @@ pub enum Event {
     OverBudget(String),
     /// The turn's content could not be read. The text is for the operator.
     Unreadable(String),
+    /// The run in flight did not begin: the turn was spoken, nobody wrote down what was said, and the agent does not listen to recordings.
+    /// The text is for the operator.
+    Unheard(String),
     /// The run in flight has text to show and no message to show it in; see
     /// [`DraftTarget::New`](crate::DraftTarget::New).
     Draft {

@@ -32,6 +32,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         let ladder = Ladder::empty()
             .with(Cause::Silent, vec![silent])
             .with(Cause::Unreadable, say("unreadable"))
+            .with(Cause::Unheard, say("unheard"))
             .with(Cause::Budget, say("budget"))
             .with(Cause::Error, say("failed"))
             .with(Cause::Refused, say("failed"));

@@ -44,6 +44,14 @@ fn a_turn_that_cannot_be_read_is_answered_by_its_own_ladder() {
     assert_eq!(turn.on(Event::Begin), no_effects());
 }
 
+#[test]
+fn a_turn_whose_words_nobody_heard_is_answered_by_its_own_ladder() {
+    let mut turn = Turn::running();
+
+    assert_eq!(turn.on(Event::Unheard("the server does not answer".to_owned())), ["send 1: say unheard"]);
+    assert_eq!(turn.obligation.fallback(), Some((Cause::Unheard, "the server does not answer")));
+}
+
 /// A18.
 #[test]
 fn a_refused_answer_is_answered_by_the_ladder_for_refusals() {
