@@ -180,7 +180,7 @@ pub use model::{
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
-    voice::{Heard, Voice},
+    voice::{Heard, Unheard, Voice},
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
 pub use operations::{

@@ -1,6 +1,6 @@
 //! What an event changes that is stored already. A store calls this in the transaction that accepts the event.
 
-use crate::model::{EventKind, InboundEvent, TurnId};
+use crate::model::{EventKind, Heard, InboundEvent, TurnId, Voice};
 
 /// What an event changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +93,10 @@ fn may_be_amended(earlier: &EarlierTurn, later: &InboundEvent) -> bool {
     // What was picked stays, although the words that picked it are edited.
     let is_of_a_pick = matches!(event.kind, EventKind::Choice { .. }) && !is_withdrawn;
     let is_still_owed = *is_waiting || (*is_put_off && is_withdrawn);
+    // They may have come already, from another node.
+    let awaits_it = !later.is_heard() || event.awaits_words();
     // Changes of a command never reach the agent, whether the command was executed or not.
-    is_senders && is_here && is_later && is_still_owed && !is_command && !is_of_a_pick
+    is_senders && is_here && is_later && is_still_owed && awaits_it && !is_command && !is_of_a_pick
 }
 
 /// The event of a waiting turn after `later` amended it.
@@ -109,6 +111,10 @@ fn amended(earlier: &InboundEvent, later: &InboundEvent) -> InboundEvent {
         amended.attachments.clone_from(&later.attachments);
         amended.voice = later.voice;
     }
+    if !later.is_heard() && earlier.voice.is_some_and(|voice| voice.heard != Heard::NotTried) {
+        // The words are written down once more, below the new caption.
+        amended.voice = amended.voice.map(|voice| Voice { heard: Heard::Awaited, why: None, ..voice });
+    }
     amended
 }
 
@@ -117,7 +123,7 @@ mod tests {
     use rejoinder_guard::{Attachment, Timestamp};
 
     use super::*;
-    use crate::model::{Amends, ChannelId, ChatKind, ConversationRef, Sender, SenderKind, voice::Voice};
+    use crate::model::{Amends, ChannelId, ChatKind, ConversationRef, Sender, SenderKind};
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 
@@ -169,6 +175,21 @@ mod tests {
         assert_eq!(changed(&earlier, &edit(5)).and_then(|event| event.voice), voice);
         let music = InboundEvent { attachments: files, ..edit(5) };
         assert_eq!(changed(&earlier, &music).map(|event| event.voice), Some(None));
+    }
+
+    #[test]
+    fn a_voice_note_that_awaits_its_words_gets_them_once() {
+        let spoken = |heard| Some(Voice { heard, ..Voice::lasting(Some(3.0)) });
+        let awaits = waiting(InboundEvent { revision: 5, voice: spoken(Heard::Awaited), ..said("") });
+        let words = InboundEvent { voice: spoken(Heard::Words), ..edit(6) };
+        let failed = InboundEvent { text: String::new(), voice: spoken(Heard::Failed), ..edit(6) };
+
+        let heard = changed(&awaits, &words).expect("it is changed");
+        assert_eq!((&*heard.text, heard.voice, heard.is_heard()), ("better", spoken(Heard::Words), false));
+        assert_eq!(changed(&awaits, &failed).and_then(|event| event.voice), failed.voice);
+        assert!(changed(&waiting(heard.clone()), &words).is_none(), "another node was faster");
+        assert!(changed(&awaits, &InboundEvent { revision: 4, ..words }).is_none(), "the caption was edited meanwhile");
+        assert_eq!(changed(&waiting(heard), &edit(9)).map(|event| event.voice), Some(spoken(Heard::Awaited)));
     }
 
     #[test]

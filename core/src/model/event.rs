@@ -12,7 +12,7 @@ use crate::model::{
     language::Language,
     people::{Identity, KnownPeople, PersonRole},
     trace::CallerTrace,
-    voice::Voice,
+    voice::{Heard, Voice},
 };
 
 /// The sender of an event.
@@ -454,6 +454,17 @@ impl InboundEvent {
     /// Whether it is a prompt to an agent with news of a channel.
     pub(crate) const fn is_news(&self) -> bool {
         self.is_prompt() && self.quoted.is_some()
+    }
+
+    /// Whether it is a voice note whose words are being written down: its turn does not begin before.
+    pub(crate) fn awaits_words(&self) -> bool {
+        !self.is_withdrawn() && self.voice.is_some_and(|voice| voice.heard == Heard::Awaited)
+    }
+
+    /// Whether it says what became of the words of a voice note that awaits them: the gateway makes such events.
+    pub(crate) fn is_heard(&self) -> bool {
+        let is_told = |voice: Voice| matches!(voice.heard, Heard::Words | Heard::Failed);
+        self.amends == Some(Amends::Replaces) && self.voice.is_some_and(is_told)
     }
 
     /// Whether the message was deleted.

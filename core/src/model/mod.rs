@@ -56,5 +56,5 @@ pub(crate) use self::{
     conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
     file_links::*, finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*,
     question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*,
-    stored_file::*, target::*, tokens::*, trace::*, turn::*, view::*, words::*,
+    stored_file::*, target::*, tokens::*, trace::*, turn::*, view::*, voice::*, words::*,
 };

@@ -1,6 +1,6 @@
 //! A message that was spoken.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,27 +12,66 @@ pub struct Voice {
     /// How long it is, as far as the platform says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// Whether its words are known.
-    #[serde(default, skip_serializing_if = "is_not_tried")]
+    /// What became of the words in it.
+    #[serde(default, skip_serializing_if = "Heard::is_not_tried")]
     pub heard: Heard,
+    /// Why they could not be written down, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Unheard>,
 }
 
-/// What became of the words of a recording.
+/// What became of the words in a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Heard {
     /// Nobody has tried to write them down.
     #[default]
     NotTried,
-    /// They are the text of the message.
+    /// They are being written down. The turn does not begin before.
+    Awaited,
+    /// They are in the text of the event, after what the person wrote beside the recording.
     Words,
     /// They could not be written down.
     Failed,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-const fn is_not_tried(heard: &Heard) -> bool {
-    matches!(heard, Heard::NotTried)
+/// Why a recording was not written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unheard {
+    /// It is longer than recordings may be.
+    TooLong,
+    /// What may be written down on one day is used up.
+    OverBudget,
+    /// The platform did not give it, or it is too large.
+    NoFile,
+    /// No server is configured any more.
+    NoServer,
+    /// The server cannot be reached, or gave no usable answer.
+    Failed,
+    /// Nobody speaks in it.
+    NoWords,
+}
+
+/// As a part of a sentence, for operators.
+impl fmt::Display for Unheard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "it is too long",
+            Self::OverBudget => "what may be written down in a day is used up",
+            Self::NoFile => "it could not be fetched",
+            Self::NoServer => "no server is configured for that",
+            Self::Failed => "the server gave no words",
+            Self::NoWords => "nobody speaks in it",
+        })
+    }
+}
+
+impl Heard {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_not_tried(&self) -> bool {
+        *self == Self::NotTried
+    }
 }
 
 impl Voice {
@@ -40,13 +79,20 @@ impl Voice {
     pub fn lasting(seconds: Option<f64>) -> Self {
         let rounded = |seconds: f64| Duration::try_from_secs_f64(seconds + 0.5).ok().map(|time| time.as_secs());
         let seconds = seconds.filter(|seconds| *seconds >= 0.0).and_then(rounded);
-        Self { file: 0, seconds, heard: Heard::default() }
+        Self { file: 0, seconds, heard: Heard::NotTried, why: None }
+    }
+
+    /// The same, whose words could not be written down.
+    #[must_use]
+    pub const fn failed(self, why: Unheard) -> Self {
+        Self { heard: Heard::Failed, why: Some(why), ..self }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -59,6 +105,20 @@ mod tests {
     #[case(Some(1e300), None)]
     #[case(None, None)]
     fn a_time_is_in_whole_seconds_if_it_is_one(#[case] given: Option<f64>, #[case] seconds: Option<u64>) {
-        assert_eq!(Voice::lasting(given), Voice { file: 0, seconds, heard: Heard::NotTried });
+        assert_eq!(Voice::lasting(given), Voice { file: 0, seconds, heard: Heard::NotTried, why: None });
+    }
+
+    #[rstest]
+    #[case(Heard::NotTried, json!({"file": 0}))]
+    #[case(Heard::Awaited, json!({"file": 0, "heard": "awaited"}))]
+    #[case(Heard::Words, json!({"file": 0, "heard": "words"}))]
+    #[case(Heard::Failed, json!({"file": 0, "heard": "failed"}))]
+    fn what_became_of_the_words_is_stored(#[case] heard: Heard, #[case] stored: Value) {
+        let voice = Voice { heard, ..Voice::lasting(None) };
+
+        assert_eq!(json!(voice), stored);
+        assert_eq!(serde_json::from_value::<Voice>(stored).expect("it is read"), voice);
+        let failed = voice.failed(Unheard::TooLong);
+        assert_eq!(json!(failed), json!({"file": 0, "heard": "failed", "why": "too_long"}));
     }
 }

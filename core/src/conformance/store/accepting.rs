@@ -16,7 +16,7 @@ use crate::{
         ids::TurnId,
         language::Language,
         trace::CallerTrace,
-        voice::{Heard, Voice},
+        voice::{Unheard, Voice},
     },
     ports::store::{
         accept::{Beside, CursorMove, EarlierMessage, NewEvent, Stored},
@@ -235,7 +235,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
             media_type: "image/png".to_owned(),
             url: "https://example.org/a.png".to_owned(),
         }],
-        voice: Some(Voice { heard: Heard::Words, ..Voice::lasting(Some(3.0)) }),
+        voice: Some(Voice::lasting(Some(3.0)).failed(Unheard::TooLong)),
         quoted: Some(Quote {
             author: Author {
                 id: Some("cy".to_owned()),
