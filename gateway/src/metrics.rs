@@ -145,8 +145,8 @@ const METRICS: &[Metric] = &[
     // Agents.
     gauge("rejoinder_agent_up", "Whether an agent works, as its latest runs and probes tell: 1 or 0", &[AGENT]),
     counter("rejoinder_runs_total", "Runs of agents",
-        &[AGENT, ("result", Of(&["reply", "reaction", "deferral", "silent", "failed", "unreadable", "budget", "stopped",
-            "interrupted"]))]),
+        &[AGENT, ("result", Of(&["reply", "reaction", "deferral", "silent", "failed", "unreadable", "unheard", "budget",
+            "stopped", "interrupted"]))]),
     histogram("rejoinder_run_seconds", "Duration of agents' runs",
         &[AGENT, ("end", Open("as `result` of `rejoinder_runs_total`"))]),
     counter("rejoinder_member_runs_total", "Runs of members in the place of an agent",

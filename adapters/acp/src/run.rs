@@ -217,6 +217,10 @@ impl AgentRuntime for Acp {
         self.keeper.capabilities().map_or(Takes::PICTURES, Takes::from).largest(media_type)
     }
 
+    fn hears(&self, media_type: &str) -> bool {
+        self.keeper.capabilities().map_or(Takes::PICTURES, Takes::from).has_sound(media_type)
+    }
+
     fn keeps_sessions(&self) -> bool {
         true
     }

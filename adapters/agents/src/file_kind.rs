@@ -124,6 +124,11 @@ impl Takes {
         };
         most.map(|most| most.min(kind.largest()))
     }
+
+    /// Whether the model listens to files of this type.
+    pub fn has_sound(self, media_type: &str) -> bool {
+        FileKind::of(media_type) == Some(FileKind::Sound) && self.largest(media_type).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -167,5 +172,7 @@ mod tests {
         let takes = Takes { sounds, ..Takes::default() };
         let largest = ["audio/x-wav", "audio/mpeg", "audio/ogg"].map(|media_type| takes.largest(media_type));
         assert_eq!(largest, heard.map(|is_heard| is_heard.then_some(20 << 20)));
+        assert_eq!(["audio/x-wav", "audio/mpeg", "audio/ogg"].map(|media_type| takes.has_sound(media_type)), heard);
+        assert!(!Takes { documents: true, ..takes }.has_sound("application/pdf"));
     }
 }

@@ -39,6 +39,10 @@ impl AgentRuntime for WithTools {
         self.agent.reads(media_type)
     }
 
+    fn hears(&self, media_type: &str) -> bool {
+        self.agent.hears(media_type)
+    }
+
     fn seals(&self) -> bool {
         self.agent.seals()
     }

@@ -140,6 +140,7 @@ fn how_it_ended(end: &str, detail: Option<&str>) -> String {
         "failed" => detail.map_or_else(|| "it failed".to_owned(), clip),
         "stopped" => detail.map_or_else(|| "it was stopped".to_owned(), clip),
         "unreadable" => "the message could not be read".to_owned(),
+        "unheard" => with("it did not begin, as the voice note could not be written down"),
         "crashed" => detail.map_or_else(|| "the gateway ended while it ran".to_owned(), clip),
         other => with(other),
     }

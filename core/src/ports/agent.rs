@@ -480,6 +480,13 @@ pub trait AgentRuntime: Send + Sync + 'static {
         None
     }
 
+    /// Whether the agent listens to recordings of this media type, and so understands what is said in them. No by default. One that does
+    /// not gets no turn that was spoken and could not be written down, also if it [reads](Self::reads) any files.
+    fn hears(&self, media_type: &str) -> bool {
+        let _ = media_type;
+        false
+    }
+
     /// Whether the agent can seal its answer to the key of the asker ([`crate::AgentPerson::seal_to`]), and then gives no other. An agent that
     /// cannot gets no turn whose answer is to be sealed.
     fn seals(&self) -> bool {

@@ -13,17 +13,13 @@ use crate::{
     model::{
         Action, AskedQuestion, Author, Capabilities, ChatKind, Class, Content, Delivery, DeliveryId, DeliveryRecord,
         DeliveryState, HistoryLine, Label, LineState, Question, Receipts, SenderKind, Settings, Shown, Speaker,
-        Support, Templates, TurnRecord, agent_of, data_url, numbered, voice::Heard,
+        Support, Templates, TurnRecord, agent_of, data_url, numbered,
     },
     ports::{ChannelAdapter, NewDelivery, TranscriptLine},
 };
 
 /// The name and the media type of the file that holds an answer of too many parts.
 const ANSWER_FILE: (&str, &str) = ("answer.md", "text/markdown");
-
-/// The templates for a message that cannot be read, and for a recording whose words could not be written down.
-const UNREADABLE: &str = "unreadable";
-const UNHEARD: &str = "unheard";
 
 /// How many characters the person is told of an action that waits for approval.
 const ACTION: usize = 300;
@@ -198,7 +194,7 @@ fn actions(
             let (attachments, sealed) = (reply.attachments.clone(), reply.sealed.clone());
             Content { attachments, sealed, ..said(&reply.text, asked, capabilities) }
         }
-        Body::Say(template) => Content { text: say(said_of(template, turn)), ..Content::default() },
+        Body::Say(template) => Content { text: say(template), ..Content::default() },
         // The operator has removed the question.
         Body::Ask(_) if asked.is_none() => Content { text: say("silent"), ..Content::default() },
         Body::Ask(_) => said("", asked, capabilities),
@@ -238,12 +234,6 @@ fn actions(
     // Delete the messages of a deferral or a draft that the answer has no part for.
     actions.extend(earlier.map(|message| Action::Delete { message }));
     actions
-}
-
-/// The template that is said in place of one of the ladder's: what was spoken is not read but heard.
-fn said_of<'a>(template: &'a str, turn: &TurnRecord) -> &'a str {
-    let is_unheard = turn.event.voice.is_some_and(|voice| voice.heard == Heard::Failed);
-    if template == UNREADABLE && is_unheard { UNHEARD } else { template }
 }
 
 /// The messages of the turn that the answer replaces: its deferral's and its draft's. None where the platform cannot

@@ -12,9 +12,9 @@ use crate::{
     model::{
         AgentApproval, AgentMessage, AgentPast, AgentPerson, AgentPlace, AgentQuote, AgentRights, AgentTurn, Approval,
         ApprovalChange, ApprovalFilter, ApprovalState, Author, Capabilities, DeferralLimits, Deferred, Directed,
-        EarlierLine, EventKind, FileBudget, Handler, HistoryLine, Identity, InboundEvent, KnownPeople, LastAnswer,
-        LineState, LiveSettings, PersonAnswer, ScheduleLimits, SessionId, Settings, Span, Speaker, Surface, TurnId,
-        TurnRecord, TurnTrace, voice::Heard,
+        EarlierLine, EventKind, FileBudget, Handler, Heard, HistoryLine, Identity, InboundEvent, KnownPeople,
+        LastAnswer, LineState, LiveSettings, PersonAnswer, ScheduleLimits, SessionId, Settings, Span, Speaker, Surface,
+        TurnId, TurnRecord, TurnTrace,
     },
     operator::own_commands,
     people::People,
@@ -90,13 +90,6 @@ pub(super) fn schedule_limits(
     Some(*limits).filter(|limits| limits.most > 0 && event.sender.kind.is_human() && can_write_first)
 }
 
-/// Whether an event is nothing but a recording whose words could not be written down, for an agent that hears no sounds.
-fn is_unheard(event: &InboundEvent, runtime: &dyn AgentRuntime) -> bool {
-    let voice = event.voice.filter(|voice| voice.heard == Heard::Failed && event.text.trim().is_empty());
-    let recording = voice.and_then(|voice| event.attachments.get(voice.file));
-    recording.is_some_and(|file| runtime.reads(&file.media_type).is_none())
-}
-
 /// Which of an event's files is the recording whose words are its text.
 fn heard_in(event: &InboundEvent) -> Option<usize> {
     let voice = event.voice.filter(|voice| voice.heard == Heard::Words)?;
@@ -122,19 +115,17 @@ impl Inputs {
     ) -> Result<PreparedRun, RunResult> {
         let event = &turn.event;
         if event.kind == EventKind::Unreadable {
-            return Err(RunResult::Unreadable("the message cannot be read"));
+            return Err(RunResult::Unreadable);
         }
         let gone =
             |what: &str, name: &str| AgentError::Unreachable(format!("{what} `{name}` is not configured any more"));
         let runtime = run.handler.agent().and_then(|agent| self.agents.get(agent));
         let runtime = runtime.ok_or_else(|| gone("agent", &run.handler.to_string()))?;
-        if is_unheard(event, runtime.as_ref()) {
-            return Err(RunResult::Unreadable(
-                "what was spoken could not be written down, and the agent hears no sounds",
-            ));
-        }
         if event.seal_to.is_some() && !runtime.seals() {
             return Err(RunResult::Unread(sealing::cannot(&run.handler)));
+        }
+        if let Some(why) = unheard(event, runtime.as_ref()) {
+            return Err(RunResult::Unheard(why));
         }
         let channel = self.channels.get(&event.conversation.channel);
         let channel = channel.ok_or_else(|| gone("channel", event.conversation.channel.as_str()))?.as_ref();
@@ -428,6 +419,14 @@ fn as_history(line: &EarlierLine, now: Timestamp) -> HistoryLine {
     let (speaker, author) =
         if line.is_agents { (Speaker::Agent, Some(Author::ourselves())) } else { (Speaker::Person, None) };
     HistoryLine { speaker, author, forwarded: None, text: line.text.clone(), at: now, state: LineState::Seen }
+}
+
+/// Why nobody understands an event: what was said could not be written down, and the agent does not listen to recordings.
+fn unheard(event: &InboundEvent, runtime: &dyn AgentRuntime) -> Option<String> {
+    let voice = event.voice.filter(|voice| voice.heard == Heard::Failed)?;
+    let is_listened_to = event.attachments.get(voice.file).is_some_and(|file| runtime.hears(&file.media_type));
+    let why = || voice.why.map_or_else(|| "what was said could not be written down".to_owned(), |why| why.to_string());
+    (!is_listened_to).then(why)
 }
 
 /// Whether a turn is answered together with `first`: it was merged into it, and was not cancelled by itself.

@@ -217,7 +217,11 @@ impl Worker {
                 let why = format!("the agent's runtime panicked: {message}");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
-            RunResult::Unreadable(why) => ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned()))),
+            RunResult::Unreadable => {
+                let why = "the message cannot be read";
+                ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
+            }
+            RunResult::Unheard(why) => ("unheard", Some(why.clone()), Some(Event::Unheard(why))),
             RunResult::Unread(why) => {
                 warn!(turn = %turn.id, agent = %run.handler, error = why, "a run cannot begin");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
@@ -262,7 +266,8 @@ impl Worker {
             RunResult::Returned(Ok(_)) => self.agents.note(agent, Ok(())),
             RunResult::Returned(Err(error)) => self.agents.note(agent, Err(error.summary())),
             RunResult::Panicked(_) => self.agents.note(agent, Err("the agent's runtime panicked".to_owned())),
-            RunResult::Unreadable(_)
+            RunResult::Unreadable
+            | RunResult::Unheard(_)
             | RunResult::Unread(_)
             | RunResult::Spent(_)
             | RunResult::SpentMeanwhile(_)

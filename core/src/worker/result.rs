@@ -10,8 +10,10 @@ pub(super) enum RunResult {
     Returned(Result<Outcome, AgentError>),
     /// The runtime panicked.
     Panicked(String),
-    /// The event's content cannot be read, and why; the runtime was not called.
-    Unreadable(&'static str),
+    /// The event's content cannot be read; the runtime was not called.
+    Unreadable,
+    /// What was said could not be written down, and the agent does not listen to recordings; the runtime was not called.
+    Unheard(String),
     /// The store cannot read what the run needs, and says so; the runtime was not called.
     Unread(String),
     /// The agent has used its budget of the day; the runtime was not called.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, Attachment, Cause, Clock as _, FileDigest, FileLimits, FileLinks, Heard, InboundEvent, Lifetimes, Policy,
-    Receipts, Reply, Resend, Rung, StoredFile, Support, Timestamp, TurnId, Voice,
+    Action, Attachment, Clock as _, FileDigest, FileLimits, FileLinks, Heard, InboundEvent, Lifetimes, Receipts, Reply,
+    Resend, StoredFile, Support, Timestamp, TurnId, Voice,
     conformance::scripted::{Fault, Script, ScriptedAgent},
     data_url,
     store::Cutoffs,
@@ -12,7 +12,7 @@ use rejoinder_core::{
 
 use crate::{
     drafts::showing,
-    gateway::{GatewaySetup, LINK_FOR, TestGateway, chat, is_on_postgres, policy, said, secs},
+    gateway::{GatewaySetup, LINK_FOR, TestGateway, chat, is_on_postgres, said, secs},
     life::{at_every_write, comes_in_dying},
 };
 
@@ -129,10 +129,9 @@ fn spoken(words: &str, heard: Heard) -> InboundEvent {
     InboundEvent { attachments: vec![file], voice, ..said(&chat("ada"), words) }
 }
 
-/// An agent that reads files of these types, and is left out if a message cannot be read.
+/// An agent that reads files of these types.
 async fn with_reader_of(media_types: &'static [&'static str]) -> TestGateway {
-    let ladder = policy().ladder.with(Cause::Unreadable, vec![Rung::Say("unreadable".to_owned())]);
-    let mut setup = GatewaySetup::new().policy(Policy { ladder, ..policy() });
+    let mut setup = GatewaySetup::new();
     let reader = move |clock| ScriptedAgent::new(clock, |_| Script::replies("done")).reading(media_types);
     setup.agents.push(("main", Box::new(reader)));
     setup.start().await

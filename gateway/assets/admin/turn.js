@@ -113,7 +113,7 @@ function said({ event, ...turn }) {
   );
 }
 
-const ENDS = { reply: "It answered", reaction: "It reacted", deferral: "It deferred the answer", silent: "It said nothing", failed: "It failed", stopped: "It was stopped", crashed: "The gateway ended while it ran", unreadable: "The message could not be read", budget: "Its agent has used its budget of the day" };
+const ENDS = { reply: "It answered", reaction: "It reacted", deferral: "It deferred the answer", silent: "It said nothing", failed: "It failed", stopped: "It was stopped", crashed: "The gateway ended while it ran", unreadable: "The message could not be read", unheard: "The voice note could not be written down", budget: "Its agent has used its budget of the day" };
 
 /** What the gateway serves as a picture. */
 const PICTURE = /^image\/(png|jpeg|gif|webp)(;|$)/;

@@ -63,7 +63,7 @@ async fn nobody_hears_silence_while_the_server_is_down() {
     let unspoken = gateway.hook("test", TOKEN).message("hello").header("Accept", "audio/mpeg").send().await;
 
     assert_eq!(unheard.text(), "Sorry, I could not hear what you said. Please try again, or write to me.");
-    assert_eq!((unheard.status, unheard.body["fallback"]["cause"].as_str()), (StatusCode::OK, Some("unreadable")));
+    assert_eq!((unheard.status, unheard.body["fallback"]["cause"].as_str()), (StatusCode::OK, Some("unheard")));
     let unspoken = unspoken.expect("an answer");
     assert_eq!(unspoken.headers()["content-type"], "text/plain; charset=utf-8");
     assert_eq!(unspoken.text().await.expect("a text"), "echo hello\n\n(I could not say this aloud.)");

@@ -180,6 +180,10 @@ impl AgentRuntime for Cascade {
         self.runtimes().filter_map(|runtime| runtime.reads(media_type)).max()
     }
 
+    fn hears(&self, media_type: &str) -> bool {
+        self.runtimes().all(|runtime| runtime.hears(media_type))
+    }
+
     fn hands_out(&self) -> bool {
         self.runtimes().any(|runtime| runtime.hands_out())
     }

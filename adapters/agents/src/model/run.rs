@@ -156,6 +156,10 @@ impl<P: Protocol> AgentRuntime for Model<P> {
         self.learned.get().taken(self.protocol.settings().takes).largest(media_type)
     }
 
+    fn hears(&self, media_type: &str) -> bool {
+        self.learned.get().taken(self.protocol.settings().takes).has_sound(media_type)
+    }
+
     fn has_probe(&self) -> bool {
         true
     }

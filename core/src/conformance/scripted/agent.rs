@@ -575,6 +575,10 @@ impl AgentRuntime for ScriptedAgent {
         self.reads.iter().any(|read| media_type.starts_with(read)).then_some(usize::MAX)
     }
 
+    fn hears(&self, media_type: &str) -> bool {
+        media_type.starts_with("audio/") && self.reads(media_type).is_some()
+    }
+
     fn seals(&self) -> bool {
         self.seals
     }

@@ -357,7 +357,8 @@ pub struct RunEnd {
     /// The run's number within the turn.
     pub number: u32,
     pub at: Timestamp,
-    /// `reply`, `reaction`, `deferral`, `approval`, `silent`, `failed`, `unreadable`, `budget`, `stopped`, `crashed` or `interrupted`.
+    /// `reply`, `reaction`, `deferral`, `approval`, `silent`, `failed`, `unreadable`, `unheard`, `budget`, `stopped`, `crashed` or
+    /// `interrupted`.
     pub end: String,
     /// The error, the reason for silence, the text of the deferral or the action to approve, for the operator.
     pub detail: Option<String>,
