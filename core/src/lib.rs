@@ -25,6 +25,7 @@ mod engine;
 mod events;
 pub mod explain;
 mod handles;
+mod hearing;
 mod initiative;
 mod intake;
 mod ledger;

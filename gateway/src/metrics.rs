@@ -83,6 +83,8 @@ const METRICS: &[Metric] = &[
     counter("rejoinder_refused_events_total", "Events that the store rejects: at most a note of them is stored", &[CHANNEL]),
     counter("rejoinder_limited_events_total", "Messages that opened no turn because their sender was over a limit",
         &[("limit", Of(&["turns_per_minute", "turns_per_day", "tokens_per_day", "cost_per_day", "waiting_turns"]))]),
+    counter("rejoinder_voice_notes_total", "Voice notes whose words came, or did not",
+        &[CHANNEL, ("result", Of(&["words", "too_long", "over_budget", "no_file", "no_server", "failed", "no_words"]))]),
     counter("rejoinder_settled_turns_total", "Turns settled",
         &[CHANNEL, ("agent", Configured("that of the channel, empty for what the gateway answers itself", handlers)),
             ("signal", Of(&["reply", "reaction", "silence", "cancelled", "merged"]))]),

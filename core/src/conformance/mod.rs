@@ -90,6 +90,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         clock: Arc::new(SystemClock),
         channels,
         agents: Arc::default(),
+        transcriber: None,
         settings,
         file_links: FileLinks::new("a secret of tests", Duration::from_hours(1)),
         node: NodeId::new(SystemClock.now()),

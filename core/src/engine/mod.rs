@@ -26,7 +26,7 @@ use crate::{
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
         Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError,
-        ViewStore,
+        Transcriber, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -50,6 +50,8 @@ pub struct Parts {
     pub channels: Vec<Arc<dyn ChannelAdapter>>,
     /// The agents by name; must hold every agent that the settings name.
     pub agents: Arc<Runtimes>,
+    /// What writes down what people say; `None`: voice notes stay files.
+    pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The operator's settings.
     pub settings: Settings,
     /// The links to files of turns.

@@ -24,11 +24,13 @@ use crate::{
     conversations::{activity::Activity, addresses::Addresses, sessions::Sessions},
     handles::{
         drafts::Drafts,
+        hearings::Hearings,
         lanes::{Lanes, Opened},
         leftovers::Leftovers,
         marks::Marks,
         slots::Slots,
     },
+    hearing::Hearer,
     initiative::{Initiative, digest::Digests, recipients::Recipients, schedules::Schedules, triggers::Triggers},
     intake::{
         accept::Acceptor,
@@ -39,7 +41,7 @@ use crate::{
     },
     ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     merges::Merges,
-    model::{AgentName, FileBudget, FileLinks, LiveSettings, NodeId, Settings},
+    model::{AgentName, FileBudget, FileLinks, LiveSettings, NodeId, Settings, TurnId},
     nodes::{
         hints::Hints,
         leases::{Leases, ThisNode},
@@ -61,7 +63,7 @@ use crate::{
         health::Health,
     },
     people::People,
-    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Store, StoreError},
+    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Store, StoreError, Transcriber},
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -252,7 +254,7 @@ impl Ground {
             recipients: recipients, digests: digests)
     }
 
-    async fn event_router(&self) -> EventRouter {
+    async fn event_router(&self, writes_down: bool) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
         let minutes = given!(SharedMinutes: self [store, channels, neighbours, lifecycle], []);
         let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone(), minutes);
@@ -263,14 +265,40 @@ impl Ground {
             settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, leases, clock
         ], [],
             limits: limits,
+            writes_down: writes_down,
             pairs: Pairs::new(store.clone(), clock.clone()),
             albums: CommandAlbums::default(), permits: Arc::default(), node: self.node)
+    }
+
+    fn scheduler(
+        &self,
+        ledger: &Arc<Ledger>,
+        worker: &Arc<Worker>,
+        marker: &Arc<Marker>,
+        hearings: &Arc<Hearings>,
+    ) -> Scheduler {
+        given!(Scheduler: self [slots, store, lifecycle, merges, neighbours], [ledger, worker, marker, hearings],
+            recent: RecentTurns::default(), node: self.node)
+    }
+
+    fn hearer(
+        &self,
+        transcriber: Option<Arc<dyn Transcriber>>,
+        turns: mpsc::UnboundedReceiver<TurnId>,
+        hearings: &Arc<Hearings>,
+        ledger: &Arc<Ledger>,
+        scheduler: &Arc<Scheduler>,
+        inlet: &Arc<dyn Inlet>,
+    ) -> Hearer {
+        given!(Hearer: self [channels, settings, file_budget, clock, lifecycle],
+            [transcriber, hearings, ledger, scheduler, inlet], [store, files], turns: Mutex::new(turns))
     }
 
     async fn connect(
         &self,
         opened: mpsc::UnboundedReceiver<Opened>,
         runtimes: Arc<Runtimes>,
+        transcriber: Option<Arc<dyn Transcriber>>,
     ) -> Result<Components, StoreError> {
         let ground = self;
         let absence = Arc::new(given!(Absence: ground [store, leases], []));
@@ -287,9 +315,8 @@ impl Ground {
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
         let budgets = Arc::new(given!(Budgets: ground [settings, clock], [], [usage]));
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes, &budgets));
-        let scheduler = Arc::new(given!(Scheduler:
-            ground [slots, store, lifecycle, merges, neighbours], [ledger, worker, marker],
-            recent: RecentTurns::default(), node: ground.node));
+        let (hearings, heard) = Hearings::new();
+        let scheduler = Arc::new(ground.scheduler(&ledger, &worker, &marker, &hearings));
         let sharing = Arc::new(given!(Sharing:
             ground [slots, leases, neighbours, clock, lifecycle], [ledger, runtimes], [store, queue],
             node: ground.node, limits: ground.limits()));
@@ -309,10 +336,11 @@ impl Ground {
             Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store, agent_sessions, state]));
         let administration = Arc::new(given!(Administration: ground [leases, hints, clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor:
-            ground [backlog_question, activity, addresses, timer, lifecycle], [ledger, scheduler, commands, health],
-            [store, queue],
-            router: Arc::new(ground.event_router().await)));
+            ground [backlog_question, activity, addresses, timer, lifecycle],
+            [ledger, scheduler, commands, hearings, health], [store, queue],
+            router: Arc::new(ground.event_router(transcriber.is_some()).await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
+        let hearer = ground.hearer(transcriber, heard, &hearings, &ledger, &scheduler, &inlet);
         let initiative = Arc::new(ground.initiative(&inlet));
         let planner = Arc::new(given!(Schedules: ground [calendar, leases, agents, settings], [initiative]));
         let triggers = given!(Triggers: ground [channels, people, activity, leases, hints, settings, clock],
@@ -343,6 +371,7 @@ impl Ground {
             looped("recovery", sweep.clone(), |sweep, _| sweep.recover_again()),
             looped("hints", Arc::new(hint_follower), HintFollower::run),
             looped("scheduler", scheduler, |scheduler, _| scheduler.run()),
+            looped("hearer", Arc::new(hearer), |hearer, _| hearer.run()),
             looped("sharing", sharing.clone(), |sharing, _| sharing.run()),
             looped("prober", Arc::new(prober), |prober, _| prober.run()),
             looped("refusals", Arc::new(refusal_recorder), |recorder, _| recorder.run()),
@@ -404,6 +433,7 @@ impl Engine {
             node: id,
             channels: adapters,
             agents,
+            transcriber,
             settings,
             file_links,
             node_name: name,
@@ -421,7 +451,7 @@ impl Engine {
         // A node that was off, or paused, may have a configuration that was replaced meanwhile: it plants nothing of it.
         ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
-            ground.connect(opened, agents).await?;
+            ground.connect(opened, agents, transcriber).await?;
         for one in first {
             engine.keep(one);
         }

@@ -1,6 +1,6 @@
 //! The timeline of a turn.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use rejoinder_guard::{CancelledBy, ObligationState, Rung, Settlement, SignalKind, Timestamp, Via};
 
@@ -10,7 +10,7 @@ use super::{
     text::{clip, quote, span},
 };
 use crate::{
-    model::{Action, DeliveryRecord, DeliveryState, Handler, Shown},
+    model::{Action, DeliveryRecord, DeliveryState, Handler, Heard, Shown, Voice},
     ports::{AttemptRecord, Dossier, Remark, RunRecord},
 };
 
@@ -82,6 +82,10 @@ fn accepted(dossier: &Dossier) -> String {
         Initiator::Person => format!("Accepted on {channel} from {}: {}", clip(sender), quote(&event.text)),
         initiator => format!("Begun on {channel} by {initiator}: {}", quote(&event.text)),
     };
+    if let Some(voice) = event.voice {
+        text.push_str(&spoken(voice));
+        return text;
+    }
     match event.attachments.len() {
         0 => {}
         1 => text.push_str(", with a file"),
@@ -90,6 +94,26 @@ fn accepted(dossier: &Dossier) -> String {
         }
     }
     text
+}
+
+/// What is said of a voice note, behind its text.
+fn spoken(Voice { seconds, heard, why, .. }: Voice) -> String {
+    let mut said = ", a voice note".to_owned();
+    if let Some(seconds) = seconds {
+        let _ = write!(said, " of {}", span(Duration::from_secs(seconds)));
+    }
+    match heard {
+        Heard::NotTried => {}
+        Heard::Awaited => said.push_str(", which is being written down"),
+        Heard::Words => said.push_str(" that was written down"),
+        Heard::Failed => {
+            said.push_str(" that could not be written down");
+            if let Some(why) = why {
+                let _ = write!(said, ": {why}");
+            }
+        }
+    }
+    said
 }
 
 fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {

@@ -17,7 +17,7 @@ use crate::{
     commands::{self, Commands},
     conversations::{activity::Activity, addresses::Addresses},
     events::Run,
-    handles::slots::Slot,
+    handles::{hearings::Hearings, slots::Slot},
     ledger::Ledger,
     model::{
         AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventId, EventKind, InboundEvent, Language,
@@ -47,6 +47,7 @@ pub(crate) struct Acceptor {
     pub(crate) activity: Arc<Activity>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) timer: Arc<Timer>,
+    pub(crate) hearings: Arc<Hearings>,
     pub(crate) health: Arc<Health>,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -421,6 +422,9 @@ impl Acceptor {
         if turn.obligation.is_postponed() {
             self.lifecycle.work.spawn(self.settle_late(turn.conversation));
             return;
+        }
+        if turn.event.awaits_words() {
+            self.hearings.begin(id);
         }
         match (slot, run) {
             (Some(slot), Some(run)) => self.scheduler.run_now(slot, turn, run),

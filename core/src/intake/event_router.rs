@@ -14,6 +14,7 @@ use super::{
         album::{CommandAlbums, album},
         backlog::backlog,
         handling::handling,
+        hear::hear,
         limits::limits,
         line::line,
         own_question::own_question,
@@ -59,6 +60,8 @@ pub(crate) struct EventRouter {
     pub(crate) permits: Arc<NoticePermits>,
     pub(crate) clock: SharedClock,
     pub(crate) leases: Arc<Leases>,
+    /// Whether voice notes are written down.
+    pub(crate) writes_down: bool,
     /// This process, the node of the runs that begin here.
     pub(crate) node: NodeId,
 }
@@ -157,6 +160,7 @@ impl EventRouter {
         backlog(arrival, self.clock.now())?;
         limits(arrival, &self.limits).await?;
         handling(arrival, &self.addresses, &self.sessions).await?;
+        hear(arrival, self.writes_down)?;
         line(arrival, &self.addresses, &self.merges, &self.slots, &self.limits).await
     }
 

@@ -123,11 +123,13 @@ impl Merges {
 
     /// Whether others may be answered together with a turn. Not where its answer is also posted elsewhere, under its
     /// own id; nor once its agent has asked for an approval or has deferred it, because a later message is no part of
-    /// that promise.
+    /// that promise; nor with a voice note that nobody understands.
     fn merges_in(&self, first: &TurnRecord) -> bool {
         let address = &first.event.conversation;
         let receipts = self.channels.get(&address.channel).map(|channel| channel.capabilities(address).receipts);
-        let is_free = !first.obligation.has_asked_approval() && first.obligation.agents_deferrals() == 0;
+        let is_free = !first.obligation.has_asked_approval()
+            && first.obligation.agents_deferrals() == 0
+            && !first.event.lacks_words();
         is_free && first.event.kind == EventKind::Message && receipts != Some(Receipts::RowThenCopy)
     }
 
@@ -150,15 +152,17 @@ impl Merges {
     }
 }
 
-/// Whether a turn of an event waits for more before it begins, though nothing else runs.
+/// Whether a turn of an event waits for more, or for its words, before it begins, though nothing else runs.
 pub(crate) fn waits_for_more(event: &InboundEvent, mode: QueueMode) -> bool {
-    mode == QueueMode::Collect && event.kind == EventKind::Message || event.more_within.is_some()
+    mode == QueueMode::Collect && event.kind == EventKind::Message
+        || event.more_within.is_some()
+        || event.awaits_words()
 }
 
 /// Whether a turn that was accepted in this mode begins by itself if it waits alone: then its conversation need not be read.
 /// A mode that is chosen later holds for later turns.
-pub(crate) const fn begins_by_itself(event: &InboundEvent, mode: QueueMode) -> bool {
-    !gathers(mode) && event.more_within.is_none()
+pub(crate) fn begins_by_itself(event: &InboundEvent, mode: QueueMode) -> bool {
+    !gathers(mode) && event.more_within.is_none() && !event.awaits_words()
 }
 
 /// Whether a turn is answered together with all turns that wait behind it.
@@ -196,6 +200,7 @@ fn may_join(first: &TurnRecord, turn: &TurnRecord) -> bool {
     turn.obligation.may_be_merged()
         && turn.event.kind == EventKind::Message
         && !turn.event.is_withdrawn()
+        && !turn.event.lacks_words()
         && turn.session == first.session
         && turn.handler == first.handler
         && turn.model == first.model

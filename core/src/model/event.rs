@@ -461,6 +461,11 @@ impl InboundEvent {
         !self.is_withdrawn() && self.voice.is_some_and(|voice| voice.heard == Heard::Awaited)
     }
 
+    /// Whether it is a voice note whose words are awaited, or could not be written down. It is answered by itself.
+    pub(crate) fn lacks_words(&self) -> bool {
+        self.voice.is_some_and(|voice| matches!(voice.heard, Heard::Awaited | Heard::Failed))
+    }
+
     /// Whether it says what became of the words of a voice note that awaits them: the gateway makes such events.
     pub(crate) fn is_heard(&self) -> bool {
         let is_told = |voice: Voice| matches!(voice.heard, Heard::Words | Heard::Failed);

@@ -53,6 +53,20 @@ pub enum Unheard {
     NoWords,
 }
 
+impl Unheard {
+    /// The name that metrics use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLong => "too_long",
+            Self::OverBudget => "over_budget",
+            Self::NoFile => "no_file",
+            Self::NoServer => "no_server",
+            Self::Failed => "failed",
+            Self::NoWords => "no_words",
+        }
+    }
+}
+
 /// As a part of a sentence, for operators.
 impl fmt::Display for Unheard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

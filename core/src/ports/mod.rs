@@ -17,4 +17,4 @@ pub(crate) use self::store::{
     housekeeping::*, keyring::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*,
     schedules::*, sessions::*, state::*, transition::*, turns::*,
 };
-pub(crate) use self::{agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, refusals::*};
+pub(crate) use self::{agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, refusals::*, speech::*};

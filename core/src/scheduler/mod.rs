@@ -31,6 +31,9 @@
 //! within [`PERSON_STEP`] positions a node prefers those whose turn it accepted itself and has in memory. What another node tells of is
 //! looked for once a permit is free here that was promised to no turn, and each second. New turns wait for it once it was read.
 //!
+//! A voice note that is being written down keeps its place: it begins once the words have come, and no later turn of its conversation
+//! before. It takes no permit meanwhile.
+//!
 //! Within a conversation turns run in the order in which they came, those that are owed an answer first: also if a later one is for
 //! another agent, which is free. [`Merges`] says which of them begin together.
 //!
@@ -50,10 +53,13 @@ use tracing::{debug, error, warn};
 use crate::{
     base::{lifecycle::Lifecycle, pauses, recent_turns::RecentTurns},
     events::{Run, TurnEvents},
-    handles::slots::{
-        Left, Slot, Slots,
-        permit::Permit,
-        waiting::{self, WaitingConversation},
+    handles::{
+        hearings::Hearings,
+        slots::{
+            Left, Slot, Slots,
+            permit::Permit,
+            waiting::{self, WaitingConversation},
+        },
     },
     ledger::{
         Ledger,
@@ -79,6 +85,7 @@ pub(crate) struct Scheduler {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) merges: Arc<Merges>,
     pub(crate) marker: Arc<Marker>,
+    pub(crate) hearings: Arc<Hearings>,
     /// The latest accepted turns that wait, and [begin by themselves](merges::begins_by_itself) if they are alone.
     pub(crate) recent: RecentTurns,
     /// This process.
@@ -242,6 +249,12 @@ impl Scheduler {
                 }
                 return Left::Nothing;
             };
+            if turn.event.awaits_words() {
+                slot.has_begun();
+                slot.release_permit();
+                self.await_words(&turn).await;
+                continue;
+            }
             let is_alone = alone.take() == Some(turn.id);
             let gathered = if is_known && is_alone { Ok(MergeGroup::default()) } else { self.gather(&turn).await };
             let gathered = match gathered {
@@ -284,6 +297,40 @@ impl Scheduler {
             }
         }
         Left::Unknown
+    }
+
+    /// Waits until the words of a voice note may have come. The node that runs its channel has it written down: not each of them can fetch
+    /// the recording.
+    async fn await_words(&self, turn: &TurnRecord) {
+        let is_heard_here = self.ledger.executor.hints.is_shown_here(&turn.event.conversation.channel);
+        let heard = async {
+            if is_heard_here {
+                self.hearings.begin(turn.id).cancelled().await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = heard => {}
+            // It may have been cancelled, or its words may have come at another node.
+            _ = self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN) => {}
+        }
+    }
+
+    /// A voice note that waits has its words: it may stop the run before it, as other messages do when they come.
+    pub(crate) async fn note_words(&self, id: TurnId) {
+        let is_next = |turn: &TurnRecord| turn.obligation.is_waiting() && may_stop_runs(turn);
+        let stops = async {
+            let Some(turn) = self.store.readable_turn(id).await?.filter(is_next) else { return Ok(None) };
+            let mode = self.merges.mode(&turn).await?;
+            Ok::<_, StoreError>((mode == QueueMode::Interrupt).then_some(turn))
+        };
+        match stops.await {
+            Ok(Some(turn)) => self.interrupt(&turn).await,
+            Ok(None) => {}
+            // It is answered after the run.
+            Err(error) => warn!(turn = %id, %error, "cannot read a voice note that may stop a run"),
+        }
     }
 
     /// The turns that begin together with `turn`, which begins alone if they cannot be read. The error is that the store is away.

@@ -280,6 +280,7 @@ impl TestGateway {
             node: NodeId::new(self.clock.now()),
             channels: channels.collect(),
             agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
+            transcriber: None,
             settings: self.settings.clone(),
             file_links: self.file_links.clone(),
             node_name: "machine".to_owned(),

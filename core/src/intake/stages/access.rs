@@ -13,7 +13,9 @@ use crate::{
 pub(in crate::intake) fn access(arrival: &mut Arrival, people: &People) -> Verdict {
     let settings = Arc::clone(&arrival.settings);
     let rule = router::rule(&arrival.event, &settings, &arrival.known);
-    arrival.told = arrival.event.language;
+    // Of a voice note it was noted when it came.
+    let is_heard = arrival.event.is_heard();
+    arrival.told = arrival.event.language.filter(|_| !is_heard);
     arrival.event.language = router::language(&arrival.event, rule, people);
     let is_reaction = matches!(arrival.event.kind, EventKind::Reaction { .. });
     if is_reaction && router::permit(&arrival.event, &settings, people) != Some(Permit::Granted) {
@@ -22,6 +24,8 @@ pub(in crate::intake) fn access(arrival: &mut Arrival, people: &People) -> Verdi
     }
     let is_edit = arrival.event.amends == Some(Amends::Replaces);
     match router::route(&arrival.event, rule, &settings, people) {
+        // The turn was opened when its sender had access.
+        Route::NoTurn | Route::Stranger | Route::Asks if is_heard => end(None),
         // An event of a sender without access amends no turn.
         Route::NoTurn => arrival.end_unamended(None),
         Route::Stranger => arrival.end_unamended((!is_edit).then_some(Notice::Stranger)),

@@ -7,6 +7,7 @@ pub(crate) mod access;
 pub(crate) mod album;
 pub(crate) mod backlog;
 pub(crate) mod handling;
+pub(crate) mod hear;
 pub(crate) mod limits;
 pub(crate) mod line;
 pub(crate) mod own_question;

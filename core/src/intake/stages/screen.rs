@@ -39,9 +39,13 @@ fn clean_names(event: &mut InboundEvent) {
     if let Some(quoted) = &mut event.quoted {
         clean_maybe(&mut quoted.author.name);
     }
+    // The gateway knows what it has stored.
+    let is_ours = event.is_heard();
     let quoted = event.quoted.iter_mut().flat_map(|quoted| &mut quoted.attachments);
     for file in event.attachments.iter_mut().chain(quoted) {
-        refuse_references([&mut *file]);
+        if !is_ours {
+            refuse_references([&mut *file]);
+        }
         file.name = file_name(&file.name);
         file.media_type = clean(&file.media_type, MAX_NAME);
     }
