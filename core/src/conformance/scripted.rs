@@ -1,14 +1,17 @@
 //! A platform and an agent that a test controls.
 //!
 //! [`Platform`] is the platform's server: it records what people see, and outlives the gateway. [`ScriptedChannel`] is
-//! the adapter that connects a gateway to it. [`ScriptedAgent`] is an agent that follows a [`Script`].
+//! the adapter that connects a gateway to it. [`ScriptedAgent`] is an agent that follows a [`Script`]. [`ScriptedTranscriber`] says what
+//! people say.
 
 mod agent;
 mod channel;
 mod platform;
+mod transcriber;
 
 pub use self::{
     agent::{Gate, Script, ScriptEnd, ScriptStep, ScriptedAgent, ScriptedRun},
     channel::{ScriptedChannel, capabilities},
     platform::{Fault, Platform, Post, SeenDelivery},
+    transcriber::ScriptedTranscriber,
 };

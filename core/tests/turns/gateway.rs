@@ -18,13 +18,13 @@ use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
     ConversationRef, Directed, Engine, FileLinks, InboundEvent, Intake, Ladder, NewSchedule, NodeId, OperationError,
-    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, TurnId,
+    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, Transcriber, TurnId,
     conformance::{
         clock::TestClock,
         layered::Layered,
         leases::LeaseTable,
         rejecting::RejectingLayer,
-        scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel},
+        scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel, ScriptedTranscriber},
     },
     explain::explain,
     store::{
@@ -149,6 +149,7 @@ pub(crate) struct TestGateway {
     /// The store that the gateway uses: with the rejections that a test asks for.
     gateway_store: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
+    transcriber: Option<Arc<ScriptedTranscriber>>,
     channels: Vec<(ChannelId, Capabilities)>,
     /// Its leases, if they end.
     leases: Option<Arc<LeaseTable>>,
@@ -237,6 +238,7 @@ impl TestGateway {
             gateway_store,
             life: Arc::default(),
             agents,
+            transcriber: setup.transcriber,
             channels,
             leases,
             settings,
@@ -280,7 +282,7 @@ impl TestGateway {
             node: NodeId::new(self.clock.now()),
             channels: channels.collect(),
             agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
-            transcriber: None,
+            transcriber: self.transcriber.clone().map(|it| it as Arc<dyn Transcriber>),
             settings: self.settings.clone(),
             file_links: self.file_links.clone(),
             node_name: "machine".to_owned(),

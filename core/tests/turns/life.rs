@@ -449,6 +449,9 @@ impl AgentRuntime for LifeAgent {
     fn reads(&self, media_type: &str) -> Option<usize> {
         self.agent.reads(media_type)
     }
+    fn hears(&self, media_type: &str) -> bool {
+        self.agent.hears(media_type)
+    }
     fn keeps_sessions(&self) -> bool {
         self.agent.keeps_sessions()
     }

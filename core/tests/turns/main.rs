@@ -80,4 +80,5 @@ mod triggers;
 mod typing;
 mod unreadable;
 mod unsettled;
+mod voice;
 mod words;

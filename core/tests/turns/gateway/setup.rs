@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use rejoinder_core::{
     SeedPerson, SessionSettings, SharedClock, SpecialLimits,
     conformance::{
         rejecting::Rejection,
-        scripted::{Script, ScriptedAgent, capabilities},
+        scripted::{Script, ScriptedAgent, ScriptedTranscriber, capabilities},
     },
     store::LeaseName,
 };
@@ -62,6 +63,7 @@ pub(crate) struct GatewaySetup {
     /// How the store rejects the first message.
     pub(crate) rejection: Option<Rejection>,
     pub(crate) agents: Vec<(&'static str, MakeAgent)>,
+    pub(crate) transcriber: Option<Arc<ScriptedTranscriber>>,
 }
 
 impl GatewaySetup {
@@ -100,6 +102,7 @@ impl GatewaySetup {
             held_elsewhere: None,
             rejection: None,
             agents: Vec::new(),
+            transcriber: None,
         }
     }
 

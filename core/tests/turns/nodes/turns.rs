@@ -1,17 +1,21 @@
 //! Turns that another node accepts, runs or leaves.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, ChannelId, Clock as _, ConversationRef, Directed, Farewell, HandedOut, Handler, InboundEvent,
-    PersonLimits, Policy, Sender, StoredRuns,
-    conformance::scripted::{Script, ScriptedAgent},
+    Accepted, AgentTurn, ChannelId, Clock as _, ConversationRef, Directed, Farewell, HandedOut, Handler, Heard,
+    InboundEvent, PersonLimits, Policy, Sender, StoredRuns, Voice,
+    conformance::scripted::{Script, ScriptedAgent, ScriptedTranscriber},
     store::DeliveryState,
 };
 
-use super::{MINUTE, QUARTER, beside, hint_of, runs_elsewhere, waits_elsewhere};
-use crate::gateway::{
-    GatewaySetup, HARD_DEADLINE, chat, comes_in, is_on_postgres, main_channel, operator, other_node, policy, said, secs,
+use super::{MINUTE, QUARTER, beside, hint_of, of_channel, runs_elsewhere, waits_elsewhere};
+use crate::{
+    gateway::{
+        GatewaySetup, HARD_DEADLINE, chat, comes_in, is_on_postgres, main_channel, operator, other_node, policy, said,
+        secs,
+    },
+    voice::spoken,
 };
 
 /// D1. No node starts for it.
@@ -91,6 +95,33 @@ async fn a_turn_that_another_node_has_accepted_runs_here_within_a_second() {
     gateway.advance(secs(1)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// Not each node can fetch the recording.
+#[tokio::test]
+async fn a_voice_note_is_written_down_at_the_node_that_runs_its_channel() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["hello"]));
+    let setup = GatewaySetup {
+        held_elsewhere: Some(vec![of_channel()]),
+        transcriber: Some(Arc::clone(&transcriber)),
+        ..GatewaySetup::new()
+    };
+    let setup = setup.policy(Policy { soft_deadline: None, ..policy() });
+    let gateway = setup.agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text)).start().await;
+    gateway.life.files.open();
+    gateway.leases().live(other_node(), QUARTER);
+    gateway.advance(secs(5)).await;
+    let voice = Some(Voice { heard: Heard::Awaited, ..Voice::lasting(Some(3.0)) });
+    let waits = waits_elsewhere(InboundEvent { voice, ..spoken() });
+    gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+
+    gateway.advance(secs(10)).await;
+    assert_eq!((transcriber.recordings(), gateway.agent("main").runs().len()), (0, 0));
+    gateway.other_frees(&of_channel()).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!((transcriber.recordings(), gateway.visible(&chat("ada"))), (1, vec!["hello".to_owned()]));
     gateway.at_rest().await;
 }
 

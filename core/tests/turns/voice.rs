@@ -1,0 +1,386 @@
+//! Voice notes: what is said in them is written down before their turns begin.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_core::{
+    Accepted, Access, AgentTurn, Amends, Attachment, Cause, DirectPolicy, Heard, InboundEvent, QueueMode, Queues,
+    Resend, StoredFile, TurnId, Unheard, Voice,
+    conformance::scripted::{Gate, Script, ScriptedAgent, ScriptedTranscriber},
+    store::TurnStatus,
+};
+
+use crate::{
+    gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, comes_in, main_channel, said, secs},
+    life::{at_every_write, comes_in_dying},
+    texts::DEFERRAL,
+};
+
+/// What the ladder says if there are no words.
+const UNHEARD: &str = "I heard nothing.";
+
+/// What the platform gives of each file.
+const RECORDING: &[u8] = b"a file";
+
+/// A voice note of 3 s, with something that was written beside it.
+pub(crate) fn spoken_beside(caption: &str) -> InboundEvent {
+    let (name, media_type) = ("voice.ogg".to_owned(), "audio/x-note".to_owned());
+    let attachments = vec![Attachment { name, media_type, url: "file:voice".to_owned() }];
+    InboundEvent { attachments, voice: Some(Voice::lasting(Some(3.0))), ..said(&chat("ada"), caption) }
+}
+
+pub(crate) fn spoken() -> InboundEvent {
+    spoken_beside("")
+}
+
+/// An agent that says what it is told, where recordings are written down.
+fn setup(transcriber: &Arc<ScriptedTranscriber>) -> GatewaySetup {
+    let setup = GatewaySetup { transcriber: Some(Arc::clone(transcriber)), ..GatewaySetup::new() };
+    setup
+        .capable(|it| it.resend = Resend::Idempotent)
+        .agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text))
+}
+
+/// A gateway whose platform gives its files.
+async fn started(setup: GatewaySetup) -> TestGateway {
+    let gateway = setup.start().await;
+    gateway.life.files.open();
+    gateway
+}
+
+async fn hearing(words: &[&str]) -> (TestGateway, Arc<ScriptedTranscriber>) {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(words));
+    (started(setup(&transcriber)).await, transcriber)
+}
+
+/// As [`hearing`], until the gate is opened.
+async fn hearing_at(words: &[&str]) -> (TestGateway, Arc<ScriptedTranscriber>, Gate) {
+    let gate = Gate::default();
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(words).waiting_at(&gate));
+    (started(setup(&transcriber)).await, transcriber, gate)
+}
+
+/// What the turn of a voice note says of it.
+async fn heard(gateway: &TestGateway, turn: TurnId) -> Option<Heard> {
+    gateway.dossier(turn).await.turn.event.voice.map(|voice| voice.heard)
+}
+
+/// Why it could not be written down.
+async fn why(gateway: &TestGateway, turn: TurnId) -> Option<Unheard> {
+    gateway.dossier(turn).await.turn.event.voice.and_then(|voice| voice.why)
+}
+
+#[tokio::test]
+async fn a_voice_note_is_answered_in_words() {
+    let (gateway, transcriber) = hearing(&["what is for dinner"]).await;
+
+    let turn = gateway.receives(spoken()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["what is for dinner"]);
+    let told = gateway.agent("main").runs().swap_remove(0).turn.message.voice;
+    assert_eq!(told, Some(Voice { heard: Heard::Words, ..Voice::lasting(Some(3.0)) }));
+    let event = gateway.dossier(turn).await.turn.event;
+    assert_eq!(event.attachments[0].url, StoredFile::of(RECORDING).to_string());
+    assert_eq!((gateway.turns().await.len(), transcriber.recordings()), (1, 1));
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("a voice note of 3 s that was written down"), "{explained}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_was_written_beside_a_voice_note_comes_first() {
+    let (gateway, _) = hearing(&["it rains"]).await;
+
+    gateway.receives(spoken_beside("Listen!")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Listen!\n\nit rains"]);
+    gateway.at_rest().await;
+}
+
+/// One permit is enough: what waits for its words keeps none.
+#[tokio::test]
+async fn a_voice_note_keeps_its_place_and_holds_up_nobody_else() {
+    let gate = Gate::default();
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["one"]).waiting_at(&gate));
+    let gateway = started(setup(&transcriber).slots(1)).await;
+    gateway.receives(spoken()).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    gateway.advance(secs(5)).await;
+    assert_eq!((gateway.visible(&chat("bob")), gateway.visible(&chat("ada"))), (vec!["hello".to_owned()], Vec::new()));
+    gate.open();
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// B1. It is written down while the turn before it runs.
+#[tokio::test]
+async fn a_voice_note_behind_a_turn_that_runs_has_its_words_when_it_begins() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["two"]));
+    let slow = |turn: &AgentTurn| Script::replies(&turn.message.text).taking(secs(5));
+    let setup = GatewaySetup { transcriber: Some(Arc::clone(&transcriber)), ..GatewaySetup::new() };
+    let gateway = started(setup.agent("main", slow)).await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+
+    let turn = gateway.receives(spoken()).await;
+    assert_eq!(heard(&gateway, turn).await, Some(Heard::Words));
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// D1. It is heard again, and answered once.
+#[tokio::test]
+async fn a_crash_at_any_write_costs_no_voice_note() {
+    at_every_write(4, async |crash, write| {
+        let (mut gateway, _) = hearing(&["hello"]).await;
+
+        let has_died = comes_in_dying(&mut gateway, (crash, write), spoken()).await;
+        gateway.life.files.open();
+        gateway.advance(Duration::from_hours(2)).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["hello"], "{crash:?} write {write}");
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
+}
+
+/// D1.
+#[tokio::test]
+async fn a_voice_note_that_awaits_its_words_is_heard_again_after_a_crash() {
+    let (mut gateway, transcriber, gate) = hearing_at(&["hello"]).await;
+    let turn = gateway.receives(spoken()).await;
+    assert_eq!((heard(&gateway, turn).await, transcriber.recordings()), (Some(Heard::Awaited), 1));
+
+    gateway.restart().await;
+    gateway.life.files.open();
+    gateway.settle().await;
+    assert_eq!(transcriber.recordings(), 2);
+    gate.open();
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// A stop does not wait for the words.
+#[tokio::test]
+async fn a_stop_leaves_a_voice_note_to_the_next_start() {
+    let (mut gateway, _, gate) = hearing_at(&["hello"]).await;
+    gateway.receives(spoken()).await;
+
+    gateway.stop(secs(0)).await;
+    gateway.begin_life().await;
+    gateway.life.files.open();
+    gate.open();
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"]);
+    gateway.at_rest().await;
+}
+
+/// N1. What a stranger says is neither fetched nor written down.
+#[tokio::test]
+async fn the_voice_note_of_a_stranger_costs_nothing() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["let me in"]));
+    let mut setup = setup(&transcriber);
+    let listed = Access { direct: DirectPolicy::Allowlist, ..Access::default() };
+    setup.access.insert(main_channel(), listed);
+    let gateway = started(setup).await;
+
+    assert_eq!(comes_in(&gateway, spoken()).await, Accepted::Kept);
+
+    assert_eq!((transcriber.recordings(), gateway.agent("main").runs().len()), (0, 0));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_is_owed_no_answer_is_not_written_down() {
+    let (gateway, transcriber) = hearing(&["hello"]).await;
+    let InboundEvent { attachments, voice, .. } = spoken();
+
+    let turn = gateway.receives(InboundEvent { attachments, voice, ..ambient(&chat("team"), "") }).await;
+
+    assert_eq!((heard(&gateway, turn).await, transcriber.recordings()), (Some(Heard::NotTried), 0));
+    gateway.at_rest().await;
+}
+
+/// One sentence, and never silence.
+#[tokio::test]
+async fn without_the_server_the_ladder_asks_for_written_words() {
+    let transcriber = Arc::new(ScriptedTranscriber::down());
+    let gateway = started(setup(&transcriber)).await;
+
+    let turn = gateway.receives(spoken()).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [UNHEARD, "hello"]);
+    assert_eq!(why(&gateway, turn).await, Some(Unheard::Failed));
+    let fallback = gateway.dossier(turn).await.turn.obligation.fallback().map(|(cause, _)| cause);
+    assert_eq!(fallback, Some(Cause::Unheard));
+    assert_eq!(gateway.agent("main").turns().len(), 1, "the agent was not asked");
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("could not be written down: the server gave no words"), "{explained}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn what_is_too_long_is_neither_fetched_nor_written_down() {
+    let (gateway, transcriber) = hearing(&["hello"]).await;
+    let long = InboundEvent { voice: Some(Voice::lasting(Some(301.0))), ..spoken() };
+
+    let turn = gateway.receives(long).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [UNHEARD]);
+    assert_eq!(why(&gateway, turn).await, Some(Unheard::TooLong));
+    assert_eq!(transcriber.recordings(), 0);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_recording_in_which_nobody_speaks_has_no_words() {
+    let (gateway, _) = hearing(&[" "]).await;
+
+    let turn = gateway.receives(spoken()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [UNHEARD]);
+    assert_eq!(why(&gateway, turn).await, Some(Unheard::NoWords));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_recording_that_the_platform_does_not_give_has_no_words() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["hello"]));
+    let gateway = setup(&transcriber).start().await;
+
+    let turn = gateway.receives(spoken()).await;
+    gateway.advance(secs(40)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some(UNHEARD));
+    assert_eq!(why(&gateway, turn).await, Some(Unheard::NoFile));
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_listens_gets_what_could_not_be_written_down() {
+    let transcriber = Arc::new(ScriptedTranscriber::down());
+    let mut setup = GatewaySetup { transcriber: Some(transcriber), ..GatewaySetup::new() };
+    let listener = |clock| {
+        let bytes = |turn: &AgentTurn| turn.message.attachments[0].bytes.as_ref().map(|bytes| bytes.to_vec());
+        ScriptedAgent::new(clock, move |turn| {
+            Script::replies(&format!("{:?}", bytes(turn) == Some(RECORDING.to_vec())))
+        })
+        .reading(&["audio/"])
+    };
+    setup.agents.push(("main", Box::new(listener)));
+    let gateway = started(setup).await;
+
+    gateway.receives(spoken()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["true"]);
+    gateway.at_rest().await;
+}
+
+/// G2, H3. The person reads that it takes longer, as of any other message.
+#[tokio::test]
+async fn a_voice_note_whose_words_take_long_is_deferred() {
+    let (gateway, _, gate) = hearing_at(&["hello"]).await;
+    gateway.receives(spoken()).await;
+
+    gateway.advance(SOFT_DEADLINE).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gate.open();
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("hello"));
+    gateway.at_rest().await;
+}
+
+/// B10. The words belong to the new caption.
+#[tokio::test]
+async fn an_edit_of_the_caption_has_the_recording_written_down_again() {
+    let (gateway, transcriber, gate) = hearing_at(&["one", "two"]).await;
+    let event = spoken_beside("lissen");
+    let turn = gateway.receives(event.clone()).await;
+
+    let edit = InboundEvent { revision: 50, amends: Some(Amends::Replaces), text: "listen".to_owned(), ..event };
+    assert_eq!(comes_in(&gateway, edit).await, Accepted::Amended(turn));
+    gate.open();
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["listen\n\ntwo"]);
+    assert_eq!(transcriber.recordings(), 2);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_voice_note_that_is_deleted_meanwhile_holds_up_nothing() {
+    let (gateway, _, gate) = hearing_at(&["hello"]).await;
+    let event = spoken();
+    let turn = gateway.receives(event.clone()).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+
+    comes_in(&gateway, InboundEvent { revision: 9, amends: Some(Amends::Withdraws), ..event }).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["two"]);
+    gate.open();
+    gateway.settle().await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.visible(&chat("ada")), ["two"]);
+    gateway.at_rest().await;
+}
+
+/// The others are answered together, and it by itself.
+#[tokio::test]
+async fn what_nobody_understands_is_answered_together_with_nothing() {
+    let transcriber = Arc::new(ScriptedTranscriber::down());
+    let queues = Queues { mode: QueueMode::Collect, ..Queues::default() };
+    let gateway = started(GatewaySetup { queues, ..setup(&transcriber) }).await;
+    for event in [said(&chat("ada"), "one"), spoken(), said(&chat("ada"), "three")] {
+        gateway.receives(event).await;
+    }
+
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", UNHEARD, "three"]);
+    gateway.at_rest().await;
+}
+
+/// B3. As any other message, once it has its words.
+#[tokio::test]
+async fn a_voice_note_stops_the_run_before_it_where_messages_do() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["two"]));
+    let together = |turn: &AgentTurn| {
+        let more = turn.more.iter().map(|more| format!(" + {}", more.text));
+        Script::replies(&format!("{}{}", turn.message.text, more.collect::<String>())).taking(secs(5))
+    };
+    let queues = Queues { mode: QueueMode::Interrupt, ..Queues::default() };
+    let setup = GatewaySetup { queues, transcriber: Some(transcriber), ..GatewaySetup::new() };
+    let gateway = started(setup.agent("main", together)).await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(1)).await;
+
+    gateway.receives(spoken()).await;
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one + two"]);
+    gateway.at_rest().await;
+}
+
+/// Without a server nothing is awaited.
+#[tokio::test]
+async fn where_nobody_writes_down_a_voice_note_is_a_file() {
+    let agent = |turn: &AgentTurn| Script::replies(&turn.message.attachments[0].attachment.name);
+    let gateway = started(GatewaySetup::new().agent("main", agent)).await;
+
+    let turn = gateway.receives(spoken()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["voice.ogg"]);
+    assert_eq!(heard(&gateway, turn).await, Some(Heard::NotTried));
+    gateway.at_rest().await;
+}
