@@ -5,7 +5,27 @@ use super::{command::Command, status::STATUS, stop::STOP};
 /// What people say for a command, in English, German and Spanish. In lower case.
 const SPOKEN: [(&Command, &[&str]); 2] = [
     (&STOP, &["stop", "stop it", "cancel", "stopp", "halt", "abbrechen", "hör auf", "para", "detente", "cancelar"]),
-    (&STATUS, &["status", "what is the status", "what’s the status", "wie ist der status", "wie steht es", "estado"]),
+    (
+        &STATUS,
+        &[
+            "status",
+            "what is the status",
+            "what’s the status",
+            "anything new",
+            "is there anything new",
+            "wie ist der status",
+            "wie steht es",
+            "gibt es etwas neues",
+            "gibt es was neues",
+            "gibt’s was neues",
+            "etwas neues",
+            "estado",
+            "hay algo nuevo",
+            "algo nuevo",
+            "hay novedades",
+            "alguna novedad",
+        ],
+    ),
 ];
 
 /// The command that a text says, if it consists of that alone. Dictation writes a capital letter, and a mark at the end.
@@ -32,6 +52,9 @@ mod tests {
 
         assert_eq!(name("Stop."), Some("stop"));
         assert_eq!(name(" What’s the status? "), Some("status"));
+        assert_eq!(name("Anything new?"), Some("status"));
+        assert_eq!(name("Gibt's was Neues?"), Some("status"));
+        assert_eq!(name("¿Hay algo nuevo?"), Some("status"));
         assert_eq!(name("¡Para!"), Some("stop"));
         assert_eq!(name("Hör auf"), Some("stop"));
         assert_eq!(name("stop the music"), None);

@@ -461,6 +461,11 @@ impl InboundEvent {
         !self.is_withdrawn() && self.voice.is_some_and(|voice| voice.heard == Heard::Awaited)
     }
 
+    /// Whether its text is what somebody said, and not what they wrote.
+    pub(crate) fn is_spoken(&self) -> bool {
+        self.voice.is_some_and(|voice| voice.heard == Heard::Words)
+    }
+
     /// Whether it is a voice note whose words are awaited, or could not be written down. It is answered by itself.
     pub(crate) fn lacks_words(&self) -> bool {
         self.voice.is_some_and(|voice| matches!(voice.heard, Heard::Awaited | Heard::Failed))

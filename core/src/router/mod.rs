@@ -101,7 +101,8 @@ pub(crate) fn route(event: &InboundEvent, rule: Option<&Rule>, settings: &Settin
     let is_picked = matches!(event.kind, EventKind::Choice { .. });
     let may_command =
         expectation == Expectation::Answer && event.forwarded.is_none() && !is_picked && event.seal_to.is_none();
-    let spoken = || commands::spoken::find(&event.text).filter(|_| event.directed == Directed::Asked);
+    let is_spoken = event.directed == Directed::Asked || event.is_spoken();
+    let spoken = || commands::spoken::find(&event.text).filter(|_| is_spoken);
     let command = commands::find(&event.text).or_else(spoken).filter(|_| may_command);
     let own = || own_commands::find(&event.text, &settings.commands).filter(|_| may_command);
     let handler = match command {
