@@ -64,6 +64,7 @@ macro_rules! store_conformance {
             a_question_that_was_shown_waits_for_the_person
             the_first_pick_answers_a_question_and_later_ones_are_kept
             a_question_is_open_until_it_is_picked_from
+            what_is_said_picks_in_its_place
             open_questions_are_read_latest_first
             a_question_that_expires_is_closed_once
             a_question_that_nobody_needs_to_answer_is_closed

@@ -111,7 +111,12 @@ fn amended(earlier: &InboundEvent, later: &InboundEvent) -> InboundEvent {
         amended.attachments.clone_from(&later.attachments);
         amended.voice = later.voice;
     }
-    if !later.is_heard() && earlier.voice.is_some_and(|voice| voice.heard != Heard::NotTried) {
+    if later.is_heard() {
+        // What was said may pick from a question.
+        amended.kind = later.kind.clone();
+        amended.said.clone_from(&later.said);
+        amended.quoted.clone_from(&later.quoted);
+    } else if earlier.voice.is_some_and(|voice| voice.heard != Heard::NotTried) {
         // The words are written down once more, below the new caption.
         amended.voice = amended.voice.map(|voice| Voice { heard: Heard::Awaited, why: None, ..voice });
     }
@@ -186,6 +191,10 @@ mod tests {
 
         let heard = changed(&awaits, &words).expect("it is changed");
         assert_eq!((&*heard.text, heard.voice, heard.is_heard()), ("better", spoken(Heard::Words), false));
+        let kind = EventKind::Choice { turn: TurnId::new(NOW) };
+        let pick = InboundEvent { kind: kind.clone(), said: Some("the better one".to_owned()), ..words.clone() };
+        let picked = changed(&awaits, &pick).expect("it is changed");
+        assert_eq!((picked.kind, picked.said), (kind, pick.said));
         assert_eq!(changed(&awaits, &failed).and_then(|event| event.voice), failed.voice);
         assert!(changed(&waiting(heard.clone()), &words).is_none(), "another node was faster");
         assert!(changed(&awaits, &InboundEvent { revision: 4, ..words }).is_none(), "the caption was edited meanwhile");

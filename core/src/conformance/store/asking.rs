@@ -10,11 +10,12 @@ use super::{
 };
 use crate::{
     model::{
-        event::{EventKind, InboundEvent, Sender},
+        event::{Amends, EventKind, InboundEvent, Sender},
         ids::TurnId,
         log::LogFilter,
         question::{AskedQuestion, QuestionFilter, QuestionRecord},
         stored_delivery::{DeliveryRecord, DeliveryState},
+        voice::{Heard, Voice},
     },
     ports::store::{
         Store,
@@ -116,6 +117,40 @@ pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: 
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
     assert_eq!(picked(&*store, question.id).await.as_deref(), Some("Yes"));
     assert_eq!(picked(&*store, turn).await, None);
+}
+
+/// A voice note says nothing until its words have come. Then it answers the question that they pick from, with the turn that it has.
+pub async fn what_is_said_picks_in_its_place(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut question = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let asked = question.question();
+    ask_and_show(&*store, &mut question, asked).await;
+    let voice = |heard| Some(Voice { heard, ..Voice::lasting(None) });
+    let spoken = InboundEvent { voice: voice(Heard::Awaited), received_at: at(3), ..said(&chat("a"), "2") };
+    let turn = Turn::accept(&*store, spoken.clone()).await;
+    assert!(!open_in(&*store, &question).await[0].is_overtaken);
+    let written = Turn::accept(&*store, InboundEvent { received_at: at(3), ..said(&chat("a"), "3") }).await;
+    assert!(open_in(&*store, &question).await[0].is_overtaken);
+
+    let pick = InboundEvent {
+        revision: 1,
+        amends: Some(Amends::Replaces),
+        kind: EventKind::Choice { turn: question.id },
+        text: "Yes".to_owned(),
+        said: Some("The first one.".to_owned()),
+        voice: voice(Heard::Words),
+        ..spoken
+    };
+    let new = NewEvent { turn: None, ..new_turn(pick) };
+
+    assert_eq!(accept_one(&*store, new).await, Stored::Amended { turn: turn.id });
+    assert_eq!(picked(&*store, question.id).await.as_deref(), Some("Yes"));
+    assert_eq!(open_in(&*store, &question).await, []);
+    let event = store.turn(turn.id).await.expect("turns are read").expect("it is there").event;
+    assert_eq!((&*event.text, event.said.as_deref()), ("Yes", Some("The first one.")));
+    assert_eq!(event.kind, EventKind::Choice { turn: question.id });
+    let waiting = store.waiting_turns(turn.conversation, 10).await.expect("turns are read");
+    assert_eq!(waiting.iter().map(|turn| turn.id).collect::<Vec<_>>(), [turn.id, written.id]);
 }
 
 /// A question is open from when it is asked until the first pick, also over a restart.

@@ -30,8 +30,8 @@ pub(in crate::intake) fn access(arrival: &mut Arrival, people: &People) -> Verdi
         Route::NoTurn => arrival.end_unamended(None),
         Route::Stranger => arrival.end_unamended((!is_edit).then_some(Notice::Stranger)),
         Route::Asks => arrival.end_unamended((!is_edit).then_some(Notice::Pairing)),
-        // An edit makes no turn, unless it makes its message a command.
-        Route::To { handler, .. } if is_edit && !handler.is_gateway() => end(None),
+        // An edit makes no turn, unless it makes its message a command. What is said may answer a question of the gateway's own.
+        Route::To { handler, .. } if is_edit && !handler.is_gateway() && arrival.asks.is_none() => end(None),
         Route::To { handler, expectation } => {
             arrival.handling.handler = handler;
             arrival.handling.rule = rule.map(|rule| Arc::clone(&rule.name));

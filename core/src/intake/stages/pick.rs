@@ -171,9 +171,15 @@ fn quote(question: &AskedQuestion) -> Quote {
 fn may_pick(event: &InboundEvent) -> bool {
     let text = event.text.trim();
     let is_persons = event.sender.kind.is_human();
-    let is_plain = event.forwarded.is_none() && event.attachments.is_empty() && event.amends.is_none();
+    let is_new = event.attachments.is_empty() && event.amends.is_none();
+    let is_plain = event.forwarded.is_none() && (is_new || is_of_words(event));
     let is_text = !text.is_empty() && !is_command(text);
     is_persons && is_plain && is_text && event.directed != Directed::Ambient
+}
+
+/// Whether it is what somebody said, as it was written down later.
+fn is_of_words(event: &InboundEvent) -> bool {
+    event.is_heard() && event.is_spoken()
 }
 
 /// The answer that a message is, in words of the person's own, to what a run waits for. A later question of an agent comes first.
@@ -212,7 +218,8 @@ fn is_asked(record: &QuestionRecord, event: &InboundEvent) -> bool {
     let AskedQuestion { chooser, expires_at, asked_at, .. } = &record.question;
     let is_theirs = chooser.as_ref().is_none_or(|chooser| *chooser == event.sender.id);
     // What was sent before it was asked, and comes late, answers something else.
-    let is_older = event.sent_at.is_some_and(|sent_at| sent_at + CLOCKS < *asked_at);
+    let is_older = event.sent_at.is_some_and(|sent_at| sent_at + CLOCKS < *asked_at)
+        || (is_of_words(event) && event.received_at < *asked_at);
     let is_this = replied_to(event).is_none_or(|message| record.message_ids.contains(message));
     record.is_shown && is_theirs && !is_older && is_this && expires_at.is_none_or(|at| at > event.received_at)
 }

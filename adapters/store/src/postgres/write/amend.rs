@@ -10,7 +10,7 @@ use rejoinder_core::{
 use sqlx::postgres::PgRow;
 
 use super::{
-    insert, reactions,
+    insert, pick, reactions,
     rows::{self, Transaction},
     sessions,
 };
@@ -38,6 +38,7 @@ pub(super) async fn accept(transaction: &mut Transaction<'_>, new: &NewEvent) ->
     rows::change(transaction, statement!(CHANGE_EVENT, turn, event)).await?;
     // A turn that is put before the agent again already has a line with the text of its event.
     sessions::count_changes(transaction, [], &[turn]).await?;
+    pick::answer_first(transaction, new).await?;
     Ok(Stored::Amended { turn })
 }
 

@@ -1,7 +1,7 @@
 //! The first pick from a question, and the end of the time for it.
 
 use rejoinder_core::{
-    ConversationId, StoreError, TurnId,
+    ConversationId, EventKind, StoreError, TurnId,
     store::{
         LogEvent, NewEvent, NewLogEntry, Stored, Subject,
         rules::{self, ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState},
@@ -33,10 +33,29 @@ pub(super) async fn accept(
     }
     let stored = insert::one(transaction, new).await?;
     if result == PickResult::Answers && matches!(stored, Stored::Turn { .. }) {
-        rows::change_one(transaction, "questions", statement!(PICK, question, new.event.text)).await?;
-        log_end(transaction, new, question, conversation, LogEvent::QuestionPicked).await?;
+        answer(transaction, new, question, conversation).await?;
     }
     Ok(stored)
+}
+
+/// Answers the question that an event picks from, if it does and is the first: one that changes its turn is in words, and never refused.
+pub(super) async fn answer_first(transaction: &mut Transaction<'_>, new: &NewEvent) -> Result<(), StoreError> {
+    let EventKind::Choice { turn: question } = new.event.kind else { return Ok(()) };
+    let (conversation, picked) = rows::one(transaction, statement!(SELECT_PICKED, question), picked).await?.unzip();
+    if rules::pick(picked.as_ref(), &new.event) == PickResult::Answers {
+        answer(transaction, new, question, conversation).await?;
+    }
+    Ok(())
+}
+
+async fn answer(
+    transaction: &mut Transaction<'_>,
+    new: &NewEvent,
+    question: TurnId,
+    conversation: Option<ConversationId>,
+) -> Result<(), StoreError> {
+    rows::change_one(transaction, "questions", statement!(PICK, question, new.event.text)).await?;
+    log_end(transaction, new, question, conversation, LogEvent::QuestionPicked).await
 }
 
 /// The conversation of a question, and what decides on a pick from it.

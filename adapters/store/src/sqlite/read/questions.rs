@@ -22,7 +22,8 @@ macro_rules! select_questions {
                 where t.conversation_id = q.conversation_id and t.seq > (select seq from turns where id = q.turn_id)
                     and t.accepted_at >= q.asked_at and (q.chooser is null or t.person = q.chooser) and (
                         t.command = 'new' or t.command is null and t.owed = 1
-                            and json_extract(e.details, '$.kind') = 'message')) as is_overtaken, exists (
+                            and json_extract(e.details, '$.kind') = 'message'
+                            and json_extract(e.details, '$.voice.heard') is not 'awaited')) as is_overtaken, exists (
                 select 1 from deliveries as d
                 where d.turn_id = q.turn_id and d.claim = q.claim and d.is_copy = 0
                     and (d.state in ('sending', 'delivered') or d.state = 'pending' and d.attempts > 0)) as is_shown, (

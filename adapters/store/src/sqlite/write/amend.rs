@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    insert, reactions,
+    insert, pick, reactions,
     rows::{self, Transaction},
 };
 use crate::{shared::stored::StoredEvent, sqlite::sql::event_columns};
@@ -39,6 +39,7 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent) -> Result<St
     ] {
         rows::change(transaction, sql, params![turn, event])?;
     }
+    pick::answer_first(transaction, new)?;
     Ok(Stored::Amended { turn: turn.into() })
 }
 

@@ -1,7 +1,7 @@
 //! The first pick from a question, and the end of the time for it.
 
 use rejoinder_core::{
-    ConversationId, StoreError, Timestamp, TurnId,
+    ConversationId, EventKind, StoreError, Timestamp, TurnId,
     store::{
         LogEvent, NewEvent, NewLogEntry, Stored, Subject,
         rules::{self, ExpiringQuestion, Expiry, PickResult, PickedQuestion, QuestionState},
@@ -26,10 +26,29 @@ pub(super) fn accept(transaction: &Transaction<'_>, new: &NewEvent, question: Tu
     }
     let stored = insert::one(transaction, new)?;
     if result == PickResult::Answers && matches!(stored, Stored::Turn { .. }) {
-        rows::change_one(transaction, "questions", PICK, params![question.as_uuid(), new.event.text])?;
-        log_end(transaction, new, question, conversation, LogEvent::QuestionPicked)?;
+        answer(transaction, new, question, conversation)?;
     }
     Ok(stored)
+}
+
+/// Answers the question that an event picks from, if it does and is the first: one that changes its turn is in words, and never refused.
+pub(super) fn answer_first(transaction: &Transaction<'_>, new: &NewEvent) -> Result<(), StoreError> {
+    let EventKind::Choice { turn: question } = new.event.kind else { return Ok(()) };
+    let (conversation, picked) = rows::one(transaction, SELECT_PICKED, [question.as_uuid()], picked)?.unzip();
+    if rules::pick(picked.as_ref(), &new.event) == PickResult::Answers {
+        answer(transaction, new, question, conversation)?;
+    }
+    Ok(())
+}
+
+fn answer(
+    transaction: &Transaction<'_>,
+    new: &NewEvent,
+    question: TurnId,
+    conversation: Option<Uuid>,
+) -> Result<(), StoreError> {
+    rows::change_one(transaction, "questions", PICK, params![question.as_uuid(), new.event.text])?;
+    log_end(transaction, new, question, conversation, LogEvent::QuestionPicked)
 }
 
 /// The conversation of a question, and what decides on a pick from it.
