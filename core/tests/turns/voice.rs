@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, Access, AgentTurn, Amends, Attachment, Cause, DirectPolicy, Heard, InboundEvent, QueueMode, Queues,
-    Resend, StoredFile, TurnId, Unheard, Voice,
+    Accepted, Access, AgentTurn, Amends, Attachment, Cause, Clock, DirectPolicy, EventKind, Heard, InboundEvent,
+    QueueMode, Queues, Resend, StoredFile, TurnId, Unheard, Voice,
     conformance::scripted::{Gate, Script, ScriptedAgent, ScriptedTranscriber},
     store::TurnStatus,
 };
@@ -382,5 +382,133 @@ async fn where_nobody_writes_down_a_voice_note_is_a_file() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["voice.ogg"]);
     assert_eq!(heard(&gateway, turn).await, Some(Heard::NotTried));
+    gateway.at_rest().await;
+}
+
+/// A gateway whose agent takes a minute, and asks when it is told to.
+async fn busy(words: &[&str]) -> TestGateway {
+    let agent = |turn: &AgentTurn| match &*turn.message.text {
+        "ask" => Script::asks("Tea or coffee?", &["Tea", "Coffee"]),
+        "paint" => Script::replies("painted").asking_person("Which colour?", &["Red", "Blue"], true),
+        text => Script::replies(text).taking(secs(60)),
+    };
+    let transcriber = Some(Arc::new(ScriptedTranscriber::hearing(words)));
+    started(GatewaySetup { transcriber, ..GatewaySetup::new() }.agent("main", agent)).await
+}
+
+/// A voice note that comes now.
+fn spoken_now(gateway: &TestGateway) -> InboundEvent {
+    InboundEvent { received_at: gateway.clock.now(), ..spoken() }
+}
+
+/// B3. It does not wait for what runs.
+#[tokio::test]
+async fn who_says_stop_stops_what_runs() {
+    let gateway = busy(&["Stop."]).await;
+    let running = gateway.receives(said(&chat("ada"), "one")).await;
+
+    let spoken = gateway.receives(spoken()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
+    assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.status(spoken).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.agent("main").turns().len(), 1);
+    gateway.at_rest().await;
+}
+
+/// B3.
+#[tokio::test]
+async fn who_asks_for_the_status_is_told_it() {
+    for (words, written) in [("What's the status?", "status"), ("Anything new?", "Anything new?")] {
+        let gateway = busy(&[words]).await;
+        gateway.receives(spoken()).await;
+        assert_eq!(gateway.visible(&chat("ada")), ["Nothing is going on."]);
+
+        gateway.receives(said(&chat("ada"), written)).await;
+        gateway.advance(secs(60)).await;
+
+        assert_eq!(
+            gateway.visible(&chat("ada")).last().map(String::as_str),
+            Some(written),
+            "in writing it is no command"
+        );
+        gateway.at_rest().await;
+    }
+}
+
+/// D1, E6. It is executed once, and the voice note is nobody's turn any more.
+#[tokio::test]
+async fn a_crash_at_any_write_of_a_command_that_is_said_costs_nothing() {
+    at_every_write(3, async |crash, write| {
+        let (mut gateway, _) = hearing(&["status"]).await;
+
+        let has_died = comes_in_dying(&mut gateway, (crash, write), spoken()).await;
+        gateway.life.files.open();
+        gateway.advance(Duration::from_hours(2)).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["Nothing is going on."], "{crash:?} write {write}");
+        assert!(gateway.agent("main").runs().is_empty());
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
+}
+
+/// B14. The turn of the voice note is the pick.
+#[tokio::test]
+async fn who_says_the_second_one_picks_it() {
+    let gateway = busy(&["The second one."]).await;
+    let question = gateway.receives(said(&chat("ada"), "ask")).await;
+
+    let turn = gateway.receives(spoken_now(&gateway)).await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("Coffee"));
+    let event = gateway.dossier(turn).await.turn.event;
+    assert_eq!((&event.kind, event.said.as_deref()), (&EventKind::Choice { turn: question }, Some("The second one.")));
+    let view = gateway.intake().view(question).await.expect("readable").expect("it is there");
+    assert_eq!(view.picked.as_deref(), Some("Coffee"));
+    assert_eq!(gateway.turns().await.len(), 2);
+    gateway.at_rest().await;
+}
+
+/// It was said before the question was asked.
+#[tokio::test]
+async fn a_question_that_is_asked_meanwhile_is_not_answered() {
+    let gate = Gate::default();
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["the second one"]).waiting_at(&gate));
+    let agent = |turn: &AgentTurn| match &*turn.message.text {
+        "ask" => Script::asks("Tea or coffee?", &["Tea", "Coffee"]).taking(secs(5)),
+        text => Script::replies(text),
+    };
+    let setup = GatewaySetup { transcriber: Some(transcriber), ..GatewaySetup::new() };
+    let gateway = started(setup.agent("main", agent)).await;
+    gateway.receives(said(&chat("ada"), "ask")).await;
+    gateway.advance(secs(1)).await;
+
+    gateway.receives(spoken_now(&gateway)).await;
+    gateway.advance(secs(5)).await;
+    gate.open();
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("the second one"));
+    gateway.at_rest().await;
+}
+
+/// G3. Words that answer what a run waits for let it go on.
+#[tokio::test]
+async fn a_run_goes_on_with_an_answer_that_is_said() {
+    let gateway = busy(&["A light blue, please."]).await;
+    gateway.receives(said(&chat("ada"), "paint")).await;
+    gateway.advance(secs(1)).await;
+
+    let spoken = gateway.receives(spoken_now(&gateway)).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("painted"));
+    let told = gateway.agent("main").runs().into_iter().flat_map(|run| run.told).next();
+    let note = told.and_then(Result::ok).and_then(|told| told.note);
+    assert_eq!(note.as_deref(), Some("A light blue, please."));
+    assert_eq!(gateway.status(spoken).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }
