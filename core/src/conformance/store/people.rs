@@ -338,6 +338,14 @@ pub async fn what_an_agent_uses_of_a_day_is_counted(subject: &mut impl Subject) 
         assert_eq!(read(&*store, "main", day).await, used, "{key}");
     }
 
+    let (day, budget) = (8, Budget { tokens: Some(1000), micros: None });
+    let used = Used { tokens: 30, estimated: 30, micros: 60 };
+    let voice = AgentUse { agent: "voice.hear".into(), day, used, budget };
+    for expected in [(1, 30), (2, 60)] {
+        done(&*store, Transition { used: Some((voice.clone(), at(9))), ..Transition::default() }).await;
+        assert_eq!(read(&*store, "voice.hear", day).await, expected);
+    }
+
     // Most of the budget was used once, by the second run that counts.
     let told = store.errors(&ErrorFilter { limit: 10, ..ErrorFilter::default() }).await.expect("they are read");
     let told: Vec<_> = told.iter().map(|told| (told.count, told.fields["what"].as_str())).collect();

@@ -82,6 +82,8 @@ pub struct Transition {
     pub sessions: Vec<SessionChange>,
     /// What agents keep and were told of sessions, in order.
     pub agent_sessions: Vec<AgentSessionChange>,
+    /// What is used of a day by something else than a run, and when.
+    pub used: Option<(AgentUse, Timestamp)>,
     /// Remarks for `explain`.
     pub remarks: Vec<Remark>,
     /// Remarks that others than the core cause.
@@ -385,7 +387,7 @@ impl RunEnd {
     }
 }
 
-/// What a run used of the day of an agent with a budget.
+/// What a run used of the day of an agent with a budget, or something else of a day of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentUse {
     pub agent: AgentName,

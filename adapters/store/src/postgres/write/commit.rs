@@ -11,7 +11,7 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::{
-    agent_sessions, approvals, channels, files, leases, lines, log, log_lines, people, questions,
+    agent_sessions, approvals, channels, daily_use, files, leases, lines, log, log_lines, people, questions,
     rows::{self, Transaction},
     runs, schedules, sessions, slots, tokens,
     values::{with_delivery, with_delivery_change, with_line},
@@ -242,6 +242,9 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
     }
     for line in &transition.transcript {
         write_line(transaction, line).await?;
+    }
+    if let Some((used, at)) = &transition.used {
+        daily_use::add_to_agent(transaction, used, *at).await?;
     }
     for Remark { turn, at, kind, detail } in &transition.remarks {
         rows::change(transaction, insert_into!(remarks { turn_id: turn, at, kind, detail })).await?;

@@ -37,7 +37,11 @@ pub(super) async fn add(transaction: &mut Transaction<'_>, run: &RunEnd) -> Resu
 }
 
 /// Adds what an agent used to its day, and a line for operators if they are to know.
-async fn add_to_agent(transaction: &mut Transaction<'_>, of: &AgentUse, at: Timestamp) -> Result<(), StoreError> {
+pub(super) async fn add_to_agent(
+    transaction: &mut Transaction<'_>,
+    of: &AgentUse,
+    at: Timestamp,
+) -> Result<(), StoreError> {
     let AgentUse { agent, day, used, .. } = of;
     let stored = |row: &PgRow| {
         let counts = [row.value("turns")?, row.value("tokens")?, row.value("estimated")?, row.value("micros")?];

@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::{
-    agent_sessions, approvals, channels, files, lines, log, log_lines, people, questions,
+    agent_sessions, approvals, channels, daily_use, files, lines, log, log_lines, people, questions,
     rows::{self, Transaction, insert_into},
     runs, schedules, sessions, tokens, versions,
 };
@@ -153,6 +153,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
         let values =
             params![session, seq, turn, name(line.speaker), author, forwarded, line.text, at, claim, is_stopped];
         rows::change(transaction, WRITE_TRANSCRIPT, values)?;
+    }
+    if let Some((used, at)) = &transition.used {
+        daily_use::add_to_agent(transaction, used, *at)?;
     }
     for Remark { turn, at, kind, detail } in &transition.remarks {
         insert_into!(transaction, remarks { turn_id: turn.as_uuid(), at: at.as_millis(), kind, detail })?;

@@ -32,7 +32,7 @@ pub(super) fn add(transaction: &Transaction<'_>, run: &RunEnd) -> Result<(), Sto
 }
 
 /// Adds what an agent used to its day, and a line for operators if they are to know.
-fn add_to_agent(transaction: &Transaction<'_>, of: &AgentUse, at: Timestamp) -> Result<(), StoreError> {
+pub(super) fn add_to_agent(transaction: &Transaction<'_>, of: &AgentUse, at: Timestamp) -> Result<(), StoreError> {
     let AgentUse { agent, day, used, .. } = of;
     let known = |row: &Row<'_>| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?]));
     let known = rows::one(transaction, SELECT_OF_AGENT, params![&**agent, day, AHEAD], known)?;

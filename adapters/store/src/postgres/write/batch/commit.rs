@@ -65,6 +65,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         lines: _,
         sessions,
         agent_sessions,
+        used,
         remarks: _,
         bounded_remarks,
         log: _,
@@ -88,6 +89,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         && holders.is_empty()
         && sessions.is_empty()
         && agent_sessions.is_empty()
+        && used.is_none()
         && bounded_remarks.is_empty()
         && operation.is_none()
         && token.is_none()
