@@ -291,7 +291,7 @@ impl Ground {
         inlet: &Arc<dyn Inlet>,
     ) -> Hearer {
         given!(Hearer: self [channels, settings, file_budget, clock, lifecycle],
-            [transcriber, hearings, ledger, scheduler, inlet], [store, files], turns: Mutex::new(turns))
+            [transcriber, hearings, ledger, scheduler, inlet], [store, files, usage], turns: Mutex::new(turns))
     }
 
     async fn connect(

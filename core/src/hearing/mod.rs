@@ -21,12 +21,12 @@ use crate::{
     handles::hearings::Hearings,
     ledger::{Ledger, trigger::Trigger},
     model::{
-        Amends, ChannelId, FileBudget, Heard, InboundEvent, LiveSettings, StoredFile, TurnId, TurnRecord, Unheard, Voice,
-        data_url,
+        AgentName, Amends, Budget, ChannelId, Day, FileBudget, Heard, InboundEvent, LiveSettings, StoredFile, TurnId,
+        TurnRecord, Unheard, Used, data_url,
     },
     ports::{
-        Accepted, FetchError, FileStore, Inlet, IntakeError, SharedClock, SpeechError, StoreError, Transcriber,
-        TurnStore,
+        Accepted, AgentUse, DayUse, FetchError, FileStore, Inlet, IntakeError, PeopleStore, SharedClock, SpeechError,
+        StoreError, Transcriber, Transition, TurnStore,
     },
     scheduler::Scheduler,
 };
@@ -36,6 +36,9 @@ const AT_ONCE: usize = 8;
 
 /// How long a platform may take to give a recording.
 const FETCHING: Duration = Duration::from_secs(30);
+
+/// Under this name it is counted what is written down on a day: seconds in place of tokens.
+const HEARING: &str = "voice.hear";
 
 /// How many bytes a second of a recording has at most: one without compression has 176,400. A larger file lasts longer than its sender
 /// says.
@@ -47,6 +50,7 @@ pub(crate) struct Hearer {
     pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
     pub(crate) store: Arc<dyn TurnStore>,
     pub(crate) files: Arc<dyn FileStore>,
+    pub(crate) usage: Arc<dyn PeopleStore>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) hearings: Arc<Hearings>,
     pub(crate) ledger: Arc<Ledger>,
@@ -150,10 +154,13 @@ impl Hearer {
                 return Unheard::NoFile.into();
             }
         };
-        let words = if least_seconds(&recording.bytes) > longest {
+        let seconds = seconds.unwrap_or_default().max(least_seconds(&recording.bytes));
+        let words = if seconds > longest {
             Err(Unheard::TooLong)
-        } else {
+        } else if self.spend(transcriber.as_ref(), seconds).await {
             self.write_down(transcriber.as_ref(), &recording, channel).await
+        } else {
+            Err(Unheard::OverBudget)
         };
         Hearing { recording: Some(recording), words }
     }
@@ -175,6 +182,33 @@ impl Hearer {
                 Err(Unheard::Failed)
             }
         }
+    }
+
+    /// Counts a recording among those of today, before it is written down: also what is lost has its price. `false` if they would be too
+    /// many.
+    async fn spend(&self, transcriber: &dyn Transcriber, seconds: u64) -> bool {
+        let Some(most) = transcriber.most_per_day().map(|most| most.as_secs()) else { return true };
+        loop {
+            match self.try_to_spend(most, seconds).await {
+                Ok(may_be_heard) => return may_be_heard,
+                Err(error) => warn!(%error, "cannot count a voice note, retrying"),
+            }
+            if !self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await {
+                return false;
+            }
+        }
+    }
+
+    async fn try_to_spend(&self, most: u64, seconds: u64) -> Result<bool, StoreError> {
+        let (agent, at) = (AgentName::from(HEARING), self.clock.now());
+        let day = Day::of(at, &self.settings.get().time_zone).number;
+        let DayUse { tokens: before, .. } = self.usage.agent_use(&agent, day).await?;
+        if before.saturating_add(seconds) > most {
+            return Ok(false);
+        }
+        let (used, budget) = (Used { tokens: seconds, ..Used::default() }, Budget { tokens: Some(most), micros: None });
+        let used = Some((AgentUse { agent, day, used, budget }, at));
+        self.store.commit(Transition { used, ..Transition::default() }).await?.is_done()
     }
 
     /// Fetches a recording, from the store if it was stored before.

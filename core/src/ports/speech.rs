@@ -10,6 +10,11 @@ pub trait Transcriber: Send + Sync + 'static {
     /// How long a recording may be. A longer one is not to be given to it.
     fn longest(&self) -> Duration;
 
+    /// How much of recordings may be given to it on one day, by all nodes; `None`: any amount.
+    fn most_per_day(&self) -> Option<Duration> {
+        None
+    }
+
     /// The words in a recording, in any of the usual formats. Empty if nobody speaks in it. It is tried once, within a time of its own.
     ///
     /// # Errors

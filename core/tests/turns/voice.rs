@@ -512,3 +512,23 @@ async fn a_run_goes_on_with_an_answer_that_is_said() {
     assert_eq!(gateway.status(spoken).await, TurnStatus::Cancelled);
     gateway.at_rest().await;
 }
+
+/// What a server costs is bounded, also over restarts.
+#[tokio::test]
+async fn what_is_written_down_on_a_day_is_bounded() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["one", "two", "three"]).at_most(secs(7)));
+    let mut gateway = started(setup(&transcriber)).await;
+    gateway.receives(spoken()).await;
+    gateway.restart().await;
+    gateway.life.files.open();
+    gateway.receives(spoken()).await;
+
+    let turn = gateway.receives(spoken()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", UNHEARD]);
+    assert_eq!(why(&gateway, turn).await, Some(Unheard::OverBudget));
+    gateway.advance(Duration::from_hours(24)).await;
+    gateway.receives(spoken()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("three"));
+    gateway.at_rest().await;
+}

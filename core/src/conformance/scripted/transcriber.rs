@@ -17,6 +17,7 @@ use crate::ports::{SpeechError, Transcriber};
 /// Writes down what a test says that people say.
 pub struct ScriptedTranscriber {
     longest: Duration,
+    most_per_day: Option<Duration>,
     /// What is said in the next recordings. The last one repeats.
     said: Mutex<VecDeque<Result<String, SpeechError>>>,
     gate: Option<Gate>,
@@ -27,7 +28,7 @@ impl ScriptedTranscriber {
     /// Understands recordings of up to five minutes.
     fn saying(said: impl IntoIterator<Item = Result<String, SpeechError>>) -> Self {
         let said = Mutex::new(said.into_iter().collect());
-        Self { longest: Duration::from_mins(5), said, gate: None, recordings: AtomicUsize::new(0) }
+        Self { longest: Duration::from_mins(5), most_per_day: None, said, gate: None, recordings: AtomicUsize::new(0) }
     }
 
     /// These words are said in the recordings, one after the other, and the last ones in all that follow.
@@ -40,6 +41,12 @@ impl ScriptedTranscriber {
     #[must_use]
     pub fn down() -> Self {
         Self::saying([Err(SpeechError::Unreachable("no route".to_owned()))])
+    }
+
+    /// It may be given so much of recordings on a day.
+    #[must_use]
+    pub fn at_most(self, per_day: Duration) -> Self {
+        Self { most_per_day: Some(per_day), ..self }
     }
 
     /// It waits at a gate before it answers.
@@ -59,6 +66,10 @@ impl ScriptedTranscriber {
 impl Transcriber for ScriptedTranscriber {
     fn longest(&self) -> Duration {
         self.longest
+    }
+
+    fn most_per_day(&self) -> Option<Duration> {
+        self.most_per_day
     }
 
     async fn transcribe(&self, _recording: Vec<u8>) -> Result<String, SpeechError> {
