@@ -19,6 +19,12 @@ pub struct Voice {
     /// The longest recording that is written down.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, SECOND, HOUR>")]
     pub longest: Duration,
+    /// How much of recordings is written down on one day. `None`: any amount.
+    #[serde(
+        serialize_with = "duration::write_or_off",
+        deserialize_with = "duration::between_or_off::<_, MINUTE, { 1000 * HOUR }>"
+    )]
+    pub per_day: Option<Duration>,
     /// `None`: nothing is written down.
     #[serde(default)]
     pub transcriptions: Option<Transcriptions>,

@@ -555,7 +555,7 @@ async fn start(
         node,
         channels: parts.channels.clone(),
         agents: Arc::clone(&materials.runtimes),
-        transcriber: None,
+        transcriber: parts.transcriber.clone(),
         settings: parts.settings.clone(),
         file_links: parts.file_links.clone(),
         node_name: uname().nodename().to_string_lossy().into_owned(),

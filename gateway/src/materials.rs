@@ -188,11 +188,11 @@ impl<'a> Materials<'a> {
 
     /// The server that writes down what people speak, if there is one.
     pub(crate) fn transcriber(&self) -> Result<Option<Arc<dyn Transcriber>>, WiringError> {
-        let Voice { longest, transcriptions, .. } = &self.config.voice;
+        let Voice { longest, per_day, transcriptions, .. } = &self.config.voice;
         let Some(server) = transcriptions else { return Ok(None) };
         let unusable = |reason| WiringError::Speech { server: "transcriptions", reason };
         let transcriber = HttpTranscriber::new(server, *longest, self.http.clone()).map_err(unusable)?;
-        Ok(Some(Arc::new(transcriber)))
+        Ok(Some(Arc::new(transcriber.at_most(*per_day))))
     }
 
     /// The server that speaks, if there is one.

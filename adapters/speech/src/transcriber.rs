@@ -28,6 +28,7 @@ pub struct HttpTranscriber {
     model: String,
     language: Option<Language>,
     longest: Duration,
+    most_per_day: Option<Duration>,
 }
 
 #[derive(Deserialize)]
@@ -43,7 +44,13 @@ impl HttpTranscriber {
     pub fn new(server: &Transcriptions, longest: Duration, http: Client) -> Result<Self, KeyError> {
         let Transcriptions { base_url, model, api_key, language, timeout } = server;
         let endpoint = Endpoint::new(http, base_url, "transcriptions", api_key.as_ref(), *timeout)?;
-        Ok(Self { endpoint, model: model.clone(), language: *language, longest })
+        Ok(Self { endpoint, model: model.clone(), language: *language, longest, most_per_day: None })
+    }
+
+    /// No more of recordings may be given to it on one day.
+    #[must_use]
+    pub fn at_most(self, most_per_day: Option<Duration>) -> Self {
+        Self { most_per_day, ..self }
     }
 }
 
@@ -51,6 +58,10 @@ impl HttpTranscriber {
 impl Transcriber for HttpTranscriber {
     fn longest(&self) -> Duration {
         self.longest
+    }
+
+    fn most_per_day(&self) -> Option<Duration> {
+        self.most_per_day
     }
 
     async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError> {
