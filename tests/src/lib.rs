@@ -22,6 +22,7 @@ pub mod promise;
 mod queries;
 mod terminal;
 mod tool_model;
+mod transcriptions;
 mod wait;
 
 pub use a2a::A2aServer;
@@ -39,6 +40,7 @@ pub use rejoinder_core::conformance::scripted::{Gate, Script};
 pub use rejoinder_matrix_server::free_port;
 pub use terminal::Terminal;
 pub use tool_model::ToolModel;
+pub use transcriptions::TranscriptionServer;
 pub use wait::{PATIENCE, eventually};
 
 /// The crash points that every turn passes, in order, for [`Gateway::spawn_crashing_at`]: until its event is stored, its run, its

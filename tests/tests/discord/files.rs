@@ -1,7 +1,7 @@
 //! Files and other messages without text.
 
 use rejoinder_discord_server::{DiscordServer, Fault};
-use rejoinder_tests::{Gateway, Script, ScriptedAgent};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, TranscriptionServer};
 use serde_json::json;
 
 use crate::{discord, finds, hears};
@@ -48,6 +48,25 @@ async fn an_agent_is_told_that_a_message_was_spoken() {
     gateway.until_settled().await;
     let text = agent.calls()[0].last_message();
     assert!(text.contains(r#""voice_note":{"seconds":3}"#), "{text}");
+}
+
+/// What is said in it is its text.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_voice_message_is_written_down() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Soup.").await);
+    let transcriptions = TranscriptionServer::hearing(&["What is for dinner?"]).await;
+    let gateway = Gateway::builder().config(&discord(&server, "")).config(&agent.section());
+    let gateway = gateway.config(&transcriptions.section()).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.sends_voice(&chat, b"OggS what somebody says", 2.6).await;
+    hears(&server, &chat, "Soup.").await;
+
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("What is for dinner?"), "{text}");
+    assert!(transcriptions.was_given(b"OggS what somebody says"));
 }
 
 /// K3: a message with a file that is too large is answered without the file.

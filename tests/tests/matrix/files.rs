@@ -1,7 +1,7 @@
 //! Files and other messages without text.
 
 use rejoinder_matrix_server::{Fault, Homeserver, Proxy};
-use rejoinder_tests::{Call, Gateway, Script, ScriptedAgent};
+use rejoinder_tests::{Call, Gateway, Script, ScriptedAgent, TranscriptionServer};
 use serde_json::json;
 
 use crate::matrix;
@@ -55,6 +55,32 @@ async fn an_agent_is_told_that_a_message_was_spoken() {
     gateway.until_settled().await;
     let text = agent.calls()[0].last_message();
     assert!(text.contains(r#""voice_note":{"seconds":3}"#), "{text}");
+}
+
+/// What is said in it is its text.
+#[tokio::test]
+async fn a_voice_message_is_written_down() {
+    let homeserver = Homeserver::shared().await;
+    let agent = ScriptedAgent::replying("Soup.").await;
+    let transcriptions = TranscriptionServer::hearing(&["What is for dinner?"]).await;
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let gateway = Gateway::builder()
+        .config(&matrix(proxy.url(), &account, "streaming = \"off\""))
+        .config(&agent.section())
+        .config(&transcriptions.section())
+        .config("[guard]\nsoft_deadline = \"off\"\n")
+        .start()
+        .await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&account.user).await;
+
+    ada.speaks(&room, b"OggS what somebody says", 2600).await;
+    ada.until_hears(&room, &account.user, 1).await;
+
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("What is for dinner?"), "{text}");
+    assert!(transcriptions.was_given(b"OggS what somebody says"));
 }
 
 /// K3: a message whose file is too large, or cannot be fetched, is answered without the file.

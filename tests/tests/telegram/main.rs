@@ -30,6 +30,7 @@ mod real_acp;
 mod rights;
 mod schedules;
 mod streaming;
+mod voice;
 mod words;
 
 use rejoinder_telegram_double::TelegramDouble;
