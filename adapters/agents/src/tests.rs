@@ -21,6 +21,7 @@ pub(crate) fn history<const N: usize>(lines: [HistoryLine; N]) -> Vec<Arc<Histor
 /// A line of the history that was seen.
 pub(crate) fn line(speaker: Speaker, text: &str) -> HistoryLine {
     HistoryLine {
+        spoken: false,
         speaker,
         author: None,
         forwarded: None,

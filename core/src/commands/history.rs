@@ -90,7 +90,8 @@ fn told(line: &HistoryLine, text: &str, call: &Call<'_>) -> String {
     };
     // A name is chosen by a person, who may mean harm.
     let who: String = who.chars().filter(|char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '<' | '\\')).collect();
-    format!("**{who}**: {text}")
+    let spoken = if line.spoken { "🎤 " } else { "" };
+    format!("**{who}**: {spoken}{text}")
 }
 
 #[cfg(test)]

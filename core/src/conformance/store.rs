@@ -112,6 +112,7 @@ macro_rules! store_conformance {
             an_answer_takes_the_place_of_what_was_promised
             a_line_keeps_who_said_it
             a_persons_line_has_the_text_of_their_message
+            a_line_says_that_it_was_spoken
             a_transcript_ends_with_the_latest_lines
             a_new_session_is_the_current_one
             a_session_is_read_as_people_know_it

@@ -70,6 +70,9 @@ pub struct HistoryLine {
     pub forwarded: Option<Author>,
     /// The text as it was shown; Markdown if the agent or the gateway wrote it. A reaction is `[reacted with 👍]`.
     pub text: String,
+    /// Whether the person said it, and it was written down.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spoken: bool,
     /// When the person's event was received, or the signal was claimed.
     pub at: Timestamp,
     /// Whether it was seen. What the gateway said is only a line if it was.

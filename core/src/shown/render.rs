@@ -348,7 +348,7 @@ fn transcript(
     // After the messages that it answers as well.
     let seq = turn.obligation.merged_turns().last().map_or(turn.seq, |merged| merged.place);
     let state = if receipts == Receipts::Platform { LineState::OnItsWay } else { LineState::Seen };
-    let line = HistoryLine { speaker, author: None, forwarded: None, text, at: now, state };
+    let line = HistoryLine { spoken: false, speaker, author: None, forwarded: None, text, at: now, state };
     let ours = TranscriptLine { session: turn.session, turn: turn.id, seq, claim: signal.claim, line };
     persons_line(turn, LineState::Seen).into_iter().chain([ours]).collect()
 }
@@ -363,7 +363,7 @@ pub(crate) fn persons_line(turn: &TurnRecord, state: LineState) -> Option<Transc
     }
     let author = (event.chat == ChatKind::Group || is_prompt).then(|| Author::from(event.sender.clone()));
     let (forwarded, text, at) = (event.forwarded.clone(), event.text.clone(), event.received_at);
-    let line = HistoryLine { speaker: Speaker::Person, author, forwarded, text, at, state };
+    let line = HistoryLine { speaker: Speaker::Person, author, forwarded, text, spoken: event.is_spoken(), at, state };
     Some(TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, claim: 0, line })
 }
 

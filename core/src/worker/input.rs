@@ -418,7 +418,15 @@ pub(super) fn state_by_now(line: &HistoryLine, now: Timestamp) -> Option<LineSta
 fn as_history(line: &EarlierLine, now: Timestamp) -> HistoryLine {
     let (speaker, author) =
         if line.is_agents { (Speaker::Agent, Some(Author::ourselves())) } else { (Speaker::Person, None) };
-    HistoryLine { speaker, author, forwarded: None, text: line.text.clone(), at: now, state: LineState::Seen }
+    HistoryLine {
+        spoken: false,
+        speaker,
+        author,
+        forwarded: None,
+        text: line.text.clone(),
+        at: now,
+        state: LineState::Seen,
+    }
 }
 
 /// Why nobody understands an event: what was said could not be written down, and the agent does not listen to recordings.

@@ -75,7 +75,7 @@ mod tests {
 
     fn line((speaker, state): &(Speaker, LineState)) -> HistoryLine {
         let (at, text) = (Timestamp::from_millis(1), "Sorry.".to_owned());
-        HistoryLine { speaker: *speaker, author: None, forwarded: None, text, at, state: state.clone() }
+        HistoryLine { spoken: false, speaker: *speaker, author: None, forwarded: None, text, at, state: state.clone() }
     }
 
     #[rstest]

@@ -87,6 +87,20 @@ async fn a_voice_note_is_answered_in_words() {
 }
 
 #[tokio::test]
+async fn the_transcript_says_what_was_spoken() {
+    let (mut gateway, _) = hearing(&["what is for dinner"]).await;
+    gateway.receives(spoken()).await;
+    gateway.receives(said(&chat("ada"), "thanks")).await;
+    gateway.restart().await;
+
+    gateway.receives(said(&chat("ada"), "/history")).await;
+
+    let shown = gateway.visible(&chat("ada")).pop().unwrap_or_default();
+    assert!(shown.contains("**ada**: 🎤 what is for dinner") && shown.contains("**ada**: thanks"), "{shown}");
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
 async fn what_was_written_beside_a_voice_note_comes_first() {
     let (gateway, _) = hearing(&["it rains"]).await;
 

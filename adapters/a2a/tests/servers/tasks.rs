@@ -145,7 +145,15 @@ async fn only_a_new_context_is_told_what_was_said() {
     let agent = agent(server.section());
     let line = |speaker, text: &str| {
         let at = turn("").now;
-        HistoryLine { speaker, author: None, forwarded: None, text: text.to_owned(), at, state: LineState::Seen }
+        HistoryLine {
+            spoken: false,
+            speaker,
+            author: None,
+            forwarded: None,
+            text: text.to_owned(),
+            at,
+            state: LineState::Seen,
+        }
     };
     let history = vec![line(Speaker::Person, "Tea?").into(), line(Speaker::Agent, "Gladly.").into()];
     let first = turn("Hi").with(|turn| turn.past.history = history.clone());

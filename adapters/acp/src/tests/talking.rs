@@ -34,6 +34,7 @@ fn seen(events: &[RunEvent]) -> String {
 /// The same turn in another run, with what was said before.
 pub(super) fn again(before: &AgentTurn, said: &str) -> AgentTurn {
     let line = |speaker, text: &str| HistoryLine {
+        spoken: false,
         speaker,
         author: None,
         forwarded: None,

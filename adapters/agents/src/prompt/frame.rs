@@ -520,8 +520,15 @@ mod tests {
         assert_eq!(framed(&turn(r#"{"task":"Say it."}"#)), json!({"text": r#"{"task":"Say it."}"#}));
         let author = Some(Author { kind: SenderKind::Operator, ..author("morning", "morning") });
         let text = "Say what is new.".to_owned();
-        let line =
-            HistoryLine { speaker: Speaker::Person, author, forwarded: None, text, at: at(), state: LineState::Seen };
+        let line = HistoryLine {
+            spoken: false,
+            speaker: Speaker::Person,
+            author,
+            forwarded: None,
+            text,
+            at: at(),
+            state: LineState::Seen,
+        };
         assert_eq!(
             serde_json::from_str::<Value>(&of_line(&line)).expect("a frame"),
             json!({"task": "Say what is new."})
@@ -577,6 +584,7 @@ mod tests {
     fn what_looks_like_a_frame_is_framed_in_a_direct_chat_as_well(#[case] text: &str) {
         assert_eq!(framed(&turn(text)), json!({"text": text}));
         let line = HistoryLine {
+            spoken: false,
             speaker: Speaker::Person,
             author: None,
             forwarded: None,

@@ -559,6 +559,7 @@ async fn a_member_gets_no_more_than_it_reads() {
     let both = of_both([Arc::clone(&one) as _, Arc::clone(&two) as _]);
     let mut hi = turn("Hi");
     let line = |text: &str| HistoryLine {
+        spoken: false,
         speaker: Speaker::Person,
         author: None,
         forwarded: None,

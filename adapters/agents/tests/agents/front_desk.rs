@@ -59,7 +59,8 @@ async fn what_was_explained_once_in_a_conversation_is_a_line_from_then_on() {
     let mut turn = turn("And of Spain?");
     let (text, at) = (answer("What is the capital of France?").await, turn.now);
     let (speaker, state) = (Speaker::Agent, LineState::Seen);
-    turn.past.history = vec![HistoryLine { speaker, author: None, forwarded: None, text, at, state }.into()];
+    turn.past.history =
+        vec![HistoryLine { spoken: false, speaker, author: None, forwarded: None, text, at, state }.into()];
 
     let again = run(&front_desk(), turn).await.reply();
 

@@ -205,6 +205,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         seq,
         claim: u32::from(speaker != Speaker::Person),
         line: HistoryLine {
+            spoken: false,
             speaker,
             author: None,
             forwarded: None,

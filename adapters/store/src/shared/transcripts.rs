@@ -518,7 +518,7 @@ mod tests {
 
     fn line(text: &str, speaker: Speaker, at: i64) -> HistoryLine {
         let (text, at) = (text.to_owned(), Timestamp::from_millis(at));
-        HistoryLine { speaker, author: None, forwarded: None, text, at, state: LineState::Seen }
+        HistoryLine { spoken: false, speaker, author: None, forwarded: None, text, at, state: LineState::Seen }
     }
 
     fn texts(lines: &[Arc<HistoryLine>]) -> Vec<&str> {

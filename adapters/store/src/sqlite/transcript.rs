@@ -26,7 +26,10 @@ macro_rules! lines {
                 order by d.part limit 1), null),
             'line', json_object('speaker', l.speaker, 'author', json(l.author),
                 'forwarded', json(l.forwarded), 'at', l.at, 'text', coalesce(l.text, (
-                select e.text from turns as t cross join events as e on e.seq = t.event where t.seq = l.seq)))
+                select e.text from turns as t cross join events as e on e.seq = t.event where t.seq = l.seq)),
+                'spoken', json(iif(l.speaker = 'person' and (
+                    select json_extract(e.details, '$.voice.heard') from turns as t cross join events as e on e.seq = t.event
+                    where t.seq = l.seq) is 'words', 'true', 'false')))
         )) from (
             select seq, claim, turn_id, speaker, author, forwarded, text, at, state from transcript_lines as w
             where session_id = ?1 ",

@@ -239,6 +239,7 @@ async fn a_row_that_cannot_be_read_costs_itself() {
         };
         let attempt = AttemptStart { delivery: delivery.id, number: 1, node: NodeId::new(now), at: now };
         let line = HistoryLine {
+            spoken: false,
             speaker: Speaker::Person,
             author: None,
             forwarded: None,
@@ -366,6 +367,7 @@ async fn the_text_of_a_message_is_stored_once() {
     let at = SystemClock.now();
     let line = |speaker| {
         let line = HistoryLine {
+            spoken: false,
             speaker,
             author: None,
             forwarded: None,
@@ -398,6 +400,7 @@ async fn a_removed_turn_leaves_no_reference_to_it_behind() {
         let Stored::Turn { seq, session, .. } = stored else { panic!("it is a turn") };
         let _ = obligation.on(Event::Cancelled { by: CancelledBy::Deletion }, &Policy::default(), now);
         let line = HistoryLine {
+            spoken: false,
             speaker: Speaker::Person,
             author: None,
             forwarded: None,

@@ -251,7 +251,7 @@ impl World {
         transition.deliveries.push(new_delivery(record.clone()));
         for (speaker, text, claim) in [(Speaker::Person, "text 1", 0), (Speaker::Agent, "Yes.", record.claim)] {
             let (author, forwarded, text, state) = (None, None, text.to_owned(), LineState::Seen);
-            let line = HistoryLine { speaker, author, forwarded, text, at: now, state };
+            let line = HistoryLine { spoken: false, speaker, author, forwarded, text, at: now, state };
             transition.transcript.push(TranscriptLine { session: turn.session, turn: turn.id, seq: 0, claim, line });
         }
         turn.delivery = Some(record);

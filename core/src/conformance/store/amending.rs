@@ -188,6 +188,7 @@ fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {
 
 fn line(turn: &Turn, text: &str) -> TranscriptLine {
     let line = HistoryLine {
+        spoken: false,
         speaker: Speaker::Person,
         author: None,
         forwarded: None,

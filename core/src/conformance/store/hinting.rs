@@ -168,7 +168,7 @@ pub async fn a_shared_store_answers_as_another_one_has_written(subject: &mut imp
 
     let said = |claim: u32, speaker: Speaker| {
         let (text, state) = (format!("text of {claim}"), LineState::Seen);
-        let line = HistoryLine { speaker, author: None, forwarded: None, text, at: at(1), state };
+        let line = HistoryLine { spoken: false, speaker, author: None, forwarded: None, text, at: at(1), state };
         TranscriptLine { session: turn.session, turn: turn.id, seq: turn.seq, claim, line }
     };
     let write = async |store: &dyn Store, line: TranscriptLine| {

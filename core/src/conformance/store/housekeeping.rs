@@ -76,6 +76,7 @@ async fn rows(store: &dyn Store, table: &str) -> u64 {
 
 fn line(turn: &Turn, speaker: Speaker) -> TranscriptLine {
     let line = HistoryLine {
+        spoken: false,
         speaker,
         author: None,
         forwarded: None,

@@ -39,6 +39,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     done(&*store, deliveries([record])).await;
     let author = Some(Author { name: Some("Ann".to_owned()), ..Author::default() });
     let line = HistoryLine {
+        spoken: false,
         speaker: Speaker::Person,
         author,
         forwarded: None,

@@ -134,6 +134,7 @@ pub async fn a_session_that_is_used_elsewhere_is_listed_without_limits_only(subj
     let secret = Turn::accept(&*store, said(&elsewhere, "3")).await;
     assert_eq!(secret.session, session);
     let line = HistoryLine {
+        spoken: false,
         speaker: Speaker::Person,
         author: None,
         forwarded: None,

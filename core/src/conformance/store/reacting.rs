@@ -52,6 +52,7 @@ async fn runs(store: &dyn Store, turn: &Turn, number: u32, agent: &str) {
 
 fn line(turn: &Turn, speaker: Speaker) -> TranscriptLine {
     let line = HistoryLine {
+        spoken: false,
         speaker,
         author: None,
         forwarded: None,

@@ -311,6 +311,7 @@ pub async fn the_order_is_that_of_acceptance_whatever_the_ids(subject: &mut impl
     for turn in [third, first, second] {
         let (at, seq) = (START, store.turn(turn).await.expect("turns are read").expect("it is there").seq);
         let line = HistoryLine {
+            spoken: false,
             speaker: Speaker::Agent,
             author: None,
             forwarded: None,

@@ -75,6 +75,7 @@ fn settled() -> LogEvent {
 /// Stores a line of ours, and that something happened.
 async fn says(store: &dyn Store, turn: &Turn, speaker: Speaker, text: &str, event: LogEvent) {
     let line = HistoryLine {
+        spoken: false,
         speaker,
         author: None,
         forwarded: None,

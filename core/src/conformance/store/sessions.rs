@@ -63,6 +63,7 @@ async fn says(store: &dyn Store, turn: &Turn, question: &str, answer: &str) {
         turn: turn.id,
         seq: turn.seq,
         line: HistoryLine {
+            spoken: false,
             speaker,
             author: None,
             forwarded: None,

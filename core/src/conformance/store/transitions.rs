@@ -12,10 +12,11 @@ use super::{
 use crate::{
     model::{
         agent::{HistoryLine, LineState, Speaker},
-        event::{Author, SenderKind},
+        event::{Author, InboundEvent, SenderKind},
         ids::{DeliveryId, SessionId, TurnId},
         run::Usage,
         stored_delivery::{DeliveryRecord, DeliveryState},
+        voice::{Heard, Voice},
     },
     ports::store::{
         Store,
@@ -243,6 +244,7 @@ pub async fn a_run_ends_as_the_node_says_that_ran_it(subject: &mut impl Subject)
 
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
     let line = HistoryLine {
+        spoken: false,
         speaker,
         author: None,
         forwarded: None,
@@ -390,6 +392,30 @@ pub async fn a_line_keeps_who_said_it(subject: &mut impl Subject) {
     subject.reopen().await;
     let read = subject.store().transcript(turn.session, 10).await.expect("transcripts are read");
     assert_eq!(read, expected);
+}
+
+/// A line says whether the message was spoken, also when it is read again.
+pub async fn a_line_says_that_it_was_spoken(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut expected = Vec::new();
+    let mut sessions = Vec::new();
+    for heard in [Heard::Words, Heard::NotTried] {
+        let key = format!("{heard:?}");
+        let voice = Some(Voice { heard, ..Voice::lasting(None) });
+        let turn = Turn::accept(&*store, InboundEvent { voice, ..said(&chat(&key), &key) }).await;
+        let mut asked = line(&turn, Speaker::Person, &format!("text of {key}"), 1);
+        asked.line.spoken = heard == Heard::Words;
+        expected.push(vec![Arc::new(asked.line.clone()), Arc::new(line(&turn, Speaker::Agent, "yes", 2).line)]);
+        sessions.push(turn.session);
+        write_transcript(&*store, vec![asked, line(&turn, Speaker::Agent, "yes", 2)]).await;
+    }
+    drop(store);
+    subject.reopen().await;
+
+    for (session, expected) in sessions.into_iter().zip(expected) {
+        let read = subject.store().transcript(session, 10).await.expect("transcripts are read");
+        assert_eq!(read, expected);
+    }
 }
 
 /// A person's line has the text of their message, also when it is read from disk.

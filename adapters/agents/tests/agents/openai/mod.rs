@@ -262,6 +262,7 @@ async fn the_operator_sees_what_the_model_was_shown_and_did() {
     let server = server.await;
     let section = OpenAiSection { api_key: Some("sk-secret-key".into()), ..server.settings() };
     let line = HistoryLine {
+        spoken: false,
         speaker: Speaker::Person,
         author: None,
         forwarded: None,

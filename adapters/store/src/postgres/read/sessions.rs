@@ -151,7 +151,10 @@ macro_rules! lines {
                 order by d.part limit 1) end,
             'line', json_build_object('speaker', l.speaker, 'author', l.author,
                 'forwarded', l.forwarded, 'at', l.at, 'text', coalesce(l.text, (
-                select e.text from turns as t join events as e on e.seq = t.event where t.seq = l.seq)))
+                select e.text from turns as t join events as e on e.seq = t.event where t.seq = l.seq)),
+                'spoken', l.speaker = 'person' and (
+                select e.details #>> '{voice,heard}' from turns as t join events as e on e.seq = t.event
+                where t.seq = l.seq) is not distinct from 'words')
         ) order by l.seq, l.claim, l.turn_id), '[]') as lines, (
             select s.changes from sessions as s where s.id = $1) as changes
         from (
