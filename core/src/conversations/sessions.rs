@@ -10,7 +10,7 @@ use rejoinder_guard::{Obligation, ObligationState};
 use crate::{
     model::{
         AgentName, ChatKind, ConversationId, EventKind, Identity, InboundEvent, KnownPeople, PersonId, SenderKind,
-        SessionChoice, SessionId, SessionSettings, SessionUse, TurnId, TurnRecord,
+        SessionChoice, SessionId, SessionSettings, SessionUse, TurnId, TurnRecord, Voice,
     },
     ports::{KnownConversation, Noun, Seen, SessionStore, StoreError},
 };
@@ -57,6 +57,7 @@ impl LastQuestion {
             said: Some(event.text),
             text: self.text(),
             attachments: files,
+            voice: first.and_then(|first| first.voice).map(Voice::asked_again),
             quoted: first.and_then(|first| first.quoted.clone()),
             forwarded: first.and_then(|first| first.forwarded.clone()),
             kind: first.map_or(EventKind::Message, |first| match first.kind {

@@ -96,6 +96,11 @@ impl Voice {
         Self { file: 0, seconds, heard: Heard::NotTried, why: None }
     }
 
+    /// The same in a turn that asks once more: what has no words yet may be written down this time.
+    pub(crate) fn asked_again(self) -> Self {
+        if self.heard == Heard::Words { self } else { Self { heard: Heard::NotTried, why: None, ..self } }
+    }
+
     /// The same, whose words could not be written down.
     #[must_use]
     pub const fn failed(self, why: Unheard) -> Self {

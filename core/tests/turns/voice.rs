@@ -243,6 +243,18 @@ async fn without_the_server_the_ladder_asks_for_written_words() {
 }
 
 #[tokio::test]
+async fn what_was_not_heard_is_heard_by_a_retry() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["", "hello"]));
+    let gateway = started(setup(&transcriber)).await;
+    gateway.receives(spoken()).await;
+
+    gateway.receives(said(&chat("ada"), "/retry")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [UNHEARD, "hello"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
 async fn what_is_too_long_is_neither_fetched_nor_written_down() {
     let (gateway, transcriber) = hearing(&["hello"]).await;
     let long = InboundEvent { voice: Some(Voice::lasting(Some(301.0))), ..spoken() };
