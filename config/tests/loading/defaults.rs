@@ -322,7 +322,7 @@ fn a_channels_own_words_come_before_its_platforms_and_those_before_everyones() {
     );
     assert_eq!(templates.text("page.main", Language::ENGLISH, "silent"), Some("everyone's"));
     assert_ne!(templates.text("hook.siri", Language::ENGLISH, "silent"), Some("everyone's"));
-    assert_eq!(templates.text("page.main", Language::ENGLISH, "unheard"), None);
+    assert_eq!(templates.text("page.main", Language::ENGLISH, "no_such_text"), None);
 }
 
 #[test]
