@@ -592,8 +592,8 @@ impl Attempts {
         let Action::Send { content: Content { text, attachments, .. }, reply_to } = &delivery.action else {
             return None;
         };
-        let link = |file: &Attachment| self.file_links.url_to(delivery.turn, &file.url, now);
-        let linked: Vec<_> = attachments.iter().filter(|file| link(file).is_some()).cloned().collect();
+        let url_of = |file: &Attachment| self.file_links.url_to(delivery.turn, &file.url, now);
+        let linked: Vec<_> = attachments.iter().filter(|file| url_of(file).is_some()).cloned().collect();
         let says_nothing = text.is_empty() && linked.is_empty();
         if attachments.is_empty() || delivery.is_copy || (delivery.part == 1 && says_nothing) {
             return None;
@@ -601,7 +601,7 @@ impl Attempts {
         let settings = self.settings.get();
         let channel = &delivery.conversation.channel;
         let say = |name: &str| settings.templates.template(channel, language, name).to_owned();
-        let line = |file: &Attachment| match link(file) {
+        let line = |file: &Attachment| match url_of(file) {
             Some(url) => filled(&say("file_link"), &[("name", verbatim(&file.name)), ("url", url)]),
             None => say("file_not_sent").replace("{name}", &file.name),
         };
