@@ -300,7 +300,7 @@ async fn a_deferral_is_replaced_in_the_terminal() {
     terminal.shows("› hello\nmain\n  Meanwhile.").await;
     terminal.shows("main, to “later, too”\n  Here it is.\n\n›").await;
     terminal.types("/export\r");
-    terminal.shows("(conversation.md is saved as ").await;
+    terminal.shows("(conversation.md is saved as").await;
     let exported = std::fs::read_to_string(folder.join("conversation.md")).expect("it is saved");
     assert!(exported.contains("Meanwhile."), "{exported}");
     // Ctrl-D leaves.

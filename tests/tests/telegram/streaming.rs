@@ -102,7 +102,7 @@ async fn an_answer_grows_as_fast_as_telegram_allows() {
     let whole = words.concat().trim().to_owned();
     let (double, reply) = (TelegramDouble::start().await, whole.clone());
     let rate = |count, seconds| Some(Rate { count, seconds });
-    double.limits(Limits { chat: rate(2, 1.0), group: rate(20, 60.0), bot: rate(30, 1.0) });
+    double.limits(Limits { chat: rate(3, 1.0), group: rate(20, 60.0), bot: rate(30, 1.0) });
     let agent = ScriptedAgent::start(move |_, _| {
         let shown = words.iter().take(29);
         shown.fold(Script::replies(&reply), |script, word| script.streaming(word).taking(Duration::from_millis(200)))
