@@ -291,7 +291,8 @@ impl Ground {
         inlet: &Arc<dyn Inlet>,
     ) -> Hearer {
         given!(Hearer: self [channels, settings, file_budget, clock, lifecycle],
-            [transcriber, hearings, ledger, scheduler, inlet], [store, files, usage], turns: Mutex::new(turns))
+            [hearings, ledger, scheduler, inlet], [store, files, usage],
+            transcriber: transcriber, turns: Mutex::new(turns))
     }
 
     async fn connect(
@@ -321,8 +322,8 @@ impl Ground {
             ground [slots, leases, neighbours, clock, lifecycle], [ledger, runtimes], [store, queue],
             node: ground.node, limits: ground.limits()));
         let attempts = Arc::new(given!(Attempts:
-            ground [channels, addresses, people, timer, settings, file_links, clock], [ledger, caller], [store, inbox],
-            node: ground.node));
+            ground [channels, addresses, people, timer, settings, file_links, clock],
+            [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             files: OutgoingFiles::new(ground.store.clone(), ground.file_links.clone(), ground.clock.clone(), ground.file_budget.half()),
@@ -335,8 +336,7 @@ impl Ground {
         let erasure =
             Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store, agent_sessions, state]));
         let administration = Arc::new(given!(Administration: ground [leases, hints, clock], [], [store, lines]));
-        let acceptor = Arc::new(given!(Acceptor:
-            ground [backlog_question, activity, addresses, timer, lifecycle],
+        let acceptor = Arc::new(given!(Acceptor: ground [backlog_question, activity, addresses, timer, lifecycle],
             [ledger, scheduler, commands, hearings, health], [store, queue],
             router: Arc::new(ground.event_router(transcriber.is_some()).await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;

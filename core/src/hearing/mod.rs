@@ -265,7 +265,7 @@ impl Hearer {
             }
         };
         match accepted {
-            Some(Accepted::Amended(heard)) => self.scheduler.note_words(heard).await,
+            Some(Accepted::Amended(heard)) => Box::pin(self.scheduler.note_words(heard)).await,
             // The words are a command, which cancels the turn as well. Until then it would be found without words.
             Some(
                 Accepted::Turn(by) | Accepted::Answers { turn: by, .. } | Accepted::Duplicate { turn: Some(by), .. },

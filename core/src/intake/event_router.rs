@@ -160,7 +160,7 @@ impl EventRouter {
         backlog(arrival, self.clock.now())?;
         limits(arrival, &self.limits).await?;
         handling(arrival, &self.addresses, &self.sessions).await?;
-        hear(arrival, self.writes_down)?;
+        hear(arrival, self.writes_down);
         line(arrival, &self.addresses, &self.merges, &self.slots, &self.limits).await
     }
 

@@ -158,10 +158,10 @@ async fn what_is_refused_is_a_link_if_everybody_can_open_it() {
 
         let turn = gateway.receives(said(&chat("ada"), "show me")).await;
 
-        let (dossier, links) = (gateway.dossier(turn).await, FileLinks::new("a secret of tests", LINK_FOR));
+        let (dossier, to_files) = (gateway.dossier(turn).await, FileLinks::new("a secret of tests", LINK_FOR));
         let line = |file: &Attachment| {
             let digest = StoredFile::in_url(&file.url).expect("it is stored").digest;
-            let path = links.path(turn, digest, gateway.clock.now() + LINK_FOR);
+            let path = to_files.path(turn, digest, gateway.clock.now() + LINK_FOR);
             format!("{} is at https://gateway.example{path}.", file.name)
         };
         let lines: Vec<_> = dossier.deliveries.iter().flat_map(|it| it.action.all_files()).map(line).collect();
