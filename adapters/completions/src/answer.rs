@@ -120,8 +120,16 @@ impl<'a> Answer<'a> {
 
 impl<'a> About<'a> {
     pub(crate) const fn bare(turn_id: TurnId, status: TurnStatus) -> Self {
-        let (files, ignored) = (Vec::new(), &[]);
-        Self { turn_id, status, signal: None, deferral: None, fallback: None, files, result_url: None, ignored }
+        Self {
+            turn_id,
+            status,
+            signal: None,
+            deferral: None,
+            fallback: None,
+            files: Vec::new(),
+            result_url: None,
+            ignored: &[],
+        }
     }
 
     /// For the chunk that tells of a deferral.
