@@ -210,7 +210,10 @@ pub use ports::{
 };
 pub use questions::request::{FOR_EVER, as_stored, is_shortened, shown_option};
 pub use schedules::Calendar;
-pub use shown::markdown::{EmbeddedFiles, read_markdown, row_cells, shows_anything, split_markdown, spoken};
+pub use shown::{
+    in_words::in_words,
+    markdown::{EmbeddedFiles, read_markdown, row_cells, shows_anything, split_markdown, spoken},
+};
 
 pub use base::words::{age, excerpt};
 pub use router::explain::{ExplainedRule, RouteAccess, RouteExplanation, RuleVerdict};

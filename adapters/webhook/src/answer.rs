@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use rejoinder_core::{
-    Cause, Content, FallbackView, Shown, SignalKind, Sound, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
+    Cause, Content, FallbackView, Language, Shown, SignalKind, Sound, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
 };
 use rejoinder_kit::{AnswerFile, Format};
 use serde::Serialize;
@@ -70,6 +70,8 @@ pub struct HookTexts {
     pub undeliverable: String,
     /// What stands below the words of an answer that was to be spoken, and is not.
     pub unspoken: String,
+    /// The language of these texts, in which is spoken what names no language.
+    pub language: Language,
 }
 
 impl HookTexts {

@@ -12,7 +12,7 @@ use axum::{
 };
 use rejoinder_core::{
     Accepted, ChannelAdapter, ChannelId, EventId, InboundEvent, Intake, IntakeError, NewsError, SharedClock,
-    StoreError, Timestamp, TurnId, TurnStatus, TurnView, Watch,
+    StoreError, Timestamp, TurnId, TurnStatus, TurnView, Watch, in_words,
 };
 use rejoinder_kit::{
     BodyRoom, Format, Guesses, Peer, Problem, TooManyGuesses,
@@ -555,7 +555,9 @@ impl Responder<'_> {
         let mut response = match (format, answer.to_speech(&hook.texts)) {
             (Format::Sound(format), Some(text)) => {
                 let left = deadline.since(hook.clock.now()).max(speaking::SPEAKING);
-                answer.respond_spoken(hook.spoken(&text, *format, left).await, &hook.texts)
+                let language = asked_language(&self.parts.headers).unwrap_or(hook.texts.language);
+                let words = in_words(&text, Some(language));
+                answer.respond_spoken(hook.spoken(&words, *format, left).await, &hook.texts)
             }
             _ => answer.respond(*format, &hook.texts),
         };

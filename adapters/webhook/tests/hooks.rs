@@ -600,7 +600,7 @@ async fn an_answer_is_spoken_to_who_wants_sound() {
     let hook = Hook::speaking(true).await;
     let aloud = |request: RequestBuilder| request.header("accept", "audio/mpeg, */*;q=0.1");
 
-    let answered = hook.send(aloud(hook.post()).body("say **hello**")).await;
+    let answered = hook.send(aloud(hook.post()).body("say **hello** to 2")).await;
     let deferred = hook.send(aloud(hook.post()).header("prefer", "wait=1").body("wait for me")).await;
     hook.release_agent();
     let url = deferred.header("location").to_owned();
@@ -608,7 +608,7 @@ async fn an_answer_is_spoken_to_who_wants_sound() {
 
     let heard = |answered: &Answered| (answered.header("content-type").to_owned(), answered.body.clone());
     let sound = |text: &str| ("audio/mpeg".to_owned(), format!("Mp3: {text}"));
-    assert_eq!((answered.status, heard(&answered)), (StatusCode::OK, sound("hello")));
+    assert_eq!((answered.status, heard(&answered)), (StatusCode::OK, sound("hello to two")));
     assert_eq!((deferred.status, heard(&deferred)), (StatusCode::ACCEPTED, sound("Still working on this.")));
     assert_eq!((late.status, heard(&late)), (StatusCode::OK, sound("at last")));
     hook.stop().await;

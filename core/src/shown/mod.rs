@@ -2,6 +2,7 @@
 //! again. Nothing here is stored, sent or decided.
 
 mod albums;
+pub(crate) mod in_words;
 pub(crate) mod markdown;
 pub(crate) mod render;
 pub(crate) mod retry;

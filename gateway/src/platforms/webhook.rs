@@ -37,6 +37,7 @@ impl Platform for Webhook {
                 cancelled: text("cancelled"),
                 undeliverable: text("failed"),
                 unspoken: text("unspoken"),
+                language,
             }
         };
         let (mut hooks, mut built) = (Vec::new(), Built::default());

@@ -54,6 +54,7 @@ fn texts() -> HookTexts {
         cancelled: "Cancelled.".to_owned(),
         undeliverable: "Sorry.".to_owned(),
         unspoken: "Not aloud.".to_owned(),
+        language: Language::ENGLISH,
     }
 }
 

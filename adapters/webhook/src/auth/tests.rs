@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use rejoinder_core::{FileLimits, SystemClock};
+use rejoinder_core::{FileLimits, Language, SystemClock};
 use rstest::rstest;
 use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,7 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
             cancelled: String::new(),
             undeliverable: String::new(),
             unspoken: String::new(),
+            language: Language::ENGLISH,
         },
         transcriber: None,
         synthesizer: None,

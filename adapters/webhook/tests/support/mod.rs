@@ -125,6 +125,7 @@ fn texts() -> HookTexts {
         cancelled: "It was called off.".to_owned(),
         undeliverable: "It got lost.".to_owned(),
         unspoken: "That was not spoken.".to_owned(),
+        language: Language::ENGLISH,
     }
 }
 
