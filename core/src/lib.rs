@@ -181,7 +181,7 @@ pub use model::{
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
-    voice::{Heard, Unheard, Voice},
+    voice::{Heard, NotAVoiceMode, Unheard, Voice, VoiceMode},
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
 pub use operations::{

@@ -155,6 +155,7 @@ create table conversations (
     -- new events go to the older one.
     succeeded_by uuid references conversations (id),
     queue text collate "C",                     -- the queue mode, if it was chosen
+    voice text collate "C",                     -- which answers are spoken, if it was chosen
     sessions_version bigint not null default 0
 ) with (fillfactor = 85);
 

@@ -81,12 +81,13 @@ impl ChangedConversations {
     /// The conversations that a transition changes, apart from its turns.
     pub(crate) fn by(transition: &Transition) -> Self {
         let queued = transition.queue.iter().map(|(conversation, _)| *conversation);
+        let voiced = transition.voice.iter().map(|(conversation, _)| *conversation);
         let asked = transition.questions.iter().map(|question| question.conversation);
         let continued = transition.sessions.iter().filter_map(|change| match change {
             SessionChange::New { conversation, .. } | SessionChange::Use { conversation, .. } => Some(*conversation),
             _ => None,
         });
-        let ids = queued.chain(asked).chain(continued).collect();
+        let ids = queued.chain(voiced).chain(asked).chain(continued).collect();
         let are_all = transition.sessions.iter().any(|change| matches!(change, SessionChange::Choose { .. }));
         Self { ids, are_all }
     }

@@ -1,6 +1,6 @@
 //! A message that was spoken.
 
-use std::{fmt, time::Duration};
+use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,33 @@ pub struct Voice {
     /// Why they could not be written down, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Unheard>,
+}
+
+named! {
+    /// Which answers are spoken as well, below their text.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub enum VoiceMode {
+        /// None.
+        Off = "off",
+        /// Those to voice notes.
+        #[default]
+        Reply = "reply",
+        /// All.
+        Always = "always",
+    }
+}
+
+/// The text names no voice mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be `off`, `reply` or `always`")]
+pub struct NotAVoiceMode;
+
+impl FromStr for VoiceMode {
+    type Err = NotAVoiceMode;
+
+    fn from_str(text: &str) -> Result<Self, NotAVoiceMode> {
+        Self::ALL.iter().copied().find(|mode| mode.as_str() == text).ok_or(NotAVoiceMode)
+    }
 }
 
 /// What became of the words in a recording.

@@ -10,6 +10,7 @@ records! {
     pub(crate) fn known(row) -> KnownConversation {
         id, has_open_question, has_postponed, has_choice;
         queue: row.value::<Option<String>>("queue")?.and_then(|queue| queue.parse().ok()),
+        voice: row.value::<Option<String>>("voice")?.and_then(|voice| voice.parse().ok()),
     }
 
     pub(crate) fn sent_text(row) -> SentText {

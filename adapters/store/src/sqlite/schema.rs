@@ -51,6 +51,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("whole_requests", include_str!("../../../../migrations/sqlite/0037_whole_requests.sql")),
         ("approval_options", include_str!("../../../../migrations/sqlite/0038_approval_options.sql")),
         ("one_row", include_str!("../../../../migrations/sqlite/0039_one_row.sql")),
+        ("voices", include_str!("../../../../migrations/sqlite/0040_voices.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

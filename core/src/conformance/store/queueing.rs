@@ -11,6 +11,7 @@ use crate::{
         queue::QueueMode,
         session::{SessionChange, SessionChoice},
         view::{TurnStatus, TurnView},
+        voice::VoiceMode,
     },
     ports::store::{
         Store,
@@ -100,16 +101,18 @@ pub async fn what_an_event_needs_to_know_of_its_conversation_is_read_at_once(sub
         Transition { sessions: vec![SessionChange::Choose { session, choice }], ..Transition::default() }
     };
     let queued = |mode| Transition { queue: Some((id, mode)), ..Transition::default() };
+    let voiced = |mode| Transition { voice: Some((id, mode)), ..Transition::default() };
     done(&*store, turn.on(Event::Postponed, 1)).await;
     done(&*store, queued(Some(QueueMode::Steer))).await;
+    done(&*store, voiced(Some(VoiceMode::Always))).await;
     done(&*store, chosen(Some("other"))).await;
     let question = Turn::accept(&*store, said(&chat("a"), "3")).await;
     done(&*store, Transition { questions: vec![question.question()], ..Transition::default() }).await;
     drop(store);
     subject.reopen().await;
     let store = subject.store();
-    let queue = Some(QueueMode::Steer);
-    let all = KnownConversation { id, queue, has_open_question: true, has_postponed: true, has_choice: true };
+    let (queue, voice) = (Some(QueueMode::Steer), Some(VoiceMode::Always));
+    let all = KnownConversation { id, queue, voice, has_open_question: true, has_postponed: true, has_choice: true };
     assert_eq!(read(&*store).await, all);
 
     let closed = ClosedQuestion { turn: question.id, at: at(2) };
@@ -117,6 +120,7 @@ pub async fn what_an_event_needs_to_know_of_its_conversation_is_read_at_once(sub
     done(&*store, turn.on(Event::Continued, 2)).await;
     done(&*store, chosen(None)).await;
     done(&*store, queued(None)).await;
+    done(&*store, voiced(None)).await;
     assert_eq!(read(&*store).await, KnownConversation::new(id));
 }
 

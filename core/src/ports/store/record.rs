@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{
     AgentName, ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, Handler, QueueMode,
-    RunContent, Scope, TurnId, TurnRecord, TurnSeq, Usage, Version,
+    RunContent, Scope, TurnId, TurnRecord, TurnSeq, Usage, Version, VoiceMode,
 };
 
 /// The deliveries of a conversation that may be sent next, in order.
@@ -172,6 +172,8 @@ pub struct KnownConversation {
     pub id: ConversationId,
     /// What somebody has chosen for messages that come while a turn runs; `None`: as it is configured.
     pub queue: Option<QueueMode>,
+    /// Which answers somebody has chosen to be spoken; `None`: as it is configured.
+    pub voice: Option<VoiceMode>,
     /// Whether a question that was asked in it is open.
     pub has_open_question: bool,
     /// Whether one of its turns is [postponed](rejoinder_guard::Obligation::is_postponed).
@@ -183,7 +185,7 @@ pub struct KnownConversation {
 impl KnownConversation {
     /// A conversation that no event has opened yet.
     pub(crate) const fn new(id: ConversationId) -> Self {
-        Self { id, queue: None, has_open_question: false, has_postponed: false, has_choice: false }
+        Self { id, queue: None, voice: None, has_open_question: false, has_postponed: false, has_choice: false }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::model::{
     ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler,
     HistoryLine, Label, LineLevel, LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent,
     ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnFile, TurnId, TurnSeq, Usage,
-    Used, Version,
+    Used, Version, VoiceMode,
 };
 
 /// What changes everything but events, limits of platforms, lines and expired rows: transitions.
@@ -104,6 +104,8 @@ pub struct Transition {
     pub people: Vec<PeopleChange>,
     /// What happens to messages of a conversation that come while a turn runs; `None`: as it is configured.
     pub queue: Option<(ConversationId, Option<QueueMode>)>,
+    /// Which answers are spoken in a conversation; `None`: as it is configured.
+    pub voice: Option<(ConversationId, Option<VoiceMode>)>,
     /// A channel that an operator pauses, or resumes (`None`): applied only if that changes something.
     pub pause: Option<(ChannelId, Option<Pause>)>,
 }

@@ -27,7 +27,7 @@ use crate::{
 
 /// What an event needs to know of its conversation.
 const ARRIVAL: &str = "
-    select c.id, c.queue, exists (
+    select c.id, c.queue, c.voice, exists (
         select 1 from questions as q where q.conversation_id = c.id and q.state = 'open'
     ) as has_open_question, exists (
         select 1 from turns as t

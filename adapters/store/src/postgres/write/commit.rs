@@ -1,7 +1,7 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, QueueMode, StoreError, TurnId,
+    ConversationId, ConversationRef, QueueMode, StoreError, TurnId, VoiceMode,
     store::{
         AttemptEnd, AttemptStart, BoundedRemark, Commit, DeliveryChange, DeliveryRecord, NewDelivery, Remark,
         TranscriptLine, Transition, TurnChange, TurnFile, Version, rules,
@@ -206,6 +206,10 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
         let statement = statement!(CHANGE_QUEUE, conversation, mode.map(QueueMode::as_str));
         rows::change_one(transaction, "queue modes", statement).await?;
     }
+    if let Some((conversation, mode)) = &transition.voice {
+        let statement = statement!(CHANGE_VOICE, conversation, mode.map(VoiceMode::as_str));
+        rows::change_one(transaction, "voice modes", statement).await?;
+    }
     for withdrawal in &transition.withdrawn {
         let statement = statement!(WITHDRAW, withdrawal.turn, withdrawal.claim, withdrawal.reason);
         rows::change(transaction, statement).await?;
@@ -354,6 +358,8 @@ const CHANGE_OBLIGATION: &str = "
     where id = $1 and version = $2";
 
 const CHANGE_QUEUE: &str = "update conversations set queue = $2 where id = $1";
+
+const CHANGE_VOICE: &str = "update conversations set voice = $2 where id = $1";
 
 const WITHDRAW: &str = "
     update deliveries set state = 'withdrawn', error = $3, absent = false

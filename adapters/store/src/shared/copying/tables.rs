@@ -91,7 +91,7 @@ pub(crate) static TABLES: &[Table] = tables! {
     }
     conversations [1, 1000] {
         id: Id, channel: Name, chat: Name, thread: Name, session_id: Id, created_at: Number, succeeded_by: Id,
-        queue: Name, sessions_version: Number,
+        queue: Name, sessions_version: Number, voice: Name,
     }
     sessions [1, 1000] {
         id: Id, conversation_id: Id, created_at: Number, name: Text, owner: Id, agent: Name, model: Name,

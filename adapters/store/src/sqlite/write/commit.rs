@@ -1,7 +1,7 @@
 //! Transitions: each is all or nothing.
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, LineState, QueueMode, StoreError, Timestamp,
+    ConversationId, ConversationRef, LineState, QueueMode, StoreError, Timestamp, VoiceMode,
     store::{
         AttemptEnd, AttemptStart, BoundedRemark, Commit, DeliveryChange, DeliveryRecord, Label, Remark, TranscriptLine,
         Transition, TurnChange, TurnFile, rules,
@@ -89,6 +89,18 @@ fn change_obligation(transaction: &Transaction<'_>, change: &TurnChange) -> Resu
     rows::change_one(transaction, "turns", CHANGE_OBLIGATION, values)
 }
 
+fn change_modes(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), StoreError> {
+    if let Some((conversation, mode)) = &transition.queue {
+        let values = params![conversation.as_uuid(), mode.map(QueueMode::as_str)];
+        rows::change_one(transaction, "queue modes", CHANGE_QUEUE, values)?;
+    }
+    if let Some((conversation, mode)) = &transition.voice {
+        let values = params![conversation.as_uuid(), mode.map(VoiceMode::as_str)];
+        rows::change_one(transaction, "voice modes", CHANGE_VOICE, values)?;
+    }
+    Ok(())
+}
+
 fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), StoreError> {
     for change in &transition.sessions {
         sessions::change(transaction, change)?;
@@ -96,10 +108,7 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     for change in &transition.agent_sessions {
         agent_sessions::change(transaction, change)?;
     }
-    if let Some((conversation, mode)) = &transition.queue {
-        let values = params![conversation.as_uuid(), mode.map(QueueMode::as_str)];
-        rows::change_one(transaction, "queue modes", CHANGE_QUEUE, values)?;
-    }
+    change_modes(transaction, transition)?;
     for withdrawal in &transition.withdrawn {
         let values = params![withdrawal.turn.as_uuid(), withdrawal.claim, withdrawal.reason];
         rows::change(transaction, WITHDRAW, values)?;
@@ -256,6 +265,8 @@ const CHANGE_OBLIGATION: &str = "
     where id = ?1 and version = ?2";
 
 const CHANGE_QUEUE: &str = "update conversations set queue = ?2 where id = ?1";
+
+const CHANGE_VOICE: &str = "update conversations set voice = ?2 where id = ?1";
 
 const WITHDRAW: &str = "
     update deliveries set state = 'withdrawn', error = ?3, absent = 0 where turn_id = ?1 and claim = ?2 and state in ('pending', 'held')";

@@ -77,6 +77,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         schedules,
         people,
         queue,
+        voice,
         pause,
     } = transition;
     let has_only_parts_of_turns = seen.is_empty()
@@ -99,6 +100,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         && schedules.is_empty()
         && people.is_empty()
         && queue.is_none()
+        && voice.is_none()
         && pause.is_none();
     let changed: HashSet<TurnId> = turns.iter().map(|change| change.turn).collect();
     let made = deliveries.iter().map(|delivery| delivery.record().id);
