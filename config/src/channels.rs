@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use rejoinder_core::{ChannelId, Language, OnUnknown, QueueMode};
+use rejoinder_core::{ChannelId, Language, OnUnknown, QueueMode, VoiceMode};
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 
 use crate::{
@@ -68,6 +68,9 @@ pub struct ChannelKeys {
     /// The same in groups. Overrides `queue.group_mode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_queue: Option<QueueMode>,
+    /// Which answers are spoken as well. `None`: those to voice notes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice: Option<VoiceMode>,
     /// The agent that answers. Overrides the default agent.
     #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,

@@ -7,8 +7,8 @@ use axum::Router;
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, TokenValue, Voice};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, FileLinks, Language, Lifetimes, Masker, PersonRole,
-    Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, SystemClock,
-    Templates, Transcriber,
+    Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits,
+    SystemClock, Templates, Transcriber,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -300,6 +300,7 @@ pub(crate) fn settings(config: &Config, masker: Masker) -> Settings {
         notify_owners: config.pairing.notify_owners,
         approvals: config.approvals.settings(people),
         queues: queues(config),
+        voices: config.channels.iter().filter_map(|(id, channel)| Some((id, channel.common.keys.voice?))).collect(),
         sessions: sessions(config),
         schedules: ScheduleSettings {
             seeds: config.schedules.seeds(&routing.time_zone).collect(),

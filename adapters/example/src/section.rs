@@ -74,7 +74,7 @@ mod tests {
     fn the_manual_says_what_the_section_has() {
         check_channel_manual::<ExampleSection>(
             &[("EXAMPLE_TOKEN", "open-sesame")],
-            &["agent", "language", "queue", "group_queue", "groups"],
+            &["agent", "language", "queue", "group_queue", "voice", "groups"],
         );
     }
 
@@ -95,7 +95,7 @@ mod tests {
         let errors = Machine::with_channel::<ExampleSection>(toml).errors();
 
         let known = "is unknown; known here: `address`, `token`, `dm_policy`, `allow_from`, `group_policy`, `group_allow_from`, \
-                     `quote_strangers`, `allow_bots`, `queue`, `group_queue`, `agent`, `language` and `groups`";
+                     `quote_strangers`, `allow_bots`, `queue`, `group_queue`, `voice`, `agent`, `language` and `groups`";
         assert_eq!(errors.matches(known).count(), 2, "{errors}");
         assert!(errors.contains("`channels.example.main.colour`") && errors.contains("(rejoinder.toml:3)"), "{errors}");
     }

@@ -70,6 +70,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         notify_owners: true,
         approvals: ApprovalSettings::default(),
         queues: Queues::default(),
+        voices: HashMap::new(),
         sessions: SessionSettings::default(),
         schedules: ScheduleSettings::default(),
         agent_schedules: HashMap::new(),

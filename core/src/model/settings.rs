@@ -31,6 +31,7 @@ use crate::model::{
     schedule::{ScheduleLimits, ScheduleSettings},
     session::SessionSettings,
     turn::TurnRecord,
+    voice::VoiceMode,
 };
 
 /// A guided question: the `clarify` rung of the ladder.
@@ -157,6 +158,8 @@ pub struct Settings {
     pub approvals: ApprovalSettings,
     /// What happens to messages that come while a turn of their conversation runs.
     pub queues: Queues,
+    /// Which answers are spoken on channels that do not use the default.
+    pub voices: HashMap<ChannelId, VoiceMode>,
     /// What may be chosen for sessions, and when they end by themselves.
     pub sessions: SessionSettings,
     /// What is scheduled by the configuration, and when schedules are given up.

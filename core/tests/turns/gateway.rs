@@ -18,7 +18,8 @@ use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
     ConversationRef, Directed, Engine, FileLinks, InboundEvent, Intake, Ladder, NewSchedule, NodeId, OperationError,
-    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, Transcriber, TurnId,
+    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, Transcriber,
+    TurnId,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -214,6 +215,7 @@ impl TestGateway {
             notify_owners: setup.notify_owners,
             approvals: setup.approvals,
             queues: setup.queues,
+            voices: setup.voices,
             sessions: setup.sessions,
             schedules: ScheduleSettings { seeds: setup.schedules, max_failures: 3 },
             triggers: setup.triggers,

@@ -38,7 +38,7 @@ enum Holds {
 }
 
 /// When keys, and all that is below them, hold; `*` is any name. The first that fits counts.
-const KEYS: [(&str, Holds); 40] = [
+const KEYS: [(&str, Holds); 41] = [
     ("admin", Holds::AtRestart),
     ("agents.*.kind", Holds::AtRestart),
     ("agents.*.max_concurrent", Holds::AtRestart),
@@ -56,6 +56,7 @@ const KEYS: [(&str, Holds); 40] = [
     ("channels.*.*.on_unknown", Holds::AtOnce),
     ("channels.*.*.queue", Holds::AtOnce),
     ("channels.*.*.quote_strangers", Holds::AtOnce),
+    ("channels.*.*.voice", Holds::AtOnce),
     ("channels", Holds::AtRestart),
     ("commands", Holds::AtOnce),
     ("files", Holds::AtRestart),

@@ -82,6 +82,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         budgets: BTreeMap::new(),
         masker: Masker::default(),
         queues: Queues { cap: 100_000, ..Queues::default() },
+        voices: HashMap::new(),
         sessions: SessionSettings::default(),
         schedules: ScheduleSettings::default(),
         agent_schedules: HashMap::new(),

@@ -254,6 +254,6 @@ fn two_channels_of_one_bot_are_named() {
 fn the_manual_holds() {
     check_channel_manual::<DiscordSection>(
         &[("DISCORD_BOT_TOKEN", "MTIz.exam.ple")],
-        &["gateway_url", "agent", "language", "queue", "group_queue", "groups"],
+        &["gateway_url", "agent", "language", "queue", "group_queue", "voice", "groups"],
     );
 }

@@ -190,7 +190,7 @@ fn two_channels_of_one_account_are_named() {
 fn the_manual_holds() {
     check_channel_manual::<MatrixSection>(
         &[("MATRIX_ACCESS_TOKEN", "syt_example"), ("MATRIX_PASSWORD", "example"), ("MATRIX_RECOVERY_KEY", "example")],
-        &["password", "access_token", "recovery_key", "agent", "language", "queue", "group_queue", "groups"],
+        &["password", "access_token", "recovery_key", "agent", "language", "queue", "group_queue", "voice", "groups"],
     );
 }
 

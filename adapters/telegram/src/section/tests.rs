@@ -276,7 +276,7 @@ fn the_manual_holds() {
             ("POSTED_BOT_TOKEN", "234567:example"),
             ("POSTED_WEBHOOK_SECRET", "example"),
         ],
-        &["reactions", "agent", "language", "queue", "group_queue", "on_unknown", "mode", "webhook", "groups"],
+        &["reactions", "agent", "language", "queue", "group_queue", "voice", "on_unknown", "mode", "webhook", "groups"],
     );
 }
 

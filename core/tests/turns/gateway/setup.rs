@@ -9,7 +9,7 @@ use std::{
 use rejoinder_core::{
     Access, AgentName, ApprovalSettings, Budget, Capabilities, ChannelId, ConversationTrigger, FileLimits, Hours,
     Lifetimes, Masker, NewSchedule, OwnCommand, PersonLimits, Policies, Policy, Price, Queues, Rule, ScheduleLimits,
-    SeedPerson, SessionSettings, SharedClock, SpecialLimits,
+    SeedPerson, SessionSettings, SharedClock, SpecialLimits, VoiceMode,
     conformance::{
         rejecting::Rejection,
         scripted::{Script, ScriptedAgent, ScriptedTranscriber, capabilities},
@@ -54,6 +54,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) agent_schedules: HashMap<AgentName, ScheduleLimits>,
     pub(crate) shown_activities: HashSet<AgentName>,
     pub(crate) queues: Queues,
+    pub(crate) voices: HashMap<ChannelId, VoiceMode>,
     pub(crate) limits: PersonLimits,
     pub(crate) special_limits: SpecialLimits,
     pub(crate) delivery_lifetime: Duration,
@@ -95,6 +96,7 @@ impl GatewaySetup {
             agent_schedules: HashMap::new(),
             shown_activities: HashSet::new(),
             queues: Queues { cap: 100_000, ..Queues::default() },
+            voices: HashMap::new(),
             limits: PersonLimits::default(),
             special_limits: SpecialLimits::default(),
             delivery_lifetime: secs(24 * 3600),
