@@ -7,7 +7,7 @@ use axum::Router;
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, TokenValue, Voice};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, FileLinks, Language, Lifetimes, Masker, PersonRole,
-    Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits,
+    Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, Synthesizer,
     SystemClock, Templates, Transcriber,
 };
 use rejoinder_kit::{Guesses, Tokens};
@@ -53,6 +53,8 @@ pub(crate) struct Parts {
     pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
     /// What writes down what people say, if there is a server for that.
     pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
+    /// What speaks answers, if there is a server for that.
+    pub(crate) synthesizer: Option<Arc<dyn Synthesizer>>,
     /// What runs beside the turns of agents.
     pub(crate) loops: Vec<(AgentName, AgentLoop)>,
     /// The HTTP routes of channels and agents.
@@ -197,6 +199,7 @@ impl Wiring<'_> {
             agent_infos,
             channels: Vec::new(),
             transcriber: self.0.transcriber()?,
+            synthesizer: self.0.synthesizer()?,
             routes: Vec::new(),
             notices: Vec::new(),
             hooks: Vec::new(),

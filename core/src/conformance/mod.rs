@@ -92,6 +92,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         channels,
         agents: Arc::default(),
         transcriber: None,
+        synthesizer: None,
         settings,
         file_links: FileLinks::new("a secret of tests", Duration::from_hours(1)),
         node: NodeId::new(SystemClock.now()),

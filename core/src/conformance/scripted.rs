@@ -7,11 +7,13 @@
 mod agent;
 mod channel;
 mod platform;
+mod synthesizer;
 mod transcriber;
 
 pub use self::{
     agent::{Gate, Script, ScriptEnd, ScriptStep, ScriptedAgent, ScriptedRun},
     channel::{ScriptedChannel, capabilities},
     platform::{Fault, Platform, Post, SeenDelivery},
+    synthesizer::ScriptedSynthesizer,
     transcriber::ScriptedTranscriber,
 };

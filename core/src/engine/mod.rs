@@ -26,7 +26,7 @@ use crate::{
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
         Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError,
-        Transcriber, ViewStore,
+        Synthesizer, Transcriber, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -52,6 +52,8 @@ pub struct Parts {
     pub agents: Arc<Runtimes>,
     /// What writes down what people say; `None`: voice notes stay files.
     pub transcriber: Option<Arc<dyn Transcriber>>,
+    /// What speaks answers; `None`: they are words alone.
+    pub synthesizer: Option<Arc<dyn Synthesizer>>,
     /// The operator's settings.
     pub settings: Settings,
     /// The links to files of turns.

@@ -61,9 +61,12 @@ use crate::{
         first_attempts::FirstAttempts,
         gate::RateGate,
         health::Health,
+        speaking::Speaker,
     },
     people::People,
-    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Store, StoreError, Transcriber},
+    ports::{
+        ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Store, StoreError, Synthesizer, Transcriber,
+    },
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -254,7 +257,7 @@ impl Ground {
             recipients: recipients, digests: digests)
     }
 
-    async fn event_router(&self, writes_down: bool) -> EventRouter {
+    async fn event_router(&self, writes_down: bool, can_speak: bool) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
         let minutes = given!(SharedMinutes: self [store, channels, neighbours, lifecycle], []);
         let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone(), minutes);
@@ -266,6 +269,7 @@ impl Ground {
         ], [],
             limits: limits,
             writes_down: writes_down,
+            can_speak: can_speak,
             pairs: Pairs::new(store.clone(), clock.clone()),
             albums: CommandAlbums::default(), permits: Arc::default(), node: self.node)
     }
@@ -295,11 +299,20 @@ impl Ground {
             transcriber: transcriber, turns: Mutex::new(turns))
     }
 
+    fn speaker(
+        &self,
+        synthesizer: Option<Arc<dyn Synthesizer>>,
+        ledger: &Arc<Ledger>,
+        attempts: &Arc<Attempts>,
+    ) -> Speaker {
+        given!(Speaker: self [settings, clock, lifecycle], [synthesizer, ledger, attempts])
+    }
+
     async fn connect(
         &self,
         opened: mpsc::UnboundedReceiver<Opened>,
         runtimes: Arc<Runtimes>,
-        transcriber: Option<Arc<dyn Transcriber>>,
+        (transcriber, synthesizer): (Option<Arc<dyn Transcriber>>, Option<Arc<dyn Synthesizer>>),
     ) -> Result<Components, StoreError> {
         let ground = self;
         let absence = Arc::new(given!(Absence: ground [store, leases], []));
@@ -321,13 +334,14 @@ impl Ground {
         let sharing = Arc::new(given!(Sharing:
             ground [slots, leases, neighbours, clock, lifecycle], [ledger, runtimes], [store, queue],
             node: ground.node, limits: ground.limits()));
+        let can_speak = synthesizer.is_some();
         let attempts = Arc::new(given!(Attempts:
             ground [channels, addresses, people, timer, settings, file_links, clock],
             [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             files: OutgoingFiles::new(ground.store.clone(), ground.file_links.clone(), ground.clock.clone(), ground.file_budget.half()),
-            opened: Mutex::new(opened)));
+            speaker: ground.speaker(synthesizer, &ledger, &attempts), opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
                 [store, questions, outbox, usage])));
@@ -338,7 +352,7 @@ impl Ground {
         let administration = Arc::new(given!(Administration: ground [leases, hints, clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor: ground [backlog_question, activity, addresses, timer, lifecycle],
             [ledger, scheduler, commands, hearings, health], [store, queue],
-            router: Arc::new(ground.event_router(transcriber.is_some()).await)));
+            router: Arc::new(ground.event_router(transcriber.is_some(), can_speak).await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
         let hearer = ground.hearer(transcriber, heard, &hearings, &ledger, &scheduler, &inlet);
         let initiative = Arc::new(ground.initiative(&inlet));
@@ -434,6 +448,7 @@ impl Engine {
             channels: adapters,
             agents,
             transcriber,
+            synthesizer,
             settings,
             file_links,
             node_name: name,
@@ -451,7 +466,7 @@ impl Engine {
         // A node that was off, or paused, may have a configuration that was replaced meanwhile: it plants nothing of it.
         ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
-            ground.connect(opened, agents, transcriber).await?;
+            ground.connect(opened, agents, (transcriber, synthesizer)).await?;
         for one in first {
             engine.keep(one);
         }

@@ -22,6 +22,7 @@ use super::{
         pick::pick,
         retry::retry,
         screen::screen,
+        speak::speak,
     },
 };
 use crate::{
@@ -62,6 +63,8 @@ pub(crate) struct EventRouter {
     pub(crate) leases: Arc<Leases>,
     /// Whether voice notes are written down.
     pub(crate) writes_down: bool,
+    /// Whether answers can be spoken.
+    pub(crate) can_speak: bool,
     /// This process, the node of the runs that begin here.
     pub(crate) node: NodeId,
 }
@@ -161,6 +164,7 @@ impl EventRouter {
         limits(arrival, &self.limits).await?;
         handling(arrival, &self.addresses, &self.sessions).await?;
         hear(arrival, self.writes_down);
+        speak(arrival, self.can_speak, &self.channels, &self.addresses).await?;
         line(arrival, &self.addresses, &self.merges, &self.slots, &self.limits).await
     }
 

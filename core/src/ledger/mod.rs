@@ -26,7 +26,7 @@ use crate::{
     conversations::addresses::{Addresses, ChangedConversations},
     events::TurnEvents,
     model::{
-        AgentName, ApprovalChange, AskedQuestion, ChannelId, DeliveryId, DeliveryState, PeopleChange, TurnId,
+        AgentName, ApprovalChange, AskedQuestion, ChannelId, DeliveryId, DeliveryState, PeopleChange, TurnFile, TurnId,
         TurnRecord,
     },
     nodes::leases::Leases,
@@ -434,11 +434,22 @@ impl Ledger {
         change: DeliveryChange,
         fence: Option<(LeaseName, Fence)>,
     ) -> Result<bool, StoreError> {
+        self.change_delivery_with(turn, change, Vec::new(), fence).await
+    }
+
+    /// As [`change_delivery_of`](Self::change_delivery_of), with the files that it refers to from now on.
+    pub(crate) async fn change_delivery_with(
+        &self,
+        turn: &TurnRecord,
+        change: DeliveryChange,
+        files: Vec<TurnFile>,
+        fence: Option<(LeaseName, Fence)>,
+    ) -> Result<bool, StoreError> {
         let (obligation, at) = (turn.obligation.clone(), self.clock.now());
         let unchanged = TurnChange { turn: turn.id, expected: turn.version, obligation, at };
         let (turns, delivery_changes) = (vec![unchanged], vec![change]);
         let lines = vec![LineChange::Other { session: turn.session }];
-        self.commit(Transition { fence, turns, delivery_changes, lines, ..Transition::default() }).await
+        self.commit(Transition { fence, files, turns, delivery_changes, lines, ..Transition::default() }).await
     }
 
     /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything. Turns that were merged into it

@@ -149,4 +149,9 @@ impl Capabilities {
             account_rate: None,
         }
     }
+
+    /// Whether a message may be a sound that the gateway makes.
+    pub(crate) fn may_speak(&self) -> bool {
+        self.receipts == Receipts::Platform && self.attachments == Support::Full
+    }
 }

@@ -30,6 +30,9 @@ pub struct Content {
     /// The answer as an armoured age file, for the asker in place of the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<String>,
+    /// What a voice says in this message, which has no text. Without a file it is yet to be spoken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spoken: Option<String>,
 }
 
 /// One action on a platform.
@@ -105,6 +108,14 @@ impl Action {
             _ => &[],
         };
         self.files().iter().chain(linked)
+    }
+
+    /// The words that are to be spoken before it is sent.
+    pub(crate) fn to_speak(&self) -> Option<&str> {
+        match self {
+            Self::Send { content, .. } if content.attachments.is_empty() => content.spoken.as_deref(),
+            _ => None,
+        }
     }
 
     pub(crate) fn files_mut(&mut self) -> &mut [Attachment] {

@@ -306,6 +306,9 @@ pub struct InboundEvent {
     /// Set if it was spoken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
+    /// Whether its answer is spoken as well, below its text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub speaks: bool,
     /// The message that it replies or reacts to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Quote>,
@@ -379,6 +382,7 @@ impl InboundEvent {
             said: None,
             attachments: Vec::new(),
             voice: None,
+            speaks: false,
             quoted: None,
             forwarded: None,
             patience: None,

@@ -329,6 +329,11 @@ impl Settings {
         of_rule.unwrap_or_else(|| self.queues.mode(&event.conversation.channel, event.chat))
     }
 
+    /// Which answers are spoken on a channel, if nobody has chosen it.
+    pub(crate) fn voice_mode(&self, channel: &ChannelId) -> VoiceMode {
+        self.voices.get(channel).copied().unwrap_or_default()
+    }
+
     pub(crate) fn rule(&self, name: Option<&str>) -> Option<&Rule> {
         let name = name?;
         self.rules.iter().find(|rule| *rule.name == *name)

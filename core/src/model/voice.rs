@@ -47,6 +47,17 @@ impl FromStr for VoiceMode {
     }
 }
 
+impl VoiceMode {
+    /// Whether the answer to a message is spoken; `is_voice`: to a voice note.
+    pub(crate) const fn speaks(self, is_voice: bool) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Reply => is_voice,
+            Self::Always => true,
+        }
+    }
+}
+
 /// What became of the words in a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

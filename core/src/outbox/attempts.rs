@@ -35,6 +35,9 @@ const MIN_LIMIT_PAUSE: Duration = Duration::from_millis(250);
 /// was sent meanwhile.
 const EDITS: (u32, Duration) = (8, Duration::from_mins(3));
 
+/// The template that is sent in place of an answer that is not spoken.
+pub(super) const UNSPOKEN: &str = "unspoken";
+
 pub(crate) struct Attempts {
     pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) inbox: Arc<dyn InboxStore>,
@@ -589,10 +592,14 @@ impl Attempts {
         language: Option<Language>,
         now: Timestamp,
     ) -> Option<Action> {
-        let Action::Send { content: Content { text, attachments, .. }, reply_to } = &delivery.action else {
+        let Action::Send { content: Content { text, attachments, spoken, .. }, reply_to } = &delivery.action else {
             return None;
         };
-        let url_of = |file: &Attachment| self.file_links.url_to(delivery.turn, &file.url, now);
+        // The words of a voice are above it.
+        let url_of = |file: &Attachment| match spoken {
+            Some(_) => None,
+            None => self.file_links.url_to(delivery.turn, &file.url, now),
+        };
         let linked: Vec<_> = attachments.iter().filter(|file| url_of(file).is_some()).cloned().collect();
         let says_nothing = text.is_empty() && linked.is_empty();
         if attachments.is_empty() || delivery.is_copy || (delivery.part == 1 && says_nothing) {
@@ -603,6 +610,7 @@ impl Attempts {
         let say = |name: &str| settings.templates.template(channel, language, name).to_owned();
         let line = |file: &Attachment| match url_of(file) {
             Some(url) => filled(&say("file_link"), &[("name", verbatim(&file.name)), ("url", url)]),
+            None if spoken.is_some() => say(UNSPOKEN),
             None => say("file_not_sent").replace("{name}", &file.name),
         };
         let lines = || attachments.iter().map(line).collect::<Vec<_>>().join("\n");
@@ -715,7 +723,7 @@ fn reclassify(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -
 
 /// What becomes of a delivery that must not be sent: it is kept until the operator resumes its turn, or withdrawn because the
 /// guard no longer wants it.
-fn unwanted(delivery: &DeliveryRecord, turn: &TurnRecord) -> Option<DeliveryChange> {
+pub(super) fn unwanted(delivery: &DeliveryRecord, turn: &TurnRecord) -> Option<DeliveryChange> {
     if delivery.is_copy {
         return None;
     }

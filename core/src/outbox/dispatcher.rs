@@ -20,6 +20,7 @@ use super::{
     gate::Refill,
     health::MayResend,
     round::Round,
+    speaking::Speaker,
 };
 use crate::{
     base::{channels::Channels, crash::crash_point, lifecycle::Lifecycle, timer::Timer},
@@ -50,6 +51,7 @@ pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn OutboxStore>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) files: OutgoingFiles,
+    pub(crate) speaker: Speaker,
     pub(crate) caller: Arc<Caller>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
@@ -223,6 +225,10 @@ impl Dispatcher {
             };
             if let Some(until) = self.caller.blocked_until(&address) {
                 return self.reschedule(&delivery, until, Some(hold)).await;
+            }
+            if delivery.action.to_speak().is_some() {
+                Box::pin(self.speaker.speak(&delivery, hold)).await?;
+                return Ok(Next::Again);
             }
             if delivery.resend_from.is_some() && !round.is_asked(delivery.id) {
                 let may = match self.caller.health.may_resend(&address.channel) {

@@ -15,3 +15,4 @@ pub(crate) mod first_attempts;
 pub(crate) mod gate;
 pub(crate) mod health;
 pub(crate) mod round;
+pub(crate) mod speaking;

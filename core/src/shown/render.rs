@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use rejoinder_guard::{Attachment, Body, Choices, Cleared, Draft, Reply, Signal, SignalKind, Timestamp, Via};
 
-use super::albums;
+use super::{albums, in_words::in_words, markdown::spoken};
 use crate::{
     base::{
         verbatim::verbatim,
@@ -94,7 +94,8 @@ pub(crate) fn signal(
     let signal = cleared.get();
     let Target { turn, channel, now, .. } = *target;
     let asked = asked(signal, target, &settings.templates);
-    let actions = actions(signal, asked.as_ref(), turn, channel, capabilities, settings);
+    let mut actions = actions(signal, asked.as_ref(), turn, channel, capabilities, settings);
+    actions.extend(aloud(signal, asked.as_ref(), &actions, turn, capabilities, &settings.templates));
     let class = match signal.kind() {
         SignalKind::Reply => Class::Final,
         SignalKind::Deferral | SignalKind::Reaction => Class::Interim,
@@ -234,6 +235,34 @@ fn actions(
     // Delete the messages of a deferral or a draft that the answer has no part for.
     actions.extend(earlier.map(|message| Action::Delete { message }));
     actions
+}
+
+/// The message in which a voice says the answer, below its text: its sound is made before it is sent.
+fn aloud(
+    signal: &Signal,
+    asked: Option<&AskedQuestion>,
+    actions: &[Action],
+    turn: &TurnRecord,
+    capabilities: &Capabilities,
+    templates: &Templates,
+) -> Option<Action> {
+    if !turn.event.speaks || !capabilities.may_speak() || signal.kind() != SignalKind::Reply {
+        return None;
+    }
+    let text = match (&signal.body, asked) {
+        (_, Some(question)) => numbered(&question.text, &question.choices),
+        (Body::Reply(reply), None) if reply.sealed.is_some() => return None,
+        // Also what was cut off, or is in a file.
+        (Body::Reply(reply), None) => reply.text.clone(),
+        _ => match actions.first()? {
+            Action::Send { content, .. } | Action::Edit { content, .. } => content.text.clone(),
+            _ => return None,
+        },
+    };
+    let of_channel = || templates.language(&turn.event.conversation.channel, None);
+    let words = in_words(&spoken(&text), turn.event.language.or_else(of_channel));
+    let content = Content { spoken: Some(words).filter(|words| !words.trim().is_empty()), ..Content::default() };
+    content.spoken.is_some().then_some(Action::Send { content, reply_to: None })
 }
 
 /// The messages of the turn that the answer replaces: its deferral's and its draft's. None where the platform cannot

@@ -169,7 +169,11 @@ impl Inputs {
             place: AgentPlace {
                 conversation: event.conversation.clone(),
                 chat: event.chat,
-                surface: ask(channel, || channel.surface(), || Surface::of(channel.channel())),
+                surface: if event.speaks {
+                    Surface::Voice
+                } else {
+                    ask(channel, || channel.surface(), || Surface::of(channel.channel()))
+                },
                 session,
                 own_session,
                 // Another agent, to which the turn was handed over, has other models.

@@ -18,14 +18,14 @@ use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
     ConversationRef, Directed, Engine, FileLinks, InboundEvent, Intake, Ladder, NewSchedule, NodeId, OperationError,
-    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, Transcriber,
+    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, Synthesizer, Transcriber,
     TurnId,
     conformance::{
         clock::TestClock,
         layered::Layered,
         leases::LeaseTable,
         rejecting::RejectingLayer,
-        scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel, ScriptedTranscriber},
+        scripted::{Platform, Post, Script, ScriptedAgent, ScriptedChannel, ScriptedSynthesizer, ScriptedTranscriber},
     },
     explain::explain,
     store::{
@@ -151,6 +151,7 @@ pub(crate) struct TestGateway {
     gateway_store: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
     transcriber: Option<Arc<ScriptedTranscriber>>,
+    synthesizer: Option<Arc<ScriptedSynthesizer>>,
     channels: Vec<(ChannelId, Capabilities)>,
     /// Its leases, if they end.
     leases: Option<Arc<LeaseTable>>,
@@ -241,6 +242,7 @@ impl TestGateway {
             life: Arc::default(),
             agents,
             transcriber: setup.transcriber,
+            synthesizer: setup.synthesizer,
             channels,
             leases,
             settings,
@@ -285,6 +287,7 @@ impl TestGateway {
             channels: channels.collect(),
             agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
             transcriber: self.transcriber.clone().map(|it| it as Arc<dyn Transcriber>),
+            synthesizer: self.synthesizer.clone().map(|it| it as Arc<dyn Synthesizer>),
             settings: self.settings.clone(),
             file_links: self.file_links.clone(),
             node_name: "machine".to_owned(),

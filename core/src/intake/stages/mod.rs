@@ -15,3 +15,4 @@ pub(crate) mod pair;
 pub(crate) mod pick;
 pub(crate) mod retry;
 pub(crate) mod screen;
+pub(crate) mod speak;

@@ -12,7 +12,7 @@ use rejoinder_core::{
     SeedPerson, SessionSettings, SharedClock, SpecialLimits, VoiceMode,
     conformance::{
         rejecting::Rejection,
-        scripted::{Script, ScriptedAgent, ScriptedTranscriber, capabilities},
+        scripted::{Script, ScriptedAgent, ScriptedSynthesizer, ScriptedTranscriber, capabilities},
     },
     store::LeaseName,
 };
@@ -65,6 +65,7 @@ pub(crate) struct GatewaySetup {
     pub(crate) rejection: Option<Rejection>,
     pub(crate) agents: Vec<(&'static str, MakeAgent)>,
     pub(crate) transcriber: Option<Arc<ScriptedTranscriber>>,
+    pub(crate) synthesizer: Option<Arc<ScriptedSynthesizer>>,
 }
 
 impl GatewaySetup {
@@ -105,6 +106,7 @@ impl GatewaySetup {
             rejection: None,
             agents: Vec::new(),
             transcriber: None,
+            synthesizer: None,
         }
     }
 
