@@ -13,7 +13,7 @@ use crate::{
     merges::Merges,
     model::{
         Amends, Capabilities, Handler, Identity, Language, NewLogEntry, PersonId, QueueMode, Receipts, SessionChange,
-        SessionChoice, Settings, Subject, Support, TurnId, TurnRecord,
+        SessionChoice, Settings, Subject, Support, TurnId, TurnRecord, VoiceMode,
     },
     people::People,
     ports::{OutboxStore, PeopleStore, QuestionStore, QueueStore, Seen, StoreError},
@@ -50,6 +50,8 @@ pub(crate) struct Reads {
     pub(crate) merges: Arc<Merges>,
     pub(crate) backlog_question: Arc<BacklogQuestion>,
     pub(crate) sessions: Arc<Sessions>,
+    /// Whether answers can be spoken.
+    pub(crate) can_speak: bool,
 }
 
 /// One invocation of a command: the turn that carries it, and what it may read.
@@ -60,6 +62,8 @@ pub(super) struct Call<'a> {
     pub(super) session_person: Option<PersonId>,
     /// Whether a question is open in the conversation.
     pub(super) has_open_question: bool,
+    /// Which answers somebody has chosen to be spoken in the conversation.
+    pub(super) voice: Option<VoiceMode>,
     /// What is chosen for the current session, as far as the operator allows it.
     pub(super) choice: SessionChoice,
     pub(super) settings: &'a Settings,
@@ -105,6 +109,9 @@ pub(super) struct Answer {
     /// configured.
     #[expect(clippy::option_option, reason = "the outer one says whether anything is chosen")]
     pub(super) queue: Option<Option<QueueMode>>,
+    /// Which answers are spoken in the conversation from now on; `Some(None)`: as it is configured.
+    #[expect(clippy::option_option, reason = "the outer one says whether anything is chosen")]
+    pub(super) voice: Option<Option<VoiceMode>>,
     pub(super) person: Option<DecidedPerson>,
     pub(super) approval: Option<DecidedApproval>,
     /// The turns that were answered with questions which this closes.
@@ -223,6 +230,13 @@ impl Call<'_> {
             Capabilities { receipts: Receipts::Platform, attachments, .. } => attachments == Support::Full,
             Capabilities { attachments, .. } => attachments != Support::No,
         }
+    }
+
+    /// Whether answers can be spoken in the conversation.
+    pub(super) fn may_speak(&self) -> bool {
+        let address = &self.turn.event.conversation;
+        let channel = self.channels.get(&address.channel);
+        self.can_speak && channel.is_some_and(|channel| channel.capabilities(address).may_speak())
     }
 
     pub(super) fn cancelled(&self) -> Event {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{LISTED, agent, command::Command, home, language, queue};
+use super::{LISTED, agent, command::Command, home, language, queue, voice};
 use crate::model::{ArgumentHelp, ChannelId, CommandHelp, Language, Settings};
 
 /// The commands in the order in which the menu of a channel lists them: the gateway's, and the operator's.
@@ -18,7 +18,7 @@ fn entry(command: &Command, settings: &Settings, channel: &ChannelId) -> Command
             "new" => "menu_option_name",
             "session" => "menu_option_session",
             "link" => "menu_option_code",
-            "agent" | "model" | "queue" | "home" | "language" => "menu_option_choice",
+            "agent" | "model" | "queue" | "voice" | "home" | "language" => "menu_option_choice",
             _ => TEXT,
         };
         argument(template, choices(command, settings, channel), settings, channel)
@@ -51,6 +51,7 @@ fn choices(command: &Command, settings: &Settings, channel: &ChannelId) -> Vec<S
         "agent" => agent::agents(settings, settings.agent(channel)).iter().map(ToString::to_string).collect(),
         "model" => agent::models(settings, settings.agent(channel)),
         "queue" => queue::words(),
+        "voice" => voice::words(),
         "home" => home::WORDS.map(ToOwned::to_owned).into(),
         "language" => language::words(settings),
         _ => Vec::new(),

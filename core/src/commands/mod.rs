@@ -31,6 +31,7 @@ mod start;
 mod status;
 mod stop;
 pub(crate) mod stranger;
+mod voice;
 mod whoami;
 
 use std::sync::Arc;
@@ -48,7 +49,7 @@ use crate::{
 };
 
 /// The commands for everybody, in the order in which menus list them.
-const LISTED: [&Command; 19] = [
+const LISTED: [&Command; 20] = [
     &start::START,
     &help::HELP,
     &session::NEW,
@@ -61,6 +62,7 @@ const LISTED: [&Command; 19] = [
     &agent::AGENT,
     &agent::MODEL,
     &queue::QUEUE,
+    &voice::VOICE,
     &history::HISTORY,
     &history::EXPORT,
     &whoami::WHOAMI,
@@ -153,6 +155,7 @@ impl Commands {
             turn: &turn,
             session_person,
             has_open_question,
+            voice: here.voice,
             choice,
             settings: &settings,
             now: self.clock.now(),
@@ -166,6 +169,7 @@ impl Commands {
             mut turn_events,
             sessions,
             queue,
+            voice,
             person,
             approval,
             closes,
@@ -190,11 +194,12 @@ impl Commands {
             Words::Own(reply) => reply,
         };
         let queue = queue.map(|mode| (turn.conversation, mode));
+        let voice = voice.map(|mode| (turn.conversation, mode));
         turn_events.push(TurnEvents { turn, events: vec![Event::Answered(reply)] });
         let presses: Vec<_> = log.iter().filter_map(digest::button).collect();
         let is_once = step.is_some() || approval.is_some() || depends_on_turns || !seen.is_empty();
         let (person, approval, step) = (person.map(Box::new), approval.map(Box::new), step.map(Box::new));
-        let trigger = Trigger::Command { end, sessions, queue, person, approval, closes, step, log, seen };
+        let trigger = Trigger::Command { end, sessions, queue, voice, person, approval, closes, step, log, seen };
         if is_once {
             if self.ledger.try_to_decide(&mut turn_events, &trigger).await?.is_none() {
                 return Ok(None);

@@ -344,7 +344,7 @@ impl Ground {
             speaker: ground.speaker(synthesizer, &ledger, &attempts), opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
-                [store, questions, outbox, usage])));
+                [store, questions, outbox, usage], can_speak: can_speak)));
         let operations = Arc::new(given!(Operations:
             ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
         let erasure =

@@ -126,9 +126,10 @@ impl<'a> Transaction<'a> {
                 transition.remarks.extend(remark.clone());
                 transition.sessions.extend(title.clone());
             }
-            Trigger::Command { end, sessions, queue, person, approval, closes, step, log, seen } => {
+            Trigger::Command { end, sessions, queue, voice, person, approval, closes, step, log, seen } => {
                 transition.seen.clone_from(seen);
                 transition.queue = *queue;
+                transition.voice = *voice;
                 transition.runs_ended.push(end.clone());
                 transition.sessions.clone_from(sessions);
                 transition.people.extend(person.iter().flat_map(|person| person.changes.iter().cloned()));

@@ -6,7 +6,7 @@ use crate::{
     events::Run,
     model::{
         ApprovalChange, ConversationId, DeliveryRecord, NewLogEntry, PeopleChange, QueueMode, SessionChange, Subject,
-        TurnId, TurnRecord,
+        TurnId, TurnRecord, VoiceMode,
     },
     ports::{AttemptEnd, AttemptStart, DeliveryChange, Fence, LeaseName, Operation, Remark, RunEnd, Seen},
 };
@@ -39,6 +39,8 @@ pub(crate) enum Trigger {
         sessions: Vec<SessionChange>,
         /// What happens to messages of the conversation that come while a turn runs.
         queue: Option<(ConversationId, Option<QueueMode>)>,
+        /// Which answers are spoken in the conversation.
+        voice: Option<(ConversationId, Option<VoiceMode>)>,
         /// What is known of people from now on.
         person: Option<Box<DecidedPerson>>,
         approval: Option<Box<DecidedApproval>>,

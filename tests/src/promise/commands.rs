@@ -21,7 +21,7 @@ pub enum TellsApart {
 }
 
 /// What is said, and what the answer contains. Each goes on from those before it. It begins with an empty session.
-const SAID: [(&str, &str); 52] = [
+const SAID: [(&str, &str); 53] = [
     ("/history", "Nothing was said yet."),
     ("/retry", "There is no question of yours"),
     ("/undo", "There is nothing left to take back."),
@@ -62,6 +62,7 @@ const SAID: [(&str, &str); 52] = [
     ("/queue Collect", "while I work: collect."),
     ("/queue", "while I work: collect."),
     ("/queue auto", "while I work: followup."),
+    ("/voice always", "I cannot speak here."),
     ("/language", "write /language and one of de, en, es or auto."),
     ("/language nonsense", "I do not have that language."),
     ("/language de", "So etwas sage ich dir ab jetzt auf Deutsch."),

@@ -10,7 +10,7 @@ use crate::promise::Discord;
 const UNREGISTERED: [&str; 7] = ["start", "cancel", "sessions", "reset", "approve", "decline", "fly"];
 
 /// Commands with choices, and what is none of these: Discord lets nobody send that.
-const CHOOSING: [&str; 5] = ["agent", "model", "queue", "home", "language"];
+const CHOOSING: [&str; 6] = ["agent", "model", "queue", "voice", "home", "language"];
 const UNOFFERED: [&str; 3] = ["nobody", "nothing", "nonsense"];
 
 /// A11, B3, D18, N1.

@@ -55,7 +55,7 @@ async fn the_commands_are_registered_where_the_operator_wants_them() {
     let guild = server.guild("Friends").await;
     let expected = [
         "agent", "ask", "budget", "export", "help", "history", "home", "language", "link", "model", "new", "queue",
-        "retry", "session", "status", "stop", "undo", "unlink", "whoami",
+        "retry", "session", "status", "stop", "undo", "unlink", "voice", "whoami",
     ];
     let registered = async |of: Option<&rejoinder_discord_server::Guild>| {
         let mut names = server.commands(of).await;

@@ -16,7 +16,7 @@ async fn the_commands_are_registered_where_they_belong() {
     let guild = server.guild("Friends").await;
     let expected = [
         "agent", "ask", "budget", "export", "help", "history", "home", "language", "link", "model", "new", "queue",
-        "retry", "session", "status", "stop", "undo", "unlink", "whoami",
+        "retry", "session", "status", "stop", "undo", "unlink", "voice", "whoami",
     ];
     let gateway = Gateway::connected(&server).await;
     let sorted = |mut names: Vec<String>| {

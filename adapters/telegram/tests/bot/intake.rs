@@ -73,7 +73,7 @@ async fn the_gateways_commands_are_listed() {
         names,
         [
             "start", "help", "new", "session", "retry", "undo", "stop", "status", "budget", "agent", "model", "queue",
-            "history", "export", "whoami", "link", "unlink", "home", "language"
+            "voice", "history", "export", "whoami", "link", "unlink", "home", "language"
         ]
     );
     gateway.stop().await;
