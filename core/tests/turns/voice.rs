@@ -3,11 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, Access, AgentTurn, Amends, Attachment, Cause, Clock, DirectPolicy, EventKind, Heard, InboundEvent,
-    QueueMode, Queues, Resend, StoredFile, TurnId, Unheard, Voice,
-    conformance::scripted::{Gate, Script, ScriptedAgent, ScriptedTranscriber},
+    Accepted, Access, Action, AgentTurn, Amends, Attachment, Cause, Clock, Delivery, DirectPolicy, EventKind, Heard,
+    InboundEvent, QueueMode, Queues, Resend, StoredFile, Surface, TurnId, Unheard, Voice, VoiceMode,
+    conformance::scripted::{Fault, Gate, Script, ScriptedAgent, ScriptedSynthesizer, ScriptedTranscriber},
+    data_url,
     store::TurnStatus,
 };
+use rstest::rstest;
 
 use crate::{
     gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, comes_in, main_channel, said, secs},
@@ -557,4 +559,178 @@ async fn what_is_written_down_on_a_day_is_bounded() {
 
     assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("three"));
     gateway.at_rest().await;
+}
+
+/// A gateway that hears these words and speaks, and what speaks.
+async fn speaking(words: &[&str]) -> (TestGateway, Arc<ScriptedSynthesizer>) {
+    let synthesizer = Arc::new(ScriptedSynthesizer::default());
+    (started(speaking_setup(words, &synthesizer)).await, synthesizer)
+}
+
+fn speaking_setup(words: &[&str], synthesizer: &Arc<ScriptedSynthesizer>) -> GatewaySetup {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(words));
+    GatewaySetup { synthesizer: Some(Arc::clone(synthesizer)), ..setup(&transcriber) }
+}
+
+/// The messages that the platform was given, in order: a text, or the sound of a file.
+fn shown(gateway: &TestGateway) -> Vec<String> {
+    let message = |action: Action| match action {
+        Action::Send { content, .. } | Action::Edit { content, .. } => Some(content),
+        _ => None,
+    };
+    let contents = gateway.platform.seen().into_iter().filter_map(|seen| message(seen.action));
+    contents.map(|content| content.attachments.first().map_or(content.text, |file| file.url.clone())).collect()
+}
+
+/// The sound of a text that is the n-th to be spoken.
+fn sound(number: usize, text: &str) -> String {
+    data_url("audio/ogg", format!("OggS {number} {text}").as_bytes())
+}
+
+#[tokio::test]
+async fn a_voice_note_is_answered_in_words_and_aloud() {
+    let (gateway, synthesizer) = speaking(&["**2** eggs, see https://example.org/eggs"]).await;
+
+    let turn = gateway.receives(spoken()).await;
+    gateway.receives(said(&chat("ada"), "thanks")).await;
+
+    let aloud = "two eggs, see example.org";
+    assert_eq!(shown(&gateway), ["**2** eggs, see https://example.org/eggs", &sound(1, aloud), "thanks"]);
+    assert_eq!(synthesizer.spoken(), [aloud]);
+    let place = gateway.agent("main").runs().swap_remove(0).turn.place;
+    assert_eq!(place.surface, Surface::Voice);
+    let stored: Vec<_> = gateway.dossier(turn).await.deliveries.into_iter().map(|it| it.action).collect();
+    let file = stored.last().and_then(|action| action.files().first()).expect("the sound is stored");
+    let bytes = format!("OggS 1 {aloud}");
+    assert_eq!((&*file.name, &*file.url), ("voice.ogg", &*StoredFile::of(bytes.as_bytes()).to_string()));
+    gateway.at_rest().await;
+}
+
+#[rstest]
+#[case::never(VoiceMode::Off, 0)]
+#[case::to_voice_notes(VoiceMode::Reply, 1)]
+#[case::always(VoiceMode::Always, 2)]
+#[tokio::test]
+async fn a_channel_says_which_answers_are_spoken(#[case] mode: VoiceMode, #[case] count: usize) {
+    let synthesizer = Arc::new(ScriptedSynthesizer::default());
+    let voices = [(main_channel(), mode)].into();
+    let gateway = started(GatewaySetup { voices, ..speaking_setup(&["one"], &synthesizer) }).await;
+
+    gateway.receives(spoken()).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.receives(said(&chat("ada"), "/status")).await;
+
+    assert_eq!(synthesizer.spoken().len(), count);
+    gateway.at_rest().await;
+}
+
+/// Also over a restart, and in this chat alone.
+#[tokio::test]
+async fn people_choose_which_answers_of_a_chat_are_spoken() {
+    let (mut gateway, synthesizer) = speaking(&["one"]).await;
+    let asks = async |gateway: &TestGateway, text: &str| {
+        gateway.receives(said(&chat("ada"), text)).await;
+        gateway.visible(&chat("ada")).pop().unwrap_or_default()
+    };
+
+    assert_eq!(asks(&gateway, "/voice").await, "Spoken now: reply.");
+    assert_eq!(asks(&gateway, "/voice nonsense").await, "Spoken still: reply.");
+    assert_eq!(asks(&gateway, "/voice Always").await, "Spoken from now on: always.");
+    gateway.restart().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("bob"), "hi")).await;
+    assert_eq!(asks(&gateway, "/voice auto").await, "Spoken from now on: reply.");
+    gateway.receives(said(&chat("ada"), "bye")).await;
+
+    assert_eq!(synthesizer.spoken(), ["hello"]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn where_nobody_speaks_nothing_can_be_chosen() {
+    let (gateway, _) = hearing(&["one"]).await;
+
+    gateway.receives(said(&chat("ada"), "/voice always")).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Nobody speaks.", "hello"]);
+    gateway.at_rest().await;
+}
+
+/// Words, and one sentence.
+#[tokio::test]
+async fn while_the_server_that_speaks_is_down_there_are_words_and_a_sentence() {
+    let (gateway, synthesizer) = speaking(&["one"]).await;
+    synthesizer.set_down(true);
+
+    gateway.receives(spoken()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "Not spoken."]);
+    gateway.at_rest().await;
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_too_slowly_is_not_waited_for() {
+    let gate = Gate::default();
+    let synthesizer = Arc::new(ScriptedSynthesizer::default().waiting_at(&gate));
+    let gateway = started(speaking_setup(&["one"], &synthesizer)).await;
+    gateway.receives(spoken()).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"], "the words do not wait");
+
+    gateway.advance(secs(31)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "Not spoken."]);
+    gateway.at_rest().await;
+}
+
+/// What a platform does not take is a sentence.
+#[tokio::test]
+async fn a_sound_that_is_refused_leaves_a_sentence() {
+    let (gateway, _) = speaking(&["one"]).await;
+    let is_sound = |delivery: &Delivery| !delivery.action().files().is_empty();
+    gateway.platform.choose_faults(move |delivery| is_sound(delivery).then_some(Fault::Refuse));
+
+    gateway.receives(spoken()).await;
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "Not spoken."]);
+    gateway.at_rest().await;
+}
+
+/// K1. A resend is the same message: it is not spoken again.
+#[tokio::test]
+async fn a_sound_that_may_have_arrived_is_sent_again_as_it_was() {
+    let (gateway, synthesizer) = speaking(&["one"]).await;
+    let mut faults = vec![Fault::LoseRequest];
+    gateway.platform.choose_faults(
+        move |delivery| {
+            if delivery.action().files().is_empty() { None } else { faults.pop() }
+        },
+    );
+
+    gateway.receives(spoken()).await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(shown(&gateway), ["one", &sound(1, "one")]);
+    assert_eq!(synthesizer.spoken().len(), 1);
+    gateway.at_rest().await;
+}
+
+/// D1, K1. It is spoken again at most before its attempt, and shown once.
+#[tokio::test]
+async fn a_crash_at_any_write_of_a_spoken_answer_shows_it_once() {
+    at_every_write(4, async |crash, write| {
+        let (mut gateway, synthesizer) = speaking(&["one"]).await;
+        let has_died = comes_in_dying(&mut gateway, (crash, write), spoken()).await;
+        gateway.life.files.open();
+        gateway.advance(Duration::from_hours(2)).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["one", ""], "{crash:?} write {write}");
+        let sent = shown(&gateway).pop().unwrap_or_default();
+        let mut sounds = (1..=synthesizer.spoken().len()).map(|number| sound(number, "one"));
+        assert!(sounds.any(|sound| sound == sent), "{crash:?} write {write}: {sent}");
+        gateway.at_rest().await;
+        has_died
+    })
+    .await;
 }
