@@ -1,9 +1,11 @@
 //! Voice notes: a server writes down what is said in them, and that is answered.
 
-use rejoinder_telegram_double::TelegramDouble;
-use rejoinder_tests::{Gate, GatewayBuilder, Script, ScriptedAgent, TranscriptionServer, eventually};
+use rejoinder_telegram_double::{Person, TelegramDouble};
+use rejoinder_tests::{
+    Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, SpeechServer, TranscriptionServer, eventually,
+};
 
-use crate::{between, last_message, only_turn};
+use crate::{between, last_message, only_turn, telegram};
 
 const OGG: &[u8] = b"OggS\0\x02 what somebody says";
 
@@ -106,4 +108,98 @@ async fn a_voice_note_is_answered_once_whatever_step_the_process_ends_at() {
         assert!(told.contains("What is for dinner?"), "{step}: {told}");
     }
     assert_eq!(gateway.undeliverable(), 0);
+}
+
+const UNSPOKEN: &str = "(I could not say this aloud.)";
+
+/// The kind, the text and the sound of each message of the bot.
+fn shown(double: &TelegramDouble, person: &Person) -> Vec<(String, String, String)> {
+    let sound = |message: i64| double.inspect(|view| view.file(person.chat(), message)).unwrap_or_default();
+    let ours = person.sees().into_iter().filter(|message| message.ours);
+    ours.map(|message| {
+        let sound = String::from_utf8_lossy(&sound(message.id)).into_owned();
+        (message.media.unwrap_or_default(), message.text, sound)
+    })
+    .collect()
+}
+
+fn message(kind: &str, text: &str, sound: &str) -> (String, String, String) {
+    (kind.to_owned(), text.to_owned(), sound.to_owned())
+}
+
+/// K3. Words first, and then a voice message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_speaks_is_answered_in_words_and_by_a_voice() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("**2** soups.").await);
+    let (hears, speaks) = (TranscriptionServer::hearing(&["What is for dinner?"]).await, SpeechServer::start().await);
+    let gateway = speaking(&double, &agent, &hears).config(&speaks.section()).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_voice(OGG);
+    ada.finds("the voice", |message| message.ours && message.media.is_some()).await;
+    ada.says("/voice off");
+    ada.hears("From now on, answers that I also speak: off.").await;
+    ada.sends_voice(OGG);
+    eventually("the second answer", async || (agent.calls().len() == 2).then_some(())).await;
+    gateway.until_settled().await;
+
+    let words = || message("", "2 soups.", "");
+    let expected = [
+        words(),
+        message("voice", "", "OggS 1 two soups."),
+        message("", "From now on, answers that I also speak: off.", ""),
+        words(),
+    ];
+    assert_eq!(shown(&double, &ada), expected);
+}
+
+/// Words, and one sentence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn without_the_server_that_speaks_there_are_words_and_a_sentence() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Soup.").await);
+    let speaks = SpeechServer::start().await;
+    let _gateway = always(&double, &agent, &speaks).start().await;
+    let ada = double.person("Ada");
+    speaks.set_down(true);
+
+    ada.says("dinner?");
+    ada.hears(UNSPOKEN).await;
+
+    assert_eq!(double.bot_texts(ada.chat()), ["Soup.", UNSPOKEN]);
+}
+
+/// All answers are spoken.
+fn always(double: &TelegramDouble, agent: &ScriptedAgent, speaks: &SpeechServer) -> GatewayBuilder {
+    let channel = telegram(double, "voice = \"always\"");
+    Gateway::builder().config(&channel).config(&agent.section()).config(&speaks.section())
+}
+
+/// D1, K1. `kill -9` at every step: what may have arrived is sent again with the same sound, and labelled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_spoken_answer_is_whole_whatever_step_the_process_ends_at() {
+    for (step, times, copies) in
+        [("speaking:1", 1, 1), ("spoken:1", 2, 1), ("attempt_started:2", 1, 1), ("attempt_ended:2", 1, 2)]
+    {
+        let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Soup.").await);
+        let speaks = SpeechServer::start().await;
+        let mut gateway = always(&double, &agent, &speaks).start().await;
+        let ada = double.person("Ada");
+        gateway.stop().await;
+
+        gateway.spawn_crashing_at(step);
+        gateway.until_ready().await;
+        ada.says("dinner?");
+        gateway.until_crashed().await;
+        gateway.restart().await;
+        gateway.until_settled().await;
+
+        let shown = shown(&double, &ada);
+        let sounds: Vec<_> = shown.iter().filter(|(kind, ..)| kind == "voice").collect();
+        assert_eq!(shown.first(), Some(&message("", "Soup.", "")), "{step}: {shown:?}");
+        assert_eq!((sounds.len(), shown.len(), speaks.texts().len()), (copies, copies + 1, times), "{step}: {shown:?}");
+        let last = format!("OggS {times} Soup.");
+        assert!(sounds.iter().all(|(_, _, sound)| *sound == last), "{step}: {shown:?}");
+        assert_eq!(gateway.undeliverable(), 0);
+        gateway.stop().await;
+    }
 }
