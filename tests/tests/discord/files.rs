@@ -1,7 +1,7 @@
 //! Files and other messages without text.
 
 use rejoinder_discord_server::{DiscordServer, Fault};
-use rejoinder_tests::{Gateway, Script, ScriptedAgent, TranscriptionServer};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, SpeechServer, TranscriptionServer};
 use serde_json::json;
 
 use crate::{discord, finds, hears};
@@ -67,6 +67,26 @@ async fn a_voice_message_is_written_down() {
     let text = agent.calls()[0].last_message();
     assert!(text.contains("What is for dinner?"), "{text}");
     assert!(transcriptions.was_given(b"OggS what somebody says"));
+}
+
+/// Its sound is below the words.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_answer_is_spoken() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Soup.").await);
+    let speech = SpeechServer::start().await;
+    let gateway = Gateway::builder().config(&discord(&server, "voice = \"always\"")).config(&agent.section());
+    let gateway = gateway.config(&speech.section()).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.dm("What is for dinner?").await;
+    let shown = finds(&server, &chat, "the sound", |message| message.ours && !message.attachments.is_empty()).await;
+    gateway.until_settled().await;
+
+    let names: Vec<_> = shown.attachments.iter().map(|file| &*file.name).collect();
+    assert_eq!((&*shown.content, names), ("", vec!["voice.ogg"]));
+    assert_eq!(server.bot_texts(&chat).await, ["Soup.", ""]);
+    assert_eq!(speech.texts(), ["Soup."]);
 }
 
 /// K3: a message with a file that is too large is answered without the file.

@@ -1,7 +1,7 @@
 //! Files and other messages without text.
 
 use rejoinder_matrix_server::{Fault, Homeserver, Proxy};
-use rejoinder_tests::{Call, Gateway, Script, ScriptedAgent, TranscriptionServer};
+use rejoinder_tests::{Call, Gateway, Script, ScriptedAgent, SpeechServer, TranscriptionServer};
 use serde_json::json;
 
 use crate::matrix;
@@ -81,6 +81,30 @@ async fn a_voice_message_is_written_down() {
     let text = agent.calls()[0].last_message();
     assert!(text.contains("What is for dinner?"), "{text}");
     assert!(transcriptions.was_given(b"OggS what somebody says"));
+}
+
+/// Its sound is below the words.
+#[tokio::test]
+async fn an_answer_is_spoken() {
+    let homeserver = Homeserver::shared().await;
+    let (agent, speech) = (ScriptedAgent::replying("Soup.").await, SpeechServer::start().await);
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let gateway = Gateway::builder()
+        .config(&matrix(proxy.url(), &account, "streaming = \"off\"\nvoice = \"always\""))
+        .config(&agent.section())
+        .config(&speech.section())
+        .config("[guard]\nsoft_deadline = \"off\"\n")
+        .start()
+        .await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&account.user).await;
+
+    ada.says(&room, "What is for dinner?").await;
+    let heard = ada.until_hears(&room, &account.user, 2).await;
+
+    gateway.until_settled().await;
+    assert_eq!(heard, ["Soup.", "voice.ogg"]);
+    assert_eq!(speech.texts(), ["Soup."]);
 }
 
 /// K3: a message whose file is too large, or cannot be fetched, is answered without the file.
