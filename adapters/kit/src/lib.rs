@@ -17,6 +17,7 @@
 //! * [`AnswerFile`]: the files of an answer in JSON, of which the stored ones are [links](with_links).
 //! * [`read_body`]: a request's body, limited in size and time, and [`BodyRoom`]: the memory that its files take.
 //! * [`data_url`]: files that callers send in URLs.
+//! * [`multipart`]: files that callers send in forms.
 //! * [`secret_headers`]: the headers that an operator adds to requests.
 //! * [`uncached`]: answers that nothing between may keep.
 //! * [`quoted`]: header values whose parts may be quoted.
@@ -43,6 +44,7 @@ pub mod files;
 mod guesses;
 mod health;
 pub mod links;
+pub mod multipart;
 mod pages;
 mod peer;
 mod pick;
