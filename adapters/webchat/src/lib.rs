@@ -22,6 +22,7 @@ use rejoinder_kit::{Guesses, WhileRunning};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+mod accept;
 mod access;
 mod capabilities;
 mod format;

@@ -8,7 +8,7 @@ use futures_util::{
     stream::{SplitSink, SplitStream},
 };
 use rejoinder_core::{
-    Accepted, ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, Timestamp, TurnId, TurnView,
+    ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Peer, Tokens, TooManyGuesses};
 use secrecy::{ExposeSecret, SecretString};
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     WebchatAdapter,
+    accept::Acceptor,
     access::Access,
     inbound,
     protocol::{ClientFrame, Command, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339},
@@ -359,50 +360,16 @@ impl Reader {
     }
 
     async fn accept(&self, id: &str, event: Result<InboundEvent, Problem>) -> Reply {
-        let event = match event {
-            Ok(event) => InboundEvent { language: self.language, ..event },
-            Err(problem) => return refusal(Some(id), problem),
+        let Self { chat, intake, conversation, language, .. } = self;
+        let acceptor = Acceptor { chat, intake, conversation, language: *language };
+        let accepted = match event {
+            Ok(event) => acceptor.accept(event).await,
+            Err(problem) => Err(problem),
         };
-        let text_before = event.text.clone();
-        let question = match event.kind {
-            EventKind::Choice { turn } => Some(turn),
-            _ => None,
-        };
-        let turn_id = match self.intake.accept(event).await {
-            Ok(Accepted::Turn(turn)) => {
-                self.show_others(turn).await;
-                if let Some(question) = question {
-                    self.show_others(question).await;
-                }
-                Some(turn)
-            }
-            Ok(Accepted::Answers { turn, question, .. }) => {
-                self.show_others(turn).await;
-                self.show(question).await;
-                Some(turn)
-            }
-            Ok(Accepted::Amended(turn)) => Some(turn),
-            Ok(Accepted::Picked { .. }) => {
-                // The page does not show yet that the question is answered.
-                if let Some(question) = question {
-                    self.show(question).await;
-                }
-                None
-            }
-            Ok(Accepted::Kept) => None,
-            Ok(Accepted::Limited { .. }) => return refusal(Some(id), Problem::LIMITED),
-            Ok(Accepted::Expired { .. }) => return refusal(Some(id), Problem::EXPIRED),
-            Ok(Accepted::Refused) => return refusal(Some(id), Problem::REFUSED),
-            Ok(Accepted::Duplicate { message: Some(earlier), .. }) if earlier.text != text_before => {
-                return refusal(Some(id), Problem::ID_REUSED);
-            }
-            Ok(Accepted::Duplicate { turn, .. }) => turn,
-            Err(error) => {
-                tracing::warn!(channel = %self.chat.channel, %error, "could not accept a message");
-                return refusal(Some(id), Problem::UNAVAILABLE);
-            }
-        };
-        Reply::plain(&ServerFrame::Accepted { id, turn_id })
+        match accepted {
+            Ok(turn_id) => Reply::plain(&ServerFrame::Accepted { id, turn_id }),
+            Err(problem) => refusal(Some(id), problem),
+        }
     }
 
     /// Deletes what was said in a conversation, in which anything may be said again.
@@ -417,22 +384,6 @@ impl Reader {
                 Err(_) => refusal(Some(id), Problem::UNAVAILABLE),
             },
             Err(problem) => refusal(Some(id), problem),
-        }
-    }
-
-    /// Shows a new turn in other pages with the same conversation: otherwise they would not show it before its first
-    /// signal.
-    async fn show_others(&self, turn: TurnId) {
-        if self.chat.rooms.is_shared(&self.conversation.chat) {
-            self.show(turn).await;
-        }
-    }
-
-    /// Shows the current state of a turn in all pages that have this conversation open.
-    async fn show(&self, turn: TurnId) {
-        let view = self.intake.view(turn).await;
-        if let Ok(Some(view)) = view.map(|view| view.filter(|view| view.conversation == self.conversation)) {
-            self.chat.show(&self.intake, &view);
         }
     }
 }
