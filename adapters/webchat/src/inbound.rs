@@ -1,7 +1,8 @@
 //! Normalises a page's frames. Pure.
 
 use rejoinder_core::{
-    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, without_nul,
+    Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
+    Voice, without_nul,
 };
 use sha2::{Digest, Sha256};
 
@@ -40,6 +41,25 @@ pub(crate) fn message(
         return Err(Problem::TOO_LONG);
     }
     event(conversation, id, EventKind::Message, text.into_owned(), raw, at)
+}
+
+/// A message with files, whose bytes are kept once and not in its payload. `voice`: the first file is a voice note.
+pub(crate) fn message_with(
+    conversation: &ConversationRef,
+    id: &str,
+    text: &str,
+    files: Vec<Attachment>,
+    voice: Option<Voice>,
+    at: Timestamp,
+) -> Result<InboundEvent, Problem> {
+    if files.is_empty() {
+        return message(conversation, id, text, "", at);
+    }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(Problem::TOO_LONG);
+    }
+    let event = event(conversation, id, EventKind::Message, without_nul(text).into_owned(), "", at)?;
+    Ok(InboundEvent { attachments: files, voice, ..event })
 }
 
 /// A message, a choice or a command of the person. `raw` is the frame as it came.
@@ -151,6 +171,15 @@ mod tests {
 
         assert!(said(MAX_TEXT_BYTES).is_ok());
         assert_eq!(said(MAX_TEXT_BYTES + 1), Err(Problem::TOO_LONG));
+    }
+
+    #[test]
+    fn a_message_with_a_file_needs_no_words() {
+        let file = Attachment { name: "a".to_owned(), media_type: "image/png".to_owned(), url: "data:,x".to_owned() };
+        let said = |files| message_with(&here(), "12345678", "", files, None, AT);
+
+        assert_eq!(said(vec![file.clone()]).map(|event| event.attachments), Ok(vec![file]));
+        assert_eq!(said(vec![]), Err(Problem::EMPTY));
     }
 
     #[test]

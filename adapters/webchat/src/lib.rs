@@ -16,7 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
-    Intake, Receipt, SharedClock, Surface, Timestamp, TurnId, TurnView,
+    FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Guesses, WhileRunning};
 use tokio::sync::broadcast::error::RecvError;
@@ -34,6 +34,7 @@ mod rooms;
 mod section;
 mod socket;
 mod socket_permits;
+mod upload;
 
 pub use access::Access;
 pub use receive::{openapi, router};
@@ -58,6 +59,8 @@ pub struct WebchatSettings {
     pub origins: Vec<String>,
     /// Slows down who guesses the token.
     pub guesses: Arc<Guesses>,
+    /// How much files a message may have.
+    pub files: FileLimits,
     pub clock: SharedClock,
 }
 
@@ -70,6 +73,7 @@ pub struct WebchatAdapter {
     clock: SharedClock,
     access: Access,
     guesses: Arc<Guesses>,
+    files: FileLimits,
     rooms: Arc<Rooms>,
     permits: Arc<SocketPermits>,
     socket_context: WhileRunning<SocketContext>,
@@ -87,7 +91,7 @@ impl WebchatAdapter {
     /// The web chat that `settings` describe. It accepts no sockets until it [runs](ChannelAdapter::run).
     #[must_use]
     pub fn new(settings: WebchatSettings) -> Self {
-        let WebchatSettings { name, section, access, origins, guesses, clock } = settings;
+        let WebchatSettings { name, section, access, origins, guesses, files, clock } = settings;
         Self {
             channel: ChannelId::new("webchat", &name),
             title: section.title,
@@ -95,6 +99,7 @@ impl WebchatAdapter {
             origins,
             access,
             guesses,
+            files,
             clock,
             rooms: Arc::default(),
             permits: Arc::default(),

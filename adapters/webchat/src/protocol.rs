@@ -82,6 +82,9 @@ pub(crate) enum ServerFrame<'a> {
         agent: &'a str,
         commands: Vec<Command>,
         max_text_bytes: usize,
+        /// How many files a message may have, and how many bytes these may have together.
+        max_files: usize,
+        max_file_bytes: usize,
         now: String,
         turns: Vec<Turn>,
         more: bool,
@@ -249,7 +252,7 @@ pub(crate) fn rfc3339(at: Timestamp) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Problem {
     pub(crate) code: &'static str,
-    message: &'static str,
+    pub(crate) message: &'static str,
     /// Whether a retry may succeed.
     pub(crate) retry: bool,
     /// The close code, if the socket is closed.

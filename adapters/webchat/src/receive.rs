@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header, request::Parts, uri::Authority},
     middleware::{self, Next},
     response::{Redirect, Response},
-    routing::get,
+    routing::{get, post},
 };
 use rejoinder_kit::{Peer, Problem, cached, embedded, escaped};
 use rust_embed::RustEmbed;
@@ -19,6 +19,7 @@ use crate::{
     access::{Access, AccessError},
     protocol::MAX_FRAME_BYTES,
     socket,
+    upload::{self, MessageForm, StoredMessage},
 };
 
 /// The name of the chat at `/chat`.
@@ -35,9 +36,11 @@ pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
         .route("/chat", get(main_page))
         .route("/chat/", get(async || Redirect::permanent("/chat")))
         .route("/chat/ws", get(main_socket))
+        .route("/chat/messages", post(main_message))
         .route("/chat/assets/{file}", get(asset))
         .route("/chat/{name}", get(page))
         .route("/chat/{name}/ws", get(named_socket))
+        .route("/chat/{name}/messages", post(named_message))
         .layer(middleware::from_fn(with_common_headers))
         .with_state(Arc::new(chats))
 }
@@ -46,7 +49,10 @@ pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     #[derive(OpenApi)]
-    #[openapi(paths(main_page, page, main_socket, named_socket), components(schemas(ProblemDocument)))]
+    #[openapi(
+        paths(main_page, page, main_socket, named_socket, main_message, named_message),
+        components(schemas(ProblemDocument, MessageForm, StoredMessage))
+    )]
     struct Description;
     Description::openapi()
 }
@@ -203,6 +209,65 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
     Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, permit)))
 }
 
+/// Send a message with files.
+///
+/// In the main chat. `Authorization: Bearer` has the token of the chat, if it needs one. The turn is shown in the sockets that have the
+/// conversation open.
+#[utoipa::path(
+    post, path = "/chat/messages", tag = "chat",
+    request_body(content = MessageForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "The message is stored, and will be answered", body = StoredMessage),
+        (status = 400, description = "The body is no form", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, description = "Sent by a page of another origin, or not from this machine", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No web chat is configured as the main one", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "The id was used for another text", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, description = "The files are too large", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty or too long, has too many files, or an id is not valid", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many messages, or too many wrong tokens", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "It cannot be stored now: send it again with the same id", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+async fn main_message(State(chats): State<Arc<Chats>>, request: Request) -> Result<Response, Problem> {
+    message_of(&chats, None, request).await
+}
+
+/// Send a message with files to a chat.
+///
+/// As `POST /chat/messages`.
+#[utoipa::path(
+    post, path = "/chat/{name}/messages", tag = "chat",
+    params(("name" = String, Path, description = "The chat's name in the configuration")),
+    request_body(content = MessageForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "The message is stored, and will be answered", body = StoredMessage),
+        (status = 400, description = "The body is no form", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The token is missing or wrong", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, description = "Sent by a page of another origin, or not from this machine", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No such chat", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "The id was used for another text", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, description = "The files are too large", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty or too long, has too many files, or an id is not valid", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 429, description = "Too many messages, or too many wrong tokens", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "It cannot be stored now: send it again with the same id", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+async fn named_message(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    message_of(&chats, Some(&name), request).await
+}
+
+async fn message_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let (chat, host) = chats.find(name, &parts)?;
+    access::check_origin(&parts.headers, &host, &chat.origins)?;
+    upload::take(&chat, &parts, body).await
+}
+
 async fn asset(
     State(chats): State<Arc<Chats>>,
     Path(file): Path<String>,
@@ -246,7 +311,7 @@ mod tests {
         body::{Body, to_bytes},
         http::HeaderMap,
     };
-    use rejoinder_core::SystemClock;
+    use rejoinder_core::{FileLimits, SystemClock};
     use rstest::rstest;
     use tower::ServiceExt as _;
 
@@ -260,6 +325,7 @@ mod tests {
             access,
             origins: vec![],
             guesses: Arc::default(),
+            files: FileLimits::default(),
             clock: Arc::new(SystemClock),
         }))
     }
@@ -381,6 +447,9 @@ mod tests {
     fn the_description_names_every_path() {
         let paths: Vec<String> = openapi().paths.paths.keys().cloned().collect();
 
-        assert_eq!(paths, ["/chat", "/chat/ws", "/chat/{name}", "/chat/{name}/ws"]);
+        assert_eq!(
+            paths,
+            ["/chat", "/chat/messages", "/chat/ws", "/chat/{name}", "/chat/{name}/messages", "/chat/{name}/ws"]
+        );
     }
 }

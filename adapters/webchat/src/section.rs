@@ -69,7 +69,7 @@ impl ChannelSection for WebchatSection {
     const PLATFORM: &'static str = "webchat";
     const MANUAL: &'static str = include_str!("../section.toml");
     /// Routes below `/chat/` use these names.
-    const RESERVED_NAMES: &'static [&'static str] = &["assets", "ws"];
+    const RESERVED_NAMES: &'static [&'static str] = &["assets", "messages", "ws"];
 
     fn common(&self) -> Common {
         self.common.common()

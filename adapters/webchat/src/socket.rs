@@ -11,7 +11,7 @@ use rejoinder_core::{
     ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Peer, Tokens, TooManyGuesses};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval, timeout},
@@ -85,6 +85,8 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         agent: &agent,
         commands: intake.commands().into_iter().map(|help| Command::of(help, language)).collect(),
         max_text_bytes: MAX_TEXT_BYTES,
+        max_files: chat.files.per_message,
+        max_file_bytes: chat.files.max,
         now: rfc3339(intake.clock().now()),
         turns: Turn::list(&turns, &intake),
         more,
@@ -124,24 +126,25 @@ async fn read_hello(
         return Err(Problem::OTHER_PROTOCOL);
     }
     if let Access::Token(tokens) = &chat.access {
-        check_token(chat, tokens, token.as_ref(), peer).await?;
+        let token = token.as_ref().map(|token| token.expose_secret().as_bytes());
+        check_token(chat, tokens, token, peer).await?;
     }
     let language = language.as_deref().and_then(Language::of);
     Ok((inbound::conversation(&chat.channel, &conversation)?, language))
 }
 
-async fn check_token(
+/// Checks the token of a visitor, in the turn of its peer.
+pub(crate) async fn check_token(
     chat: &WebchatAdapter,
     tokens: &Tokens,
-    token: Option<&SecretString>,
+    sent: Option<&[u8]>,
     peer: Peer,
 ) -> Result<(), Problem> {
     let surface = chat.channel.as_str();
-    let Some(token) = token else {
+    let Some(sent) = sent else {
         chat.guesses.missing(peer, surface);
         return Err(Problem::TOKEN_REQUIRED);
     };
-    let sent = token.expose_secret().as_bytes();
     chat.guesses.turn_of(peer, surface, sent).await.map_err(|TooManyGuesses| Problem::TOO_MANY_GUESSES)?;
     if tokens.open_for(sent) {
         chat.guesses.right(peer, surface, sent);

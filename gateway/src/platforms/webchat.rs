@@ -38,6 +38,7 @@ impl Platform for Webchat {
                 access,
                 origins: public_url.map(|url| url.origin().ascii_serialization()).into_iter().collect(),
                 guesses: Arc::clone(&materials.guesses),
+                files: materials.config.files.limits(),
                 clock: Arc::clone(materials.clock),
             })));
             let path = if name == "main" { "/chat".to_owned() } else { format!("/chat/{name}") };

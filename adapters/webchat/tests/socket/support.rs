@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
-    Cause, Ladder, Language, Policies, Policy, Question, Rung, SharedClock, SystemClock,
+    Cause, FileLimits, Ladder, Language, Policies, Policy, Question, Rung, SharedClock, SystemClock,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
@@ -69,6 +69,7 @@ impl Chat {
             access,
             origins: vec![],
             guesses: Arc::default(),
+            files: FileLimits::default(),
             clock: Arc::new(SystemClock),
         }));
         let gateway = Gateway::start(setup, Arc::clone(&adapter)).await;
