@@ -141,5 +141,7 @@ function isNewer(turn, known) {
   if (rank(turn) !== rank(known)) return rank(turn) > rank(known);
   const shownAt = (turn) => (turn.shown ? Date.parse(turn.shown.at) : 0);
   if (shownAt(turn) !== shownAt(known)) return known.isOurs || shownAt(turn) > shownAt(known);
-  return known.isOurs || (turn.picked !== undefined && known.picked === undefined);
+  // The words of a voice note come when they are written down.
+  const isHeard = known.text === "" && turn.text !== "";
+  return known.isOurs || isHeard || (turn.picked !== undefined && known.picked === undefined);
 }

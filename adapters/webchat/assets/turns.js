@@ -64,6 +64,9 @@ function build(item, turn, context) {
   item.className = isCommand(turn) ? "turn command" : "turn";
   Object.assign(item.dataset, { turnId: turn.turn_id, status: turn.status });
   const draft = item.querySelector(".draft");
+  // What is being played goes on.
+  const media = new Map([...item.querySelectorAll("[data-media]")].map((element) => [element.dataset.media, element]));
+  context = { ...context, media };
   item.replaceChildren(...separators(context));
   if (isCommand(turn)) {
     item.append(make("p", { className: "remark answer" }, turn.shown?.text ?? "…"));
@@ -81,14 +84,14 @@ function separators({ day, isMissed }) {
   return [day && separator("day", day), isMissed && separator("missed", inWords("While you were away"))].filter(Boolean);
 }
 
-function said(turn, { isLast }) {
+function said(turn, { isLast, media }) {
   const reaction = isFinal(turn) && turn.shown?.signal === "reaction" ? turn.shown.text : null;
   const edit = isLast && turn.text.trim() !== "" && act("edit", inWords("Edit"), inWords("Puts these words into the input. You send them as a new message; this one stays."));
   return make(
     "div",
     { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
-    make("p", { className: "words", dir: "auto" }, turn.text),
-    files(turn.files),
+    turn.text.trim() !== "" && make("p", { className: "words", dir: "auto" }, turn.text),
+    files(turn.files, media),
     reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": inWords("Reaction: {text}", { text: reaction }) } }, reaction),
     make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" && !isFarewell(turn) ? ` · ${inWords("Stopped")}` : null, edit),
   );
@@ -119,7 +122,7 @@ function answerOf(turn, context, draft) {
   const words = make("div", { className: "words markup" });
   showMarkup(words, shown.html ?? "");
   const copy = voice !== "stand-in" && shown.text && make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, inWords("Copy"));
-  return box("reply", voice, shown, words, files(shown.files), choices(turn, context), meta(copy, again(turn, context)));
+  return box("reply", voice, shown, words, files(shown.files, context.media), choices(turn, context), meta(copy, again(turn, context)));
 }
 
 /** What a voice says. `shown` is the signal; null if there is none yet. */
@@ -207,7 +210,8 @@ function choices(turn, { canPick, picked }) {
 /** The types of files that the gateway lets a browser show. */
 const SHOWN = /^(image\/(png|jpeg|gif|webp)|audio\/.*|video\/.*|text\/plain)(;|$)/i;
 
-function files(all) {
+/** The names of files, with what is to be seen and heard of them. `media` are the players and pictures that are there already. */
+function files(all, media = new Map()) {
   if (!all?.length) return null;
   const link = ({ name, type, url }) => {
     if (!url) return name;
@@ -215,7 +219,25 @@ function files(all) {
     if (url.startsWith("/") && !SHOWN.test(type)) return make("a", { href: url, download: name, className: "save" }, icon("save"), inWords("Save {name}", { name }));
     return make("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow" }, name);
   };
-  return make("ul", { className: "files", attributes: { "aria-label": inWords("Files") } }, ...all.map((file) => make("li", {}, link(file))));
+  const item = (file, index) => {
+    const shown = medium(file, index, media);
+    return make("li", { className: shown ? "has-medium" : "" }, shown, shown?.matches("a") ? null : link(file));
+  };
+  return make("ul", { className: "files", attributes: { "aria-label": inWords("Files") } }, ...all.map(item));
+}
+
+/** A picture, or a player, of a file that the gateway has; `null` of anything else. */
+function medium({ name, type, url }, index, media) {
+  const kind = url?.startsWith("/") && SHOWN.test(type) ? type.split("/")[0] : "text";
+  if (kind === "text") return null;
+  // A link to a file has a new key each time.
+  const key = `${index}:${url.split("?")[0]}`;
+  const there = media.get(key);
+  media.delete(key);
+  if (there) return there;
+  const data = { media: key };
+  if (kind === "image") return make("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow", data }, make("img", { src: url, alt: name, loading: "lazy", decoding: "async" }));
+  return make(kind, { src: url, controls: true, preload: "metadata", data, attributes: { "aria-label": name } });
 }
 
 /** Makes `item` show a message that the server has not accepted yet. */
@@ -233,7 +255,7 @@ export function showUnsent(item, entry, isOnline) {
     make(
       "div",
       { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
-      make("p", { className: "words", dir: "auto" }, entry.text),
+      entry.text.trim() !== "" && make("p", { className: "words", dir: "auto" }, entry.text),
       make("p", { className: "meta" }, words[state], ...acts),
     ),
   );

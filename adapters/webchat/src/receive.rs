@@ -25,6 +25,8 @@ use crate::{
 /// The name of the chat at `/chat`.
 const MAIN: &str = "main";
 
+const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
+
 #[derive(RustEmbed)]
 #[folder = "assets/"]
 struct Assets;
@@ -142,6 +144,9 @@ fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Respon
     let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
     let policy = HeaderValue::from_str(&content_security_policy(&host)).expect("an authority is printable ASCII");
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    // For voice notes.
+    let microphone = HeaderValue::from_static("camera=(), geolocation=(), microphone=(self)");
+    response.headers_mut().insert(PERMISSIONS_POLICY, microphone);
     Ok(response)
 }
 
@@ -150,7 +155,7 @@ fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Respon
 fn content_security_policy(host: &Authority) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host} wss://{host}; \
-         img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; \
+         img-src 'self' data: blob:; media-src 'self' blob:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; \
          require-trusted-types-for 'script'; trusted-types rejoinder"
     )
 }
@@ -293,12 +298,12 @@ async fn with_common_headers(request: Request, next: Next) -> Response {
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
     ];
     for (name, value) in common {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // The page sets its own policy; the other responses are not documents.
+    // The page sets its own policies; the other responses are not documents.
+    headers.entry(PERMISSIONS_POLICY).or_insert(HeaderValue::from_static("camera=(), geolocation=(), microphone=()"));
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
         .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
