@@ -6,7 +6,7 @@ import { isCommand, isFinal, isUnasked, voiceOf } from "./conversation.js";
 import { Conversations } from "./conversations.js";
 import { Deletions } from "./deletions.js";
 import { arrange, make } from "./dom.js";
-import { refuseFiles } from "./files.js";
+import { Attachments } from "./files.js";
 import { ConversationList } from "./list.js";
 import { Outbox } from "./outbox.js";
 import { changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
@@ -30,18 +30,24 @@ let isLoadingOlder = false;
 let unreadCount = 0;
 const title = document.title;
 
+const path = location.pathname.replace(/\/+$/, "");
+const tokenHere = () => recall("token") ?? recall("token", tabStorage());
+/** The files of messages of this tab that are not sent yet. */
+const held = new Map();
+
 const connection = new Connection({
-  url: `${location.origin.replace(/^http/, "ws")}${location.pathname.replace(/\/+$/, "")}/ws`,
+  url: `${location.origin.replace(/^http/, "ws")}${path}/ws`,
   hello: () => {
-    const token = recall("token") ?? recall("token", tabStorage());
+    const token = tokenHere();
     return { type: "hello", protocol: 1, conversation: conversations.current, language: navigator.language, ...(token && { token }) };
   },
   onFrame: (frame) => hear[frame.type]?.(frame),
   onState: showState,
 });
-const outbox = new Outbox({ send: (frame) => connection.send(frame), onChange: showWithList });
+const outbox = new Outbox({ send: (frame) => connection.send(frame), upload: sendWithFiles, holdFiles, dropFiles, onChange: showWithList });
 const deletions = new Deletions({ send: (frame) => connection.send(frame) });
-const composer = new Composer({ onSend: say, onUnfinished: begin, announce: speak });
+const composer = new Composer({ onSend: (words) => say(words, attachments.take()), onUnfinished: begin, hasFiles: () => !attachments.isEmpty, announce: speak });
+const attachments = new Attachments({ onChange: showAttached, refuse: (words) => composer.notice(words) });
 const conversations = new Conversations({ onChange: () => list.show(), onGone: leaveGone, isWaiting: (id) => outbox.counts.has(id) });
 const list = new ConversationList(conversations, { open: visit, remove: erase, unsent: () => outbox.counts, loss: lossOf, waits: () => !connection.isOnline && deletions.count > 0, announce: speak });
 
@@ -52,6 +58,7 @@ const hear = {
     setServerTime(frame.now);
     agent = frame.agent;
     composer.maxTextBytes = frame.max_text_bytes;
+    attachments.limits = { count: frame.max_files, bytes: frame.max_file_bytes };
     composer.commands = frame.commands;
     $("title").textContent = frame.title;
     $("greeting-text").textContent = frame.greeting;
@@ -85,7 +92,7 @@ const hear = {
     const entry = outbox.entries.find((entry) => entry.id === id);
     if (entry && turn_id && !conversation.turn(turn_id)) {
       const at = new Date(serverTime()).toISOString();
-      conversation.put({ turn_id, at, text: entry.text, status: "accepted", shown: null, isOurs: true });
+      conversation.put({ turn_id, at, text: entry.text, files: entry.files, status: "accepted", shown: null, isOurs: true });
       adopt(id, turn_id);
     }
     // A pick that opened a turn was the first one.
@@ -307,11 +314,11 @@ function showBanner(words, label, act) {
 
 // --- Input ---
 
-function say(words) {
+function say(words, files = [], voice = undefined) {
   missedFrom = null;
   readsTheEnd = true;
-  conversations.said(words);
-  outbox.say(words, conversation.lastPlace);
+  conversations.said(words.trim() ? words : files.map(({ name }) => name).join(", "));
+  outbox.say(words, conversation.lastPlace, files, voice);
 }
 
 /** A conversation is in the list once something is written in it. */
@@ -321,7 +328,48 @@ function begin(words) {
   list.show();
 }
 
-refuseFiles(() => composer.notice(inWords("Files cannot be sent here yet.")));
+// --- Files ---
+
+function showAttached() {
+  composer.fit();
+  if (!attachments.isEmpty) begin(inWords("Files"));
+}
+
+function holdFiles(id, files) {
+  held.set(id, files);
+  // For when the page is left before they are sent.
+  import("./kept-files.js").then(({ keep }) => held.has(id) && keep(id, files)).catch(() => {});
+}
+
+function dropFiles(id) {
+  held.delete(id);
+  import("./kept-files.js").then(({ drop }) => drop(id)).catch(() => {});
+}
+
+/** Sends an entry with files, if the gateway can be reached. */
+function sendWithFiles(entry) {
+  if (!connection.isOnline) return false;
+  const { id } = entry;
+  uploaded(entry).then(
+    ({ turn_id, problem, retry, code }) => (problem ? hear.error({ id, code, message: problem, retry }) : hear.accepted({ id, turn_id })),
+    () => outbox.refused(id, "", true),
+  );
+  return true;
+}
+
+async function uploaded(entry) {
+  const files = held.get(entry.id) ?? (await (await import("./kept-files.js")).kept(entry.id));
+  if (!files) return { problem: inWords("Its files are not here any more. Attach them again."), retry: false };
+  const { upload } = await import("./upload.js");
+  const onProgress = (share) => {
+    const bar = items.get(entry.id)?.querySelector("progress");
+    if (bar) bar.value = share;
+  };
+  return upload({ url: `${path}/messages`, token: tokenHere(), entry, files, onProgress });
+}
+
+// A picture that has come is higher than its place was.
+for (const type of ["load", "loadedmetadata"]) $("turns").addEventListener(type, () => readsTheEnd && toTheEnd(), true);
 
 $("stop").addEventListener("click", () => {
   isStopping = connection.send({ type: "stop" });
@@ -362,8 +410,12 @@ function repeat(words, isEdited) {
 }
 
 function takeBack(id, isEdited) {
+  const files = held.get(id) ?? [];
   const entry = outbox.discard(id);
-  if (isEdited && entry) composer.putBack(entry.text);
+  if (isEdited && entry) {
+    composer.putBack(entry.text);
+    attachments.add(files);
+  }
   composer.focus();
 }
 
@@ -399,6 +451,7 @@ function open(id) {
   if (isEmpty && before !== id) conversations.remove(before);
   outbox.open(id);
   composer.open(id);
+  attachments.open(id);
   missedFrom = null;
   isStopping = false;
   isLoadingOlder = false;
@@ -410,7 +463,7 @@ function open(id) {
 
 /** Whether nothing was ever said or begun in the conversation that is open. */
 function isUnwritten() {
-  return conversations.isUnwritten(conversations.current) && outbox.entries.length === 0 && composer.isEmpty;
+  return conversations.isUnwritten(conversations.current) && outbox.entries.length === 0 && composer.isEmpty && attachments.isEmpty;
 }
 
 /** Shows the conversation that the person chose. */
@@ -461,11 +514,13 @@ function leaveGone() {
   const gone = conversations.current;
   const isSeen = !isUnwritten();
   const words = composer.clear();
+  const files = attachments.take();
   open(newId());
   // What this tab has stored of it meanwhile.
   outbox.clear(gone);
   conversations.remove(gone);
   if (words.trim()) composer.putBack(words);
+  attachments.add(files);
   if (isSeen) composer.notice([inWords("That conversation was removed in another tab."), words.trim() && inWords("What you were writing is kept here.")].filter(Boolean).join(" "));
 }
 
@@ -497,6 +552,7 @@ function leave(forget) {
   composer.clear();
   $("token").value = "";
   forget();
+  globalThis.indexedDB?.deleteDatabase(`rejoinder:${path}:files`);
   location.reload();
 }
 

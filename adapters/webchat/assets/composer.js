@@ -16,6 +16,7 @@ export class Composer {
   #menu;
   #onSend;
   #onUnfinished;
+  #hasFiles;
   #noticeTimer = 0;
   /** What stood in the input before the edit began; `null`: nothing is edited. */
   #setAside = null;
@@ -25,11 +26,12 @@ export class Composer {
   #place = "";
 
   /**
-   * `onSend(words)` sends a message; `onUnfinished(words)` is told what stands in the input; `announce(words)` speaks to those
-   * who do not see the page.
+   * `onSend(words)` sends a message; `onUnfinished(words)` is told what stands in the input; `hasFiles()` says whether files are
+   * attached, which need no words; `announce(words)` speaks to those who do not see the page.
    */
-  constructor({ onSend, onUnfinished, announce }) {
+  constructor({ onSend, onUnfinished, hasFiles, announce }) {
     this.#onSend = onSend;
+    this.#hasFiles = hasFiles;
     this.#onUnfinished = onUnfinished;
     this.#menu = new CommandMenu({ text: this.#text, list: $("commands"), announce });
     this.#text.addEventListener("input", () => this.#changed());
@@ -70,7 +72,7 @@ export class Composer {
     this.#text.style.height = "auto";
     this.#text.style.height = `${this.#text.scrollHeight}px`;
     const isTooLong = new TextEncoder().encode(this.#text.value).length > this.maxTextBytes;
-    $("send").disabled = this.#text.value.trim() === "" || isTooLong;
+    $("send").disabled = (this.#text.value.trim() === "" && !this.#hasFiles()) || isTooLong;
     $("note").hidden = !isTooLong;
     const words = isTooLong ? inWords("That is too long for one message. Please send it in parts.") : "";
     if ($("note").textContent !== words) $("note").textContent = words;

@@ -1,24 +1,147 @@
-// Files cannot be sent here yet: one that is dropped must not open in place of the page, and the person is told.
+// Files that the person attaches: chosen, dropped, pasted or taken with the camera. They stand over the input until they are sent.
 
-/** Keeps the browser from opening what is dropped, and calls `refuse()` for files that are dragged, dropped or pasted. */
-export function refuseFiles(refuse) {
-  for (const type of ["dragenter", "dragover", "drop"]) {
-    addEventListener(type, (event) => {
-      const isText = !hasFiles(event.dataTransfer) && event.target.matches?.("textarea, input");
-      if (isText) return;
+import { icon, make } from "./dom.js";
+import { inWords, locale } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+
+export class Attachments {
+  /** How many files a message may have, and how many bytes these may have together. */
+  limits = { count: Infinity, bytes: Infinity };
+  #files = [];
+  #place = "";
+  /** The files that are attached in other conversations. */
+  #elsewhere = new Map();
+  #previews = new Map();
+  #onChange;
+  #refuse;
+
+  /** `onChange()` is called when files were added or removed, `refuse(words)` when some cannot be sent. */
+  constructor({ onChange, refuse }) {
+    this.#onChange = onChange;
+    this.#refuse = refuse;
+    $("attach").addEventListener("click", () => $("attach-input").click());
+    $("camera").addEventListener("click", () => $("camera-input").click());
+    for (const input of [$("attach-input"), $("camera-input")]) {
+      input.addEventListener("change", () => {
+        this.add([...input.files]);
+        // The same file can be chosen again.
+        input.value = "";
+      });
+    }
+    $("attached").addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button) this.#remove([...$("attached").children].indexOf(button.closest("li")));
+    });
+    this.#takeDropped();
+    addEventListener("paste", (event) => {
+      const files = filesOf(event.clipboardData);
+      // What is copied from a document is a picture too, and has its words.
+      if (files.length === 0 || event.clipboardData.getData("text/plain") || isDialogOpen()) return;
       event.preventDefault();
-      if (event.dataTransfer) event.dataTransfer.dropEffect = "none";
-      if (hasFiles(event.dataTransfer)) refuse();
+      this.add(files);
     });
   }
-  addEventListener("paste", (event) => {
-    // What is copied from a document is a picture too, and has its words.
-    if (!hasFiles(event.clipboardData) || event.clipboardData.getData("text/plain")) return;
-    event.preventDefault();
-    refuse();
-  });
+
+  get isEmpty() {
+    return this.#files.length === 0;
+  }
+
+  /** Shows what is attached in a conversation. */
+  open(place) {
+    if (this.#files.length > 0) this.#elsewhere.set(this.#place, this.#files);
+    this.#place = place;
+    this.#files = this.#elsewhere.get(place) ?? [];
+    this.#elsewhere.delete(place);
+    this.#show();
+  }
+
+  /** Adds files, as far as the limits allow it. */
+  add(files) {
+    const { count, bytes } = this.limits;
+    let used = this.#files.reduce((sum, file) => sum + file.size, 0);
+    for (const file of files) {
+      if (this.#files.length >= count) {
+        this.#refuse(inWords("A message may have {count} files. Send the others in another one.", { count }));
+        break;
+      }
+      if (used + file.size > bytes) {
+        this.#refuse(inWords("“{name}” is too large: the files of a message may have {size} together.", { name: file.name, size: sizeInWords(bytes) }));
+        continue;
+      }
+      used += file.size;
+      this.#files.push(file);
+    }
+    this.#show();
+  }
+
+  /** Takes the files away. */
+  take() {
+    const files = this.#files;
+    this.#files = [];
+    this.#show();
+    return files;
+  }
+
+  #remove(index) {
+    this.#files.splice(index, 1);
+    this.#show();
+    const buttons = $("attached").querySelectorAll("button");
+    (buttons[Math.min(index, buttons.length - 1)] ?? $("text")).focus();
+  }
+
+  #show() {
+    for (const [file, url] of this.#previews) {
+      if (this.#files.includes(file)) continue;
+      URL.revokeObjectURL(url);
+      this.#previews.delete(file);
+    }
+    $("attached").hidden = this.isEmpty;
+    $("attached").replaceChildren(...this.#files.map((file) => this.#item(file)));
+    this.#onChange();
+  }
+
+  #item(file) {
+    const picture = /^image\/(png|jpeg|gif|webp)$/.test(file.type) && make("img", { src: this.#preview(file), alt: "", width: 40, height: 40 });
+    const words = make("span", { className: "attached-name", dir: "auto" }, file.name);
+    const label = inWords("Remove {name}", { name: file.name });
+    const remove = make("button", { type: "button", className: "icon-button", title: label, attributes: { "aria-label": label } }, icon("close"));
+    return make("li", {}, picture || icon("attach"), words, make("span", { className: "attached-size" }, sizeInWords(file.size)), remove);
+  }
+
+  #preview(file) {
+    if (!this.#previews.has(file)) this.#previews.set(file, URL.createObjectURL(file));
+    return this.#previews.get(file);
+  }
+
+  /** A file that is dropped must not open in place of the page, wherever it is dropped. */
+  #takeDropped() {
+    for (const type of ["dragenter", "dragover", "dragleave", "drop"]) {
+      addEventListener(type, (event) => {
+        const hasFiles = [...(event.dataTransfer?.types ?? [])].includes("Files");
+        const isOver = hasFiles && !isDialogOpen() && (type === "dragenter" || type === "dragover");
+        document.body.classList.toggle("is-dropping", isOver);
+        if (type === "dragleave" || (!hasFiles && event.target.matches?.("textarea, input"))) return;
+        event.preventDefault();
+        if (event.dataTransfer) event.dataTransfer.dropEffect = isOver ? "copy" : "none";
+        if (type === "drop" && hasFiles && !isDialogOpen()) this.add(filesOf(event.dataTransfer));
+      });
+    }
+  }
 }
 
-function hasFiles(transfer) {
-  return [...(transfer?.types ?? [])].includes("Files");
+const isDialogOpen = () => document.querySelector("dialog[open]:not(.drawer)") !== null;
+
+/** The files of what is dropped or pasted: no folders. */
+function filesOf(transfer) {
+  const items = [...(transfer?.items ?? [])].filter((item) => item.kind === "file" && !item.webkitGetAsEntry?.()?.isDirectory);
+  return items.map((item) => item.getAsFile()).filter(Boolean);
+}
+
+/** A size as people read it: 1.5 MB. */
+export function sizeInWords(bytes) {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
+  const style = { style: "unit", unit: units[power], unitDisplay: "short", maximumFractionDigits: 1 };
+  return new Intl.NumberFormat(locale, style).format(bytes / 1024 ** power);
 }

@@ -9,15 +9,24 @@ const LONGEST_PAUSE = 30_000;
 export class Outbox {
   #conversation = null;
   #send;
+  #upload;
+  #holdFiles;
+  #dropFiles;
   #onChange;
   #entries = [];
   #inFlight = null;
   #pause = FIRST_PAUSE;
   #timer = 0;
 
-  /** `send(frame)` returns whether the frame was given to the socket of the conversation that is open. */
-  constructor({ send, onChange }) {
+  /**
+   * `send(frame)` returns whether the frame was given to the socket of the conversation that is open, and `upload(entry)` whether an
+   * entry with files is on its way. `holdFiles(id, files)` keeps the files of an entry until `dropFiles(id)`.
+   */
+  constructor({ send, upload, holdFiles, dropFiles, onChange }) {
     this.#send = send;
+    this.#upload = upload;
+    this.#holdFiles = holdFiles;
+    this.#dropFiles = dropFiles;
     this.#onChange = onChange;
   }
 
@@ -37,14 +46,20 @@ export class Outbox {
     return counts;
   }
 
-  /** The waiting entries, oldest first: `{id, at, text, after, turn_id?, choice?, asked?, problem?, wasSent?}`. */
+  /** The waiting entries, oldest first: `{id, at, text, after, files?, voice?, turn_id?, choice?, asked?, problem?, wasSent?}`. */
   get entries() {
     return this.#entries;
   }
 
-  /** `after` is the place of the last turn that the person had seen placed. */
-  say(text, after) {
-    this.#add({ text, after });
+  /**
+   * `after` is the place of the last turn that the person had seen placed. `files` are sent with it; `voice`: the first is a voice
+   * note of so many seconds.
+   */
+  say(text, after, files = [], voice = undefined) {
+    if (files.length === 0) return this.#add({ text, after });
+    const id = newId();
+    this.#holdFiles(id, files);
+    this.#add({ id, text, after, voice, files: files.map(({ name, type, size }) => ({ name, type, size })) });
   }
 
   /** `asked` is the time of the signal with the choices. */
@@ -118,8 +133,9 @@ export class Outbox {
     const entry = this.#entries.find((entry) => !entry.problem);
     if (!entry) return;
     const { id, text, turn_id, choice, asked } = entry;
+    const give = () => (entry.files ? this.#upload(entry) : this.#send(frame));
     const frame = turn_id ? { type: "choose", id, turn_id, choice, asked } : { type: "message", id, text };
-    if (!this.#send(frame)) return;
+    if (!give()) return;
     this.#inFlight = id;
     entry.wasSent = true;
     this.#keep(entry);
@@ -130,8 +146,9 @@ export class Outbox {
   }
 
   #remove(id) {
-    const entry = this.#entries.find((entry) => entry.id === id);
+    const entry = this.#entries.find((entry) => entry.id === id) ?? parsed(recall(`unsent:${id}`));
     this.#entries = this.#entries.filter((entry) => entry.id !== id);
+    if (entry?.files) this.#dropFiles(id);
     if (this.#inFlight === id) this.#inFlight = null;
     remember(`unsent:${id}`, null);
     this.#onChange();

@@ -256,6 +256,8 @@ export function showUnsent(item, entry, isOnline) {
       "div",
       { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
       entry.text.trim() !== "" && make("p", { className: "words", dir: "auto" }, entry.text),
+      files(entry.files),
+      entry.files && state === "sending" && make("progress", { max: 1, value: 0, attributes: { "aria-label": inWords("Sending…") } }),
       make("p", { className: "meta" }, words[state], ...acts),
     ),
   );

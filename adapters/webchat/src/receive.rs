@@ -421,11 +421,14 @@ mod tests {
                 "conversation.js",
                 "conversations.js",
                 "deletions.js",
+                "files.js",
+                "kept-files.js",
                 "list.js",
                 "outbox.js",
                 "storage.js",
                 "theme-button.js",
                 "turns.js",
+                "upload.js",
             ])
             .collect();
         assert!(asked.len() > 5);
