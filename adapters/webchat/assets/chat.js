@@ -328,7 +328,7 @@ function begin(words) {
   list.show();
 }
 
-// --- Files ---
+// --- Files and voice notes ---
 
 function showAttached() {
   composer.fit();
@@ -367,6 +367,27 @@ async function uploaded(entry) {
   };
   return upload({ url: `${path}/messages`, token: tokenHere(), entry, files, onProgress });
 }
+
+const canRecord = Boolean(navigator.mediaDevices?.getUserMedia && globalThis.MediaRecorder);
+$("voice").hidden = !canRecord;
+$("voice").addEventListener("click", async () => {
+  const end = () => {
+    $("voice").disabled = false;
+    composer.focus();
+  };
+  const place = conversations.current;
+  $("voice").disabled = true;
+  try {
+    const { record } = await import("./recorder.js");
+    const onSend = (file, seconds) => {
+      if (conversations.current !== place) visit(place);
+      say("", [file], seconds);
+    };
+    await record($("recording"), { onSend, onEnd: end, refuse: (words) => composer.notice(words) });
+  } catch {
+    end();
+  }
+});
 
 // A picture that has come is higher than its place was.
 for (const type of ["load", "loadedmetadata"]) $("turns").addEventListener(type, () => readsTheEnd && toTheEnd(), true);

@@ -425,6 +425,7 @@ mod tests {
                 "kept-files.js",
                 "list.js",
                 "outbox.js",
+                "recorder.js",
                 "storage.js",
                 "theme-button.js",
                 "turns.js",
