@@ -2,6 +2,7 @@
 
 use std::{
     io::{IsTerminal, Read},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -17,6 +18,7 @@ use super::{
     door::{ChatName, Conversation, Door},
     frames::{Signal, Turn},
     outbox::Say,
+    upload::{self, Upload},
 };
 use crate::{
     failure::Failure,
@@ -59,6 +61,7 @@ Exit code:
 Examples:
   rejoinder ask \"Which disks are full?\"
   git diff | rejoinder ask > review.md
+  rejoinder ask \"What is wrong here?\" --file screenshot.png --file app.log
   rejoinder ask --continue \"And yesterday?\"
   rejoinder ask --json --wait 60 < question.txt";
 
@@ -68,6 +71,9 @@ pub struct Ask {
     text: Option<String>,
     #[command(flatten)]
     chat: ChatName,
+    /// A file to send with it; may be repeated
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
     /// Ask in the conversation of `rejoinder chat`, which is kept, instead of a new one
     #[arg(long = "continue")]
     continues: bool,
@@ -89,10 +95,23 @@ impl Ask {
         F: FnOnce(Option<&str>) -> Result<Box<dyn Door>, Failure>,
     {
         let text = self.text()?;
+        self.check_files()?;
         let door = find(self.chat.chat.as_deref())?;
         let conversation =
             door.conversation(if self.continues { Conversation::Kept } else { Conversation::Passing })?;
-        let mut question = Question::ask(Connection::open(door, conversation), text);
+        let mut question = if self.file.is_empty() {
+            Question::ask(Connection::open(door, conversation), text)
+        } else {
+            let upload = Upload {
+                url: upload::url_of(&door.url()?),
+                token: door.token().cloned(),
+                conversation: conversation.clone(),
+                id: uuid::Uuid::new_v4().simple().to_string(),
+                text,
+                files: self.file.clone(),
+            };
+            Question::with_files(Connection::open(door, conversation), upload)
+        };
         let deadline = Instant::now() + Duration::from_secs(self.wait);
         let ended = tokio::select! {
             ended = question.ended_by(deadline) => ended,
@@ -120,6 +139,9 @@ impl Ask {
         let text = match self.text.as_deref().filter(|text| *text != "-") {
             Some(text) => text.to_owned(),
             None if self.text.is_none() && std::io::stdin().is_terminal() => {
+                if !self.file.is_empty() {
+                    return Ok(String::new());
+                }
                 let what = "what is the question? Pass it as an argument or through standard input; `rejoinder chat` is for talking";
                 return Err(Failure::Usage(what.to_owned()));
             }
@@ -132,10 +154,19 @@ impl Ask {
         };
         checked_size(text.len())?;
         let text = text.trim_end();
-        if text.trim().is_empty() {
+        if text.trim().is_empty() && self.file.is_empty() {
             return Err(Failure::Usage("the question is empty".to_owned()));
         }
         Ok(text.to_owned())
+    }
+
+    fn check_files(&self) -> Result<(), Failure> {
+        for path in &self.file {
+            if !path.is_file() {
+                return Err(Failure::Usage(format!("{} is no file that can be read", path.display())));
+            }
+        }
+        Ok(())
     }
 
     /// Prints what became of the question.
@@ -201,6 +232,8 @@ struct Question {
     /// The message's id.
     message: String,
     text: String,
+    /// Its files, which are not sent yet.
+    upload: Option<Upload>,
     /// The turn that was accepted for it.
     id: Option<String>,
     agent: String,
@@ -211,10 +244,20 @@ struct Question {
 impl Question {
     fn ask(connection: Connection, text: String) -> Self {
         let message = connection.say(Say::Text(text.clone()));
+        Self::new(connection, message, text)
+    }
+
+    fn with_files(connection: Connection, upload: Upload) -> Self {
+        let question = Self::new(connection, upload.id.clone(), upload.text.clone());
+        Self { upload: Some(upload), ..question }
+    }
+
+    fn new(connection: Connection, message: String, text: String) -> Self {
         Self {
             connection,
             message,
             text,
+            upload: None,
             id: None,
             agent: String::new(),
             book: Book::default(),
@@ -230,6 +273,17 @@ impl Question {
 
     /// Waits until the gateway has stored it.
     async fn accepted(&mut self) -> Result<(), String> {
+        if self.upload.is_some() {
+            // Whether there is a gateway, the socket finds out.
+            while self.agent.is_empty() {
+                self.take_in().await?;
+            }
+        }
+        if let Some(upload) = self.upload.take() {
+            let turn = upload.send().await?.ok_or("the gateway did not take the question")?;
+            self.book.learn(Turn::accepted(turn.clone(), self.text.clone()));
+            self.id = Some(turn);
+        }
         while self.id.is_none() {
             self.take_in().await?;
         }

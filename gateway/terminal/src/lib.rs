@@ -16,6 +16,7 @@ mod outbox;
 pub mod output;
 mod save;
 mod screen;
+mod upload;
 
 pub use self::{
     ask::{Ask, HELP as ASK_HELP, MAX_WAIT},

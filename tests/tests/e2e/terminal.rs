@@ -61,6 +61,33 @@ async fn a_question_comes_as_an_argument_or_through_standard_input() {
     assert_eq!((&turn["status"], &turn["shown"]["text"]), (&json!("answered"), &json!("echo as JSON")));
 }
 
+/// A file needs no words, and one that the gateway does not take costs a sentence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn files_are_sent_with_a_question() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = with(&agent).config("[files]\nmax = \"1 KiB\"\n").start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).expect("it is written");
+        path.to_str().expect("a path").to_owned()
+    };
+    let (notes, large) = (file("Größe.txt", "nine apples"), file("large.txt", &"x".repeat(2000)));
+
+    let json = gateway.output_of(&["ask", "--json", "How many?", "--file", &notes]);
+    let refused = outcome(&gateway.run(&["ask", "How many?", "--file", &large]));
+    let missing = outcome(&gateway.run(&["ask", "How many?", "--file", "/nowhere.txt"]));
+
+    let turn: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!((&turn["text"], &turn["files"][0]["name"]), (&json!("How many?"), &json!("Größe.txt")));
+    assert!(agent.calls()[0].body.to_string().contains("nine apples"));
+    assert_eq!(
+        refused,
+        (Some(1), String::new(), "error: the files of a message must have at most 1024 bytes together\n".into())
+    );
+    assert_eq!(missing.0, Some(2));
+}
+
 /// What is written to a file is the answer as it is; only a terminal is kept from what would control it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_that_goes_to_no_terminal_is_not_changed() {
