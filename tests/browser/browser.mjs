@@ -39,6 +39,8 @@ export async function visit(visit) {
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      // A microphone that beeps.
+      "--use-fake-device-for-media-stream",
     ],
   });
   let problem = null;

@@ -2,9 +2,16 @@
 
 use std::time::Duration;
 
+use axum::{Json, Router, body::Bytes, routing::post};
+use rejoinder_core::data_url;
 use rejoinder_tests::{Browser, Call, Gate, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use reqwest::{StatusCode, header};
 use rstest::rstest;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+/// A picture with one pixel, in Base64.
+const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
 
 /// The last line of the last message: consecutive messages from the person are sent to the model as one.
 fn last_text(call: &Call) -> String {
@@ -321,6 +328,43 @@ async fn a_failure_does_not_look_like_an_answer_and_can_be_tried_again() {
     let gateway = chat(&agent, "").await;
 
     Browser::start("voices", &gateway.url()).succeeds().await;
+
+    assert_eq!(turns(&gateway), 4);
+}
+
+/// A server that hears the same in any recording; its section.
+async fn transcriptions() -> String {
+    let hears = async |recording: Bytes| {
+        assert!(!recording.is_empty());
+        Json(json!({ "text": "What is on today?" }))
+    };
+    let router = Router::new().route("/v1/audio/transcriptions", post(hears));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("[voice]\ntranscriptions = {{ base_url = \"http://{address}/v1\", model = \"whisper\" }}\n")
+}
+
+/// Half a second of silence, with 8,000 samples of 8 bits in a second, in Base64.
+fn sound() -> String {
+    let head = b"RIFF\xc4\x0f\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\xa0\x0f\0\0";
+    let url = data_url("audio/wav", &[&head[..], &[128; 4000]].concat());
+    url.split_once(',').expect("a data URL").1.to_owned()
+}
+
+/// Files are attached in each way, seen and heard, and a voice note is recorded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn files_and_voice_notes_are_sent_and_shown() {
+    let outcome = json!({ "reply": "Here it is.", "files": [
+        { "name": "dot.png", "type": "image/png", "data": DOT },
+        { "name": "note.wav", "type": "audio/wav", "data": sound() },
+    ] });
+    let command = json!(["sh", "-c", format!("cat > /dev/null; echo '{outcome}'")]);
+    let agent = format!("[agents.main]\nkind = \"command\"\ncommand = {command}\n");
+    let limits = "[files]\nmax = \"100 KiB\"\n";
+    let gateway = Gateway::builder().config(&agent).config(&transcriptions().await).config(limits).start().await;
+
+    Browser::start("files", &gateway.url()).succeeds().await;
 
     assert_eq!(turns(&gateway), 4);
 }
