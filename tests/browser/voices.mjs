@@ -1,6 +1,6 @@
 // Who speaks, and when; and another try when the agent has failed. The agent fails at the first question for the status.
 
-import { assert, counts, eventually, reads, visit, visitor } from "./browser.mjs";
+import { assert, counts, reads, visit, visitor } from "./browser.mjs";
 
 const GATEWAY = "The gateway, not the agent";
 const SORRY = "Sorry, I could not finish that. Please try again.";
