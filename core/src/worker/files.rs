@@ -211,37 +211,6 @@ mod tests {
         }
     }
 
-    /// A store with one file, which may not come in time. Others are not there.
-    struct OneFile {
-        digest: FileDigest,
-        bytes: Option<Vec<u8>>,
-        budget: FileBudget,
-        /// How many bytes of the budget were left when it was read last.
-        left: AtomicUsize,
-    }
-
-    #[async_trait]
-    impl FileStore for OneFile {
-        async fn file(&self, digest: FileDigest) -> Result<Option<Vec<u8>>, StoreError> {
-            if digest != self.digest {
-                return Ok(None);
-            }
-            self.left.store(self.budget.left(), Ordering::Relaxed);
-            let late = || StoreError::Unavailable("the database did not answer in time".to_owned());
-            self.bytes.clone().map(Some).ok_or_else(late)
-        }
-    }
-
-    /// The size of a stored file, if it comes; how many bytes of the budget of 1000 were left meanwhile; and how long that took.
-    async fn fetched_from_store(comes: bool) -> (Option<usize>, usize, Duration) {
-        let (budget, bytes) = (FileBudget::new(1000), b"ten bytes!".to_vec());
-        let (file, left) = (StoredFile::of(&bytes), AtomicUsize::new(0));
-        let store = OneFile { digest: file.digest, bytes: comes.then_some(bytes), budget: budget.clone(), left };
-        let url = file.to_string();
-        let (files, took) = fetched_of(&store, (&budget, 600, usize::MAX), &[&*url]).await;
-        (sizes(&files)[0], store.left.into_inner(), took)
-    }
-
     /// The files of a turn may have half of it.
     const BUDGET: usize = 1 << 20;
 
