@@ -63,6 +63,9 @@ pub(crate) const REMOVE: &[Duration] = &[
     Duration::from_secs(90),
 ];
 
+/// Before the removal of a mark is looked at again that waits for the rate of its platform.
+pub(crate) const HELD_UP: Duration = Duration::from_secs(3);
+
 /// Before an agent that could not be told what happened to its sessions is told again.
 pub(crate) const TELL_AGENT: &[Duration] = &[
     Duration::from_secs(5),

@@ -186,6 +186,26 @@ async fn a_mark_that_a_limit_keeps_is_taken_away_soon_after_it() {
     gateway.at_rest().await;
 }
 
+/// A removal that the rate of the platform keeps back is no try: the limit lasts longer than all tries.
+#[tokio::test]
+async fn a_mark_that_a_long_limit_keeps_is_taken_away_soon_after_it() {
+    let gateway = setup(QueueMode::Followup).start().await;
+    gateway.receives(said(&chat("bob"), "zero")).await;
+    gateway.advance(secs(3)).await;
+    let messages = receive(&gateway, &["one", "two"]).await;
+    gateway.advance(secs(5)).await;
+    gateway.platform.queue_fault(Fault::Limit { retry_after: secs(200), scope: Scope::Account });
+    gateway.advance(secs(6)).await;
+    gateway.advance(secs(180)).await;
+    assert!(gateway.is_limited());
+    assert_eq!(marked(&gateway), messages[1..], "the agent has begun with it");
+
+    gateway.advance(secs(25)).await;
+    assert_eq!(marked(&gateway), [""; 0]);
+    gateway.advance(secs(60)).await;
+    gateway.at_rest().await;
+}
+
 /// G3. Whatever write the process dies at, no mark is left on what was answered after it, nor on what was stopped.
 #[tokio::test]
 async fn no_mark_survives_its_turn_whenever_the_gateway_is_killed() {

@@ -21,6 +21,10 @@ pub(crate) const MARK_AFTER: Duration = Duration::from_secs(2);
 /// After how long a mark is taken away once more whose call nobody has waited for: the platform may have performed it after the removal.
 const TAKEN_AWAY_AGAIN: Duration = Duration::from_secs(5);
 
+/// How often the removal of a mark is looked at again that waits for the rate of its platform, before that counts as a try: for five
+/// minutes. In a group there is room for one each few seconds, and several marks go at once.
+const HELD_UP: u32 = 100;
+
 /// Whether a message that waits no more has a mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
@@ -104,8 +108,10 @@ impl Marker {
     /// Takes the mark of a message away, unless a reaction was chosen as its answer: some platforms show only one, and it
     /// replaces the mark there.
     pub(super) async fn take_away(&self, turn: &TurnRecord) {
-        for pause in pauses::REMOVE {
+        let (mut pauses, mut held_up) = (pauses::REMOVE.iter(), 0);
+        loop {
             let Some(action) = self.action(turn, false) else { return };
+            let mut is_held_up = false;
             // What cannot be read now can be later.
             if let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await {
                 if deliveries.iter().any(|delivery| matches!(delivery.action, Action::React { .. })) {
@@ -115,11 +121,24 @@ impl Marker {
                 if !is_worth_another(removed.as_ref()) {
                     return;
                 }
+                is_held_up = removed.is_none() && self.has_channel(turn);
             }
-            if !self.ephemerals.lifecycle.pause(*pause).await {
+            let pause = if is_held_up && held_up < HELD_UP {
+                held_up += 1;
+                pauses::HELD_UP
+            } else {
+                let Some(pause) = pauses.next() else { return };
+                *pause
+            };
+            if !self.ephemerals.lifecycle.pause(pause).await {
                 return;
             }
         }
+    }
+
+    /// Whether this node has the channel of a turn. What it does not try there then, waits for the rate of its platform.
+    fn has_channel(&self, turn: &TurnRecord) -> bool {
+        self.ephemerals.caller.leases.holds(&turn.event.conversation.channel).is_some()
     }
 
     /// Shows the mark of a turn's message, or takes it away. `None` if it has none: it owes no answer, or the platform
