@@ -114,7 +114,8 @@ store_trait! {
 
         /// Turns of these channels that may have left messages or marks behind: they have a draft or a deferral in the chat, or are of
         /// an agent and waited for their first run for at least `waited`. Only turns that ended within `span` of the last
-        /// ended one of all channels are checked, at most `limit`.
+        /// ended one of all channels are checked, at most 64 times `limit`, and of those that may have left something, the last `limit`
+        /// are returned.
         read fn ended_last(channels: &[ChannelId], span: Duration, waited: Duration, limit: u32) -> Vec<TurnId>;
     }
 }

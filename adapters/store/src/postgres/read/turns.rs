@@ -290,19 +290,21 @@ impl DeadlineStore for PostgresStore {
         limit: u32,
     ) -> Result<Vec<TurnId>, StoreError> {
         let sql = "
-            with ended as (
+            with ended as materialized (
                 select id, seq, command, accepted_at, ended_at from turns
                 where ended_at is not null and channel = any($1)
                     and ended_at >= (select max(ended_at) from turns where ended_at is not null) - $2
-                order by ended_at desc limit $4)
-            select t.id from ended as t
-            where exists (
-                select 1 from deliveries as d
-                where d.turn_id = t.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]' offset 0)
-                or t.command is null and coalesce(
-                    (select min(r.started_at) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535),
-                    t.ended_at) - t.accepted_at >= $3
-            order by t.id";
+                order by ended_at desc limit $4 * 64)
+            select id from (
+                select t.id from ended as t
+                where exists (
+                    select 1 from deliveries as d
+                    where d.turn_id = t.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]' offset 0)
+                    or t.command is null and coalesce(
+                        (select min(r.started_at) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535),
+                        t.ended_at) - t.accepted_at >= $3
+                order by t.ended_at desc limit $4) as kept
+            order by id";
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let channels = List(names(channels));
         self.readers.all(statement!(sql, channels, millis(span), millis(waited), limit), |row| row.value("id")).await

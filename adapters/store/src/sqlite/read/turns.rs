@@ -296,15 +296,17 @@ impl DeadlineStore for SqliteStore {
                 select id, ended_at from turns indexed by turns_ended
                 where ended_at is not null and channel in (select value from json_each(?1))
                     and ended_at >= (select max(ended_at) from turns indexed by turns_ended where ended_at is not null) - ?2
-                order by ended_at desc limit ?4)
-            select id from ended
-            where exists (
-                select 1 from deliveries as d
-                where d.turn_id = ended.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
-                or (select t.command is null and coalesce(
-                        (select min(r.started_at) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535),
-                        ended.ended_at) - t.accepted_at >= ?3
-                    from turns as t where t.id = ended.id)
+                order by ended_at desc limit ?4 * 64)
+            select id from (
+                select ended.id from ended
+                where exists (
+                    select 1 from deliveries as d
+                    where d.turn_id = ended.id and (d.claim = 0 or d.signal = 'deferral') and d.message_ids <> '[]')
+                    or (select t.command is null and coalesce(
+                            (select min(r.started_at) from runs as r where r.run between t.seq << 16 and t.seq << 16 | 65535),
+                            ended.ended_at) - t.accepted_at >= ?3
+                        from turns as t where t.id = ended.id)
+                order by ended.ended_at desc limit ?4)
             order by id";
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let query = sqlx::query(sql).bind(names(channels)).bind(millis(span)).bind(millis(waited)).bind(limit);
