@@ -8,7 +8,8 @@ use axum::{
     response::Response,
 };
 use rejoinder_core::{
-    Cause, Content, FallbackView, Language, Shown, SignalKind, Sound, Timestamp, TurnId, TurnStatus, TurnView, Via, spoken,
+    Cause, Content, FallbackView, Language, Shown, SignalKind, Sound, Timestamp, TurnId, TurnStatus, TurnView, Via,
+    spoken,
 };
 use rejoinder_kit::{AnswerFile, Format};
 use serde::Serialize;
