@@ -205,7 +205,7 @@ pub use ports::{
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     keyring::{Keyring, OpenKeyring},
     refusals::{Refusal, Refusals},
-    speech::{Sound, SoundFormat, SpeechError, Synthesizer, Transcriber},
+    speech::{Sound, SoundFormat, Speech, SpeechError, Synthesizer, Transcriber},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };
 pub use questions::request::{FOR_EVER, as_stored, is_shortened, shown_option};

@@ -9,8 +9,8 @@ use std::{
 
 use rejoinder_config::{Config, Origin, Secret, Token, TokenValue, Voice};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelId, FileLinks, HandedOut, Masker, Runtimes, SharedClock, StoreError, Synthesizer,
-    Timestamp, Transcriber, store::AgreementStore,
+    AgentName, AgentRuntime, ChannelId, FileLinks, HandedOut, Masker, Runtimes, SharedClock, Speech, StoreError,
+    Synthesizer, Timestamp, Transcriber, store::AgreementStore,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use rejoinder_speech::{HttpSynthesizer, HttpTranscriber, KeyError};
@@ -186,8 +186,13 @@ impl<'a> Materials<'a> {
         Ok(made)
     }
 
+    /// What hears and speaks, as far as there are servers for that.
+    pub(crate) fn speech(&self) -> Result<Speech, WiringError> {
+        Ok(Speech { transcriber: self.transcriber()?, synthesizer: self.synthesizer()? })
+    }
+
     /// The server that writes down what people speak, if there is one.
-    pub(crate) fn transcriber(&self) -> Result<Option<Arc<dyn Transcriber>>, WiringError> {
+    fn transcriber(&self) -> Result<Option<Arc<dyn Transcriber>>, WiringError> {
         let Voice { longest, per_day, transcriptions, .. } = &self.config.voice;
         let Some(server) = transcriptions else { return Ok(None) };
         let unusable = |reason| WiringError::Speech { server: "transcriptions", reason };
@@ -196,7 +201,7 @@ impl<'a> Materials<'a> {
     }
 
     /// The server that speaks, if there is one.
-    pub(crate) fn synthesizer(&self) -> Result<Option<Arc<dyn Synthesizer>>, WiringError> {
+    fn synthesizer(&self) -> Result<Option<Arc<dyn Synthesizer>>, WiringError> {
         let Some(server) = &self.config.voice.speech else { return Ok(None) };
         let unusable = |reason| WiringError::Speech { server: "speech", reason };
         let synthesizer = HttpSynthesizer::new(server, self.http.clone()).map_err(unusable)?;

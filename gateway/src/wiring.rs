@@ -7,8 +7,8 @@ use axum::Router;
 use rejoinder_config::{Channel, Common, Config, Log, Queue, Retention, TokenValue, Voice};
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, ChannelAdapter, ChatKind, FileLinks, Language, Lifetimes, Masker, PersonRole,
-    Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, Synthesizer,
-    SystemClock, Templates, Transcriber,
+    Policies, Policy, Queues, ScheduleSettings, SessionSettings, Settings, SharedClock, SpecialLimits, Speech,
+    SystemClock, Templates,
 };
 use rejoinder_kit::{Guesses, Tokens};
 use secrecy::SecretString;
@@ -51,10 +51,8 @@ pub(crate) struct Parts {
     pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
     pub(crate) agent_infos: Vec<AgentInfo>,
     pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
-    /// What writes down what people say, if there is a server for that.
-    pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
-    /// What speaks answers, if there is a server for that.
-    pub(crate) synthesizer: Option<Arc<dyn Synthesizer>>,
+    /// What hears and speaks, as far as there are servers for that.
+    pub(crate) speech: Speech,
     /// What runs beside the turns of agents.
     pub(crate) loops: Vec<(AgentName, AgentLoop)>,
     /// The HTTP routes of channels and agents.
@@ -198,8 +196,7 @@ impl Wiring<'_> {
             loops: Vec::new(),
             agent_infos,
             channels: Vec::new(),
-            transcriber: self.0.transcriber()?,
-            synthesizer: self.0.synthesizer()?,
+            speech: self.0.speech()?,
             routes: Vec::new(),
             notices: Vec::new(),
             hooks: Vec::new(),

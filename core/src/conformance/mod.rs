@@ -42,6 +42,7 @@ use crate::{
     ports::{
         channel::ChannelAdapter,
         clock::{Clock as _, SystemClock},
+        speech::Speech,
         store::{Store, transition::NewDelivery},
     },
 };
@@ -91,8 +92,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         clock: Arc::new(SystemClock),
         channels,
         agents: Arc::default(),
-        transcriber: None,
-        synthesizer: None,
+        speech: Speech::default(),
         settings,
         file_links: FileLinks::new("a secret of tests", Duration::from_hours(1)),
         node: NodeId::new(SystemClock.now()),

@@ -25,8 +25,8 @@ use crate::{
     people::People,
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
-        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Store, StoreError,
-        Synthesizer, Transcriber, ViewStore,
+        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Speech, Store,
+        StoreError, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -50,10 +50,8 @@ pub struct Parts {
     pub channels: Vec<Arc<dyn ChannelAdapter>>,
     /// The agents by name; must hold every agent that the settings name.
     pub agents: Arc<Runtimes>,
-    /// What writes down what people say; `None`: voice notes stay files.
-    pub transcriber: Option<Arc<dyn Transcriber>>,
-    /// What speaks answers; `None`: they are words alone.
-    pub synthesizer: Option<Arc<dyn Synthesizer>>,
+    /// What hears and speaks.
+    pub speech: Speech,
     /// The operator's settings.
     pub settings: Settings,
     /// The links to files of turns.

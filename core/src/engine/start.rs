@@ -64,9 +64,7 @@ use crate::{
         speaking::Speaker,
     },
     people::People,
-    ports::{
-        ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Store, StoreError, Synthesizer, Transcriber,
-    },
+    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Speech, Store, StoreError},
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -257,7 +255,7 @@ impl Ground {
             recipients: recipients, digests: digests)
     }
 
-    async fn event_router(&self, writes_down: bool, can_speak: bool) -> EventRouter {
+    async fn event_router(&self, speech: &Speech) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
         let minutes = given!(SharedMinutes: self [store, channels, neighbours, lifecycle], []);
         let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone(), minutes);
@@ -268,8 +266,8 @@ impl Ground {
             settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, leases, clock
         ], [],
             limits: limits,
-            writes_down: writes_down,
-            can_speak: can_speak,
+            writes_down: speech.transcriber.is_some(),
+            can_speak: speech.synthesizer.is_some(),
             pairs: Pairs::new(store.clone(), clock.clone()),
             albums: CommandAlbums::default(), permits: Arc::default(), node: self.node)
     }
@@ -287,7 +285,7 @@ impl Ground {
 
     fn hearer(
         &self,
-        transcriber: Option<Arc<dyn Transcriber>>,
+        speech: &Speech,
         turns: mpsc::UnboundedReceiver<TurnId>,
         hearings: &Arc<Hearings>,
         ledger: &Arc<Ledger>,
@@ -296,23 +294,18 @@ impl Ground {
     ) -> Hearer {
         given!(Hearer: self [channels, settings, file_budget, clock, lifecycle],
             [hearings, ledger, scheduler, inlet], [store, files, usage],
-            transcriber: transcriber, turns: Mutex::new(turns))
+            transcriber: speech.transcriber.clone(), turns: Mutex::new(turns))
     }
 
-    fn speaker(
-        &self,
-        synthesizer: Option<Arc<dyn Synthesizer>>,
-        ledger: &Arc<Ledger>,
-        attempts: &Arc<Attempts>,
-    ) -> Speaker {
-        given!(Speaker: self [settings, clock, lifecycle], [synthesizer, ledger, attempts])
+    fn speaker(&self, speech: &Speech, ledger: &Arc<Ledger>, attempts: &Arc<Attempts>) -> Speaker {
+        given!(Speaker: self [settings, clock, lifecycle], [ledger, attempts], synthesizer: speech.synthesizer.clone())
     }
 
     async fn connect(
         &self,
         opened: mpsc::UnboundedReceiver<Opened>,
         runtimes: Arc<Runtimes>,
-        (transcriber, synthesizer): (Option<Arc<dyn Transcriber>>, Option<Arc<dyn Synthesizer>>),
+        speech: Speech,
     ) -> Result<Components, StoreError> {
         let ground = self;
         let absence = Arc::new(given!(Absence: ground [store, leases], []));
@@ -334,17 +327,16 @@ impl Ground {
         let sharing = Arc::new(given!(Sharing:
             ground [slots, leases, neighbours, clock, lifecycle], [ledger, runtimes], [store, queue],
             node: ground.node, limits: ground.limits()));
-        let can_speak = synthesizer.is_some();
         let attempts = Arc::new(given!(Attempts:
             ground [channels, addresses, people, timer, settings, file_links, clock],
             [ledger, caller], [store, inbox], node: ground.node));
         let dispatcher = Arc::new(given!(Dispatcher:
             ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
             files: OutgoingFiles::new(ground.store.clone(), ground.file_links.clone(), ground.clock.clone(), ground.file_budget.half()),
-            speaker: ground.speaker(synthesizer, &ledger, &attempts), opened: Mutex::new(opened)));
+            speaker: ground.speaker(&speech, &ledger, &attempts), opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
-                [store, questions, outbox, usage], can_speak: can_speak)));
+                [store, questions, outbox, usage], can_speak: speech.synthesizer.is_some())));
         let operations = Arc::new(given!(Operations:
             ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
         let erasure =
@@ -352,9 +344,9 @@ impl Ground {
         let administration = Arc::new(given!(Administration: ground [leases, hints, clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor: ground [backlog_question, activity, addresses, timer, lifecycle],
             [ledger, scheduler, commands, hearings, health], [store, queue],
-            router: Arc::new(ground.event_router(transcriber.is_some(), can_speak).await)));
+            router: Arc::new(ground.event_router(&speech).await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
-        let hearer = ground.hearer(transcriber, heard, &hearings, &ledger, &scheduler, &inlet);
+        let hearer = ground.hearer(&speech, heard, &hearings, &ledger, &scheduler, &inlet);
         let initiative = Arc::new(ground.initiative(&inlet));
         let planner = Arc::new(given!(Schedules: ground [calendar, leases, agents, settings], [initiative]));
         let triggers = given!(Triggers: ground [channels, people, activity, leases, hints, settings, clock],
@@ -447,8 +439,7 @@ impl Engine {
             node: id,
             channels: adapters,
             agents,
-            transcriber,
-            synthesizer,
+            speech,
             settings,
             file_links,
             node_name: name,
@@ -466,7 +457,7 @@ impl Engine {
         // A node that was off, or paused, may have a configuration that was replaced meanwhile: it plants nothing of it.
         ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =
-            ground.connect(opened, agents, (transcriber, synthesizer)).await?;
+            ground.connect(opened, agents, speech).await?;
         for one in first {
             engine.keep(one);
         }

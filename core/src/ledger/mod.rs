@@ -449,7 +449,7 @@ impl Ledger {
         let unchanged = TurnChange { turn: turn.id, expected: turn.version, obligation, at };
         let (turns, delivery_changes) = (vec![unchanged], vec![change]);
         let lines = vec![LineChange::Other { session: turn.session }];
-        self.commit(Transition { fence, files, turns, delivery_changes, lines, ..Transition::default() }).await
+        self.commit(Transition { fence, turns, files, delivery_changes, lines, ..Transition::default() }).await
     }
 
     /// Ends a turn that cannot be read as a dead letter, so that it costs nobody else anything. Turns that were merged into it

@@ -31,7 +31,7 @@ static KINDS: [Kind; 20] = [
     Kind::of(&["image/png", "image/apng"], |bytes| bytes.starts_with(b"\x89PNG\r\n\x1a\n")),
     Kind::of(&["image/jpeg"], |bytes| bytes.starts_with(b"\xff\xd8\xff")),
     Kind::of(&["image/gif"], |bytes| bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a")),
-    Kind::of(&["image/webp"], |bytes| is_riff(bytes, b"WEBP")),
+    Kind::of(&["image/webp"], |bytes| is_riff(bytes, *b"WEBP")),
     Kind::of(&["image/avif"], |bytes| has_brand(bytes, &[b"avif", b"avis"])),
     // The general brands are used for AVIF as well.
     Kind::of(&["image/heic", "image/heif", "image/heic-sequence", "image/heif-sequence", "image/avif"], |bytes| {
@@ -40,18 +40,19 @@ static KINDS: [Kind; 20] = [
     Kind::of(&["audio/mp4"], |bytes| has_brand(bytes, &[b"M4A ", b"M4B "])),
     // Files from before MP4 have no brand.
     Kind::of(&["video/quicktime"], |bytes| {
-        has_brand(bytes, &[b"qt  "]) || [b"moov", b"mdat", b"wide", b"free"].iter().any(|kind| begins_box(bytes, kind))
+        has_brand(bytes, &[b"qt  "])
+            || [b"moov", b"mdat", b"wide", b"free"].iter().any(|kind| begins_box(bytes, **kind))
     }),
     Kind::container(
         &["video/mp4", "audio/mp4", "audio/m4a", "audio/x-m4a", "video/x-m4v", "video/3gpp", "audio/3gpp"],
-        |bytes| begins_box(bytes, b"ftyp"),
+        |bytes| begins_box(bytes, *b"ftyp"),
     ),
     Kind::of(&["video/webm", "audio/webm"], |bytes| {
         is_matroska(bytes) && contains(&bytes[..bytes.len().min(64)], b"webm")
     }),
     Kind::of(&["video/x-matroska", "video/matroska", "audio/x-matroska", "audio/matroska"], is_matroska),
     Kind::of(&["audio/ogg", "video/ogg", "application/ogg", "audio/opus"], |bytes| bytes.starts_with(b"OggS")),
-    Kind::of(&["audio/wav"], |bytes| is_riff(bytes, b"WAVE")),
+    Kind::of(&["audio/wav"], |bytes| is_riff(bytes, *b"WAVE")),
     Kind::of(&["audio/flac"], |bytes| bytes.starts_with(b"fLaC")),
     Kind::of(&["audio/mpeg"], is_mp3),
     Kind::of(&["audio/aac"], |bytes| matches!(bytes, [0xff, second, ..] if second & 0xf6 == 0xf0)),
@@ -104,18 +105,18 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-fn is_riff(bytes: &[u8], form: &[u8; 4]) -> bool {
-    at(bytes, 0) == *b"RIFF" && at(bytes, 8) == *form
+fn is_riff(bytes: &[u8], form: [u8; 4]) -> bool {
+    at(bytes, 0) == *b"RIFF" && at(bytes, 8) == form
 }
 
 /// Whether it begins with such a box of the ISO base media format: a size of less than 16 MiB, and its kind.
-fn begins_box(bytes: &[u8], kind: &[u8; 4]) -> bool {
-    bytes.first() == Some(&0) && at(bytes, 4) == *kind
+fn begins_box(bytes: &[u8], kind: [u8; 4]) -> bool {
+    bytes.first() == Some(&0) && at(bytes, 4) == kind
 }
 
 /// Whether it is a file of that format with one of these major brands.
 fn has_brand(bytes: &[u8], brands: &[&[u8; 4]]) -> bool {
-    begins_box(bytes, b"ftyp") && brands.contains(&&at(bytes, 8))
+    begins_box(bytes, *b"ftyp") && brands.contains(&&at(bytes, 8))
 }
 
 fn is_matroska(bytes: &[u8]) -> bool {

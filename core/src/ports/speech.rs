@@ -1,8 +1,17 @@
 //! Speech: what people say as text, and text as sound.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+
+/// What hears and speaks.
+#[derive(Clone, Default)]
+pub struct Speech {
+    /// What writes down what people say; `None`: voice notes stay files.
+    pub transcriber: Option<Arc<dyn Transcriber>>,
+    /// What speaks answers; `None`: they are words alone.
+    pub synthesizer: Option<Arc<dyn Synthesizer>>,
+}
 
 /// Writes down what is said in a recording.
 #[async_trait]

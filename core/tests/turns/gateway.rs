@@ -18,8 +18,8 @@ use jiff::tz::TimeZone;
 use rejoinder_core::{
     Accepted, Actor, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
     ConversationRef, Directed, Engine, FileLinks, InboundEvent, Intake, Ladder, NewSchedule, NodeId, OperationError,
-    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Store, Synthesizer, Transcriber,
-    TurnId,
+    Parts, Policy, Rung, ScheduleSettings, Sender, SenderKind, Settings, SharedClock, Speech, Store, Synthesizer,
+    Transcriber, TurnId,
     conformance::{
         clock::TestClock,
         layered::Layered,
@@ -286,8 +286,10 @@ impl TestGateway {
             node: NodeId::new(self.clock.now()),
             channels: channels.collect(),
             agents: Arc::new(agents.collect::<HashMap<_, _>>().into()),
-            transcriber: self.transcriber.clone().map(|it| it as Arc<dyn Transcriber>),
-            synthesizer: self.synthesizer.clone().map(|it| it as Arc<dyn Synthesizer>),
+            speech: Speech {
+                transcriber: self.transcriber.clone().map(|it| it as Arc<dyn Transcriber>),
+                synthesizer: self.synthesizer.clone().map(|it| it as Arc<dyn Synthesizer>),
+            },
             settings: self.settings.clone(),
             file_links: self.file_links.clone(),
             node_name: "machine".to_owned(),

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoinder_core::{
     AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, FileLinks, Intake, NodeId, Parts,
-    Policy, Settings, SharedClock, Store, SystemClock, TurnId,
+    Policy, Settings, SharedClock, Speech, Store, SystemClock, TurnId,
     conformance::{
         rejecting::{RejectingLayer, Rejection},
         scripted::{Gate, ScriptedAgent},
@@ -275,8 +275,7 @@ async fn engine(
         node: NodeId::new(setup.clock.now()),
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
-        transcriber: None,
-        synthesizer: None,
+        speech: Speech::default(),
         settings,
         file_links: setup.public_url.as_deref().map_or(links.clone(), |url| links.at(url)),
         node_name: String::new(),
