@@ -491,14 +491,14 @@ pub(crate) enum PromptPart<'a> {
         data: &'a str,
     },
     Resource {
-        resource: Blob<'a>,
+        resource: EmbeddedContent<'a>,
     },
 }
 
 /// The content of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Blob<'a> {
+pub(crate) struct EmbeddedContent<'a> {
     uri: String,
     mime_type: &'a str,
     /// In base64.
@@ -515,7 +515,7 @@ impl<'a> From<&'a Block> for PromptPart<'a> {
             FileKind::Picture => Self::Image { mime_type, data },
             FileKind::Sound => Self::Audio { mime_type, data },
             FileKind::Document | FileKind::Text => {
-                Self::Resource { resource: Blob { uri: uri_of(name), mime_type, blob: data } }
+                Self::Resource { resource: EmbeddedContent { uri: uri_of(name), mime_type, blob: data } }
             }
         }
     }

@@ -15,7 +15,8 @@ const UNWAITED: Duration = Duration::from_secs(25);
 impl WebhookAdapter {
     /// The message with the words of its recording, if it is one, and what is left of the wait of its caller.
     pub(crate) async fn heard(&self, message: CheckedMessage, wait: Duration) -> (CheckedMessage, Duration) {
-        let recording = self.transcriber.as_ref().and_then(|transcriber| Some((transcriber, message.recording()?)));
+        let recording =
+            self.speech.transcriber.as_ref().and_then(|transcriber| Some((transcriber, message.recording()?)));
         let Some((transcriber, recording)) = recording else { return (message, wait) };
         let began = self.clock.now();
         let most = if wait.is_zero() { UNWAITED } else { wait.saturating_sub(LEFT).max(LEFT) };

@@ -68,7 +68,7 @@ use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Synthesizer, Timestamp, Transcriber,
+    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Speech, Surface, Timestamp,
 };
 use rejoinder_kit::{Guesses, Tokens, WhileRunning, data_url};
 use tokio_util::sync::CancellationToken;
@@ -108,10 +108,9 @@ pub struct WebhookSettings {
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
     pub texts: HookTexts,
-    /// Writes down what callers speak. `None`: agents get the recordings alone.
-    pub transcriber: Option<Arc<dyn Transcriber>>,
-    /// Speaks for callers who want sound. `None`: they get text.
-    pub synthesizer: Option<Arc<dyn Synthesizer>>,
+    /// Writes down what callers speak, else agents get the recordings alone; and speaks for callers who want sound, else they get
+    /// text.
+    pub speech: Speech,
     pub clock: SharedClock,
     /// Posts callbacks. It must not follow redirects (`redirect::Policy::none()`): an answer goes only to the URL
     /// that the operator configured.
@@ -149,8 +148,7 @@ pub struct WebhookAdapter {
     surface: Surface,
     urls: ResultUrls,
     texts: HookTexts,
-    transcriber: Option<Arc<dyn Transcriber>>,
-    synthesizer: Option<Arc<dyn Synthesizer>>,
+    speech: Speech,
     callback: Option<Callback>,
     events: Option<Events>,
     clock: SharedClock,
@@ -188,8 +186,7 @@ impl WebhookAdapter {
             surface: if settings.section.spoken { Surface::Voice } else { Surface::Chat(TEXT.into()) },
             urls: ResultUrls::new(&settings.name, settings.public_url.as_ref()),
             texts: settings.texts,
-            transcriber: settings.transcriber,
-            synthesizer: settings.synthesizer,
+            speech: settings.speech,
             callback,
             events,
             clock: settings.clock,
@@ -222,8 +219,7 @@ impl WebhookAdapter {
             surface: Surface::Voice,
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             texts: former.texts.clone(),
-            transcriber: None,
-            synthesizer: None,
+            speech: Speech::default(),
             callback: None,
             events: None,
             clock: Arc::clone(&former.clock),

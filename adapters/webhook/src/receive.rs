@@ -326,7 +326,7 @@ impl WebhookAdapter {
     /// What the caller wants: no sound if nothing speaks.
     fn format(&self, headers: &HeaderMap) -> Format {
         match Format::read(headers) {
-            Format::Sound(_) if self.synthesizer.is_none() => Format::Text,
+            Format::Sound(_) if self.speech.synthesizer.is_none() => Format::Text,
             format => format,
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn patience(format: Format, wait: Duration) -> Duration {
 impl WebhookAdapter {
     /// The sound of a text, if it is made within this time.
     pub(crate) async fn spoken(&self, text: &str, format: SoundFormat, most: Duration) -> Option<Sound> {
-        let synthesizer = self.synthesizer.as_ref().filter(|_| text.len() <= MOST && !text.trim().is_empty())?;
+        let synthesizer = self.speech.synthesizer.as_ref().filter(|_| text.len() <= MOST && !text.trim().is_empty())?;
         let spoken = tokio::select! {
             spoken = synthesizer.synthesize(text, format) => spoken.map_err(|error| error.summary()),
             () = self.clock.sleep(most) => Err(format!("the caller waits no longer than {most:?} for it")),

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    Attachment, FileLimits, Language, Reply, SharedClock, Sound, SoundFormat, SpeechError, Synthesizer, SystemClock,
-    Templates, Transcriber,
+    Attachment, FileLimits, Language, Reply, SharedClock, Sound, SoundFormat, Speech, SpeechError, Synthesizer,
+    SystemClock, Templates, Transcriber,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
@@ -165,23 +165,29 @@ impl Hook {
 
     /// A hook with a server that hears this in recordings; `None`: it is down.
     pub(crate) async fn hearing(words: Option<&'static str>) -> Self {
-        Self::with_speech(WebhookSection::default(), setup(), (Some(Arc::new(Ears(words))), None)).await
+        Self::with_speech(
+            WebhookSection::default(),
+            setup(),
+            Speech { transcriber: Some(Arc::new(Ears(words))), synthesizer: None },
+        )
+        .await
     }
 
     /// A hook with a server that speaks, or is down.
     pub(crate) async fn speaking(is_up: bool) -> Self {
-        Self::with_speech(WebhookSection::default(), setup(), (None, Some(Arc::new(Mouth { is_up })))).await
+        Self::with_speech(
+            WebhookSection::default(),
+            setup(),
+            Speech { transcriber: None, synthesizer: Some(Arc::new(Mouth { is_up })) },
+        )
+        .await
     }
 
     async fn with(section: WebhookSection, setup: Setup) -> Self {
-        Self::with_speech(section, setup, (None, None)).await
+        Self::with_speech(section, setup, Speech::default()).await
     }
 
-    async fn with_speech(
-        section: WebhookSection,
-        setup: Setup,
-        (transcriber, synthesizer): (Option<Arc<dyn Transcriber>>, Option<Arc<dyn Synthesizer>>),
-    ) -> Self {
+    async fn with_speech(section: WebhookSection, setup: Setup, speech: Speech) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let stop_waiting = CancellationToken::new();
         let hook = Arc::new(
@@ -201,8 +207,7 @@ impl Hook {
                 body_timeout: Duration::from_secs(30),
                 public_url: None,
                 texts: texts(),
-                transcriber,
-                synthesizer,
+                speech,
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
                 stop_waiting: stop_waiting.clone(),
