@@ -183,7 +183,7 @@ mod tests {
 
     const LIMITS: FileLimits = FileLimits { max: 4, per_message: 2, in_flight: 100 };
 
-    fn file(name: &str, content: &'static [u8]) -> Part<'_> {
+    fn file<'a>(name: &'a str, content: &'static [u8]) -> Part<'a> {
         Part { name: "file", file_name: Some(name), content_type: Some("image/png;x=1"), content }
     }
 
