@@ -423,8 +423,10 @@ mod tests {
     /// A picture.
     const DATA: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGMAAQAABQABDQottAAAAABJRU5ErkJggg==";
 
+    type Pairs = Vec<(String, String)>;
+
     /// The text without its files, the names and types of these, and what is left out.
-    fn read(pieces: &[&str]) -> (String, Vec<(String, String)>, Vec<(String, String)>) {
+    fn read(pieces: &[&str]) -> (String, Pairs, Pairs) {
         let mut embedded = EmbeddedFiles::default();
         let mut text: String = pieces.iter().map(|piece| embedded.push(piece)).collect();
         text.push_str(&embedded.end());
