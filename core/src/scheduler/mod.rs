@@ -262,6 +262,7 @@ impl Scheduler {
                 Err(error) => {
                     warn!(turn = %turn.id, %error, "cannot read the turns behind a turn, retrying");
                     slot.has_begun();
+                    slot.release_permit();
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
                     continue;
                 }

@@ -292,16 +292,14 @@ impl Worker {
         {
             return Some(DecidedAtOnce::Rule { number, approves });
         }
-        let mut retry = self.ledger.store_retry("what waits for approval", turn.id);
-        let waiting = loop {
-            match self.inputs.approvals_for(&turn.event, &known).await {
-                Ok(waiting) => break waiting,
-                Err(error) if error.is_outage() && retry.wait(&error).await => {}
-                Err(error) => {
-                    warn!(turn = %turn.id, %error, "cannot count what waits for approval");
-                    return None;
-                }
+        let (never, count) = (CancellationToken::new(), || self.inputs.approvals_for(&turn.event, &known));
+        let waiting = match self.reads(turn, &never).get("what waits for approval", count).await {
+            Ok(waiting) => waiting,
+            Err(RunResult::Unread(why)) => {
+                warn!(turn = %turn.id, why, "the approval is asked for, however many wait");
+                return None;
             }
+            Err(_) => return None,
         };
         (waiting >= MOST_WAITING).then_some(DecidedAtOnce::TooMany(MOST_WAITING))
     }
