@@ -193,8 +193,9 @@ fn add_operation(text: &mut String, api: &Value, title: &str, operation: &Value)
             let _ = writeln!(text, "| `{name}`{place} | {} | {meaning} |", kind(&parameter["schema"]));
         }
     }
-    if let Some(body) = content(&operation["requestBody"]) {
-        let _ = writeln!(text, "\nBody: {}.", kind(body));
+    if let Some((media_type, body)) = content(&operation["requestBody"]) {
+        let form = if media_type == "multipart/form-data" { " (`multipart/form-data`)" } else { "" };
+        let _ = writeln!(text, "\nBody{form}: {}.", kind(body));
     }
     text.push_str("\n| Answer | Meaning |\n| --- | --- |\n");
     let mut problems = Vec::new();
@@ -204,7 +205,7 @@ fn add_operation(text: &mut String, api: &Value, title: &str, operation: &Value)
             problems.push(status.as_str());
             continue;
         }
-        let shape = content(response).map(|schema| format!(": {}", kind(schema))).unwrap_or_default();
+        let shape = content(response).map(|(_, schema)| format!(": {}", kind(schema))).unwrap_or_default();
         let _ = writeln!(text, "| {status} | {}{shape} |", cell(response["description"].as_str().unwrap_or_default()));
     }
     if !problems.is_empty() {
@@ -248,10 +249,11 @@ fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
     target.unwrap_or(value)
 }
 
-/// The schema of a body.
-fn content(body: &Value) -> Option<&Value> {
+/// The type and the schema of a body.
+fn content(body: &Value) -> Option<(&str, &Value)> {
     let kinds = body["content"].as_object()?;
-    kinds.values().next().map(|kind| &kind["schema"]).filter(|schema| !schema.is_null())
+    let (media_type, kind) = kinds.iter().next()?;
+    Some((media_type, &kind["schema"])).filter(|(_, schema)| !schema.is_null())
 }
 
 /// A type, in a few words.

@@ -246,7 +246,7 @@ fn a_bot_is_for_those_whom_the_operator_lets_in() {
         }
     );
     assert!(settings.reaction_channels.contains(&main) && bare.reaction_channels.is_empty());
-    assert_eq!(bare.max_attachment, 20 << 20);
+    assert_eq!(bare.max_attachment, 25 << 20, "hooks and pages take more than bots");
 }
 
 /// D7.
