@@ -112,6 +112,7 @@ fn amended(earlier: &InboundEvent, later: &InboundEvent) -> InboundEvent {
         amended.voice = later.voice;
     }
     if later.is_heard() {
+        amended.voice = later.voice;
         // What was said may pick from a question.
         amended.kind = later.kind.clone();
         amended.said.clone_from(&later.said);

@@ -174,6 +174,7 @@ async fn an_agent_is_told_that_a_message_was_spoken() {
 
     let told: Vec<_> = gateway.agent("main").runs().into_iter().map(|run| run.turn.message.voice).collect();
     assert_eq!(told, [voice, None]);
+    gateway.at_rest().await;
 }
 
 #[tokio::test]

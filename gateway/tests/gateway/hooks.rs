@@ -107,7 +107,11 @@ async fn a_hook_says_what_it_takes_and_whether_it_has_a_token() {
 
 #[tokio::test]
 async fn the_address_of_a_hook_is_public_if_the_gateway_has_a_public_url() {
-    let url = [("REJOINDER__SERVER__PUBLIC_URL", "https://gateway.example.org/agent/")];
+    let url = [
+        ("REJOINDER__SERVER__PUBLIC_URL", "https://gateway.example.org/agent/"),
+        ("REJOINDER__CHANNELS__WEBCHAT__MAIN__ACCESS", "token"),
+        ("REJOINDER__CHANNELS__WEBCHAT__MAIN__TOKEN", "a-token-of-the-chat-page"),
+    ];
     let gateway = TestGateway::start_with_environment(&url).await;
 
     let (_, shown) = gateway.admin("hooks/test").await;

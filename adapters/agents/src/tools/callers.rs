@@ -260,8 +260,8 @@ impl CallerTools {
         let (call, now) = (ToolCall { id: String::new(), name: name.to_owned(), arguments }, self.now());
         let results = self.state.perform(&[call], &self.turn, now, &self.events).await;
         let answer = ToolAnswer::from(results.into_iter().map(|result| result.text).collect::<String>());
-        if !answer.is_error && decisive != Some(SEND) {
-            self.first = decisive;
+        if let Some(decisive) = decisive.filter(|tool| *tool != SEND && !answer.is_error) {
+            self.first = Some(decisive);
         }
         answer
     }

@@ -79,7 +79,7 @@ mod tests {
     #[rstest]
     #[case(json!({"name": " ", "data": "aGk="}), "`name` is empty")]
     #[case(json!({"name": "a", "data": "aGk"}), "must be bytes in Base64")]
-    #[case(json!({"name": "a", "data": "a picture"}), "must be bytes in Base64")]
+    #[case(json!({"name": "a", "data": "a picture!"}), "must be bytes in Base64")]
     #[case(json!({"name": "a", "data": "a".repeat(MAX_FILE + 1)}), "too large: `data` has at most 16 MiB")]
     #[case(json!({"name": "a", "media_type": "a picture", "data": "aGk="}), "a media type without blanks")]
     #[case(json!({"name": "a"}), "either `data` or an https:// `url`")]

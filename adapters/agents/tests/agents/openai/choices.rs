@@ -163,7 +163,7 @@ async fn a_file_goes_with_the_answer() {
 #[tokio::test]
 async fn a_file_that_cannot_be_sent_is_told_and_the_run_goes_on() {
     let calls = [
-        ("send_file", json!({"name": "a.png", "data": "a picture"})),
+        ("send_file", json!({"name": "a.png", "data": "a picture!"})),
         ("send_file", json!({"data": "aGk="})),
         ("send_file", json!({"name": "a.png", "url": "http://10.0.0.1/a.png"})),
     ];
