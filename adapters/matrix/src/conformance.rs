@@ -25,6 +25,7 @@ use crate::{
     AutoJoin, Matrix, MatrixSection, Session,
     inbound::{EventContext, normalise},
     memory::RememberedEvent,
+    section::Pace,
     session,
 };
 
@@ -50,6 +51,8 @@ async fn double() -> Double {
         auto_join: AutoJoin::Always,
         people: People { dm_policy: rejoinder_core::DirectPolicy::Open, ..People::default() },
         sync_timeout: Duration::from_secs(1),
+        // Drafts are checked after more messages than leave room for one.
+        pace: Pace::Server,
         ..MatrixSection::default()
     };
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");

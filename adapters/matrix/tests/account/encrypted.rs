@@ -38,7 +38,8 @@ async fn an_answer_grows_in_an_encrypted_chat_too() {
         let message = messages.iter().find(|message| message.sender == gateway.user())?;
         (message.text == "a secret and that is all.").then_some(message.edits)
     };
-    assert_eq!(ada.until_sees(&room, whole).await, 1);
+    let edits = ada.until_sees(&room, whole).await;
+    assert!((1..=2).contains(&edits), "{edits}");
     gateway.stop().await;
 }
 

@@ -59,6 +59,9 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     Migrator::with_migrations((1..).zip(all).map(migration).collect())
 });
 
+/// The schema that all [`MIGRATIONS`] make, in one piece: a new database is made in a fifth of the time.
+const LATEST: &str = include_str!("../../../../migrations/sqlite_latest.sql");
+
 /// The latest schema version that this program knows, and the only one that it reads.
 #[must_use]
 pub fn schema_version() -> i64 {
@@ -101,12 +104,27 @@ async fn migrate_with(migrator: &Migrator, connection: &mut SqliteConnection, pa
         );
     }
     let mut transaction = connection.begin().await.map_err(failed)?;
+    if found == 0 {
+        create(&mut transaction).await.map_err(|error| not_updated(error.to_string()))?;
+    }
     // `run` is not used: its future is not `Send`.
     let updated = migrator.run_direct(None, &mut *transaction, false).await;
     updated.map_err(|error| not_updated(error.to_string()))?;
     // From now on it is no copy that a repeated run may replace.
     sqlx::query("drop table if exists finished_copy").execute(&mut *transaction).await.map_err(failed)?;
     transaction.commit().await.map_err(failed)
+}
+
+/// Makes the latest schema in an empty database, as if each migration had been run.
+async fn create(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::raw_sql(LATEST).execute(&mut *connection).await?;
+    for migration in MIGRATIONS.iter() {
+        let sql = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+            values (?, ?, true, ?, 0)";
+        let row = sqlx::query(sql).bind(migration.version).bind(&*migration.description).bind(&*migration.checksum);
+        row.execute(&mut *connection).await?;
+    }
+    Ok(())
 }
 
 /// Copies the database, in place of an earlier copy: the way back is to what it is now.
@@ -122,7 +140,7 @@ async fn save(connection: &mut SqliteConnection, copy: &Path) -> Result<(), Box<
 
 #[cfg(test)]
 mod tests {
-    use sqlx::ConnectOptions;
+    use sqlx::{AssertSqlSafe, ConnectOptions};
 
     use super::*;
     use crate::sqlite::{connections::schema_options, lock::Lock};
@@ -135,6 +153,51 @@ mod tests {
             Migration::new(version, "next".into(), MigrationType::Simple, sql.into_sql_str(), false)
         });
         Migrator::with_migrations(MIGRATIONS.iter().cloned().chain(next).collect())
+    }
+
+    /// The schema of a database and the rows of its tables, as a script.
+    async fn script(connection: &mut SqliteConnection) -> String {
+        let shadows = "select name from pragma_table_list where schema = 'main' and type = 'shadow'";
+        let made = format!(
+            "select sql from sqlite_schema where sql is not null and name not like 'sqlite~_%' escape '~' and name not in ({shadows})
+            order by rowid"
+        );
+        let mut lines: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(made)).fetch_all(&mut *connection).await.expect("it is read");
+        let tables = "select name from pragma_table_list
+            where schema = 'main' and type = 'table' and name not like 'sqlite~_%' escape '~' and name <> '_sqlx_migrations'
+            order by name";
+        let tables: Vec<String> =
+            sqlx::query_scalar(tables).fetch_all(&mut *connection).await.expect("they are listed");
+        for table in tables {
+            let values = "select group_concat('quote([' || name || '])', ' || '', '' || ') from pragma_table_info(?)";
+            let values: String =
+                sqlx::query_scalar(values).bind(&table).fetch_one(&mut *connection).await.expect("it has columns");
+            let rows = format!("select 'insert into {table} values (' || {values} || ')' from {table}");
+            let rows: Vec<String> =
+                sqlx::query_scalar(AssertSqlSafe(rows)).fetch_all(&mut *connection).await.expect("they are read");
+            lines.extend(rows);
+        }
+        lines.join(";\n\n") + ";\n"
+    }
+
+    #[tokio::test]
+    async fn the_latest_schema_is_what_all_migrations_make() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations/sqlite_latest.sql");
+        let mut migrated = SqliteConnection::connect("sqlite::memory:").await.expect("it opens");
+        MIGRATIONS.run_direct(None, &mut migrated, false).await.expect("it is made");
+        let expected = format!(
+            "-- Written by `cargo xtask docs`: what all migrations of SQLite make, for new databases.\n\n{}",
+            script(&mut migrated).await
+        );
+        if std::env::var_os("REJOINDER_WRITE_DOCS").is_some() {
+            std::fs::write(path, &expected).expect("it is written");
+        }
+
+        assert_eq!(std::fs::read_to_string(path).expect("it is there"), expected, "run `cargo xtask docs`");
+        let mut made = SqliteConnection::connect("sqlite::memory:").await.expect("it opens");
+        sqlx::raw_sql(AssertSqlSafe(expected)).execute(&mut made).await.expect("it is a script");
+        assert_eq!(script(&mut made).await, script(&mut migrated).await);
     }
 
     #[tokio::test]
