@@ -186,7 +186,7 @@ async fn a_worker_outlives_a_gateway_that_is_killed_and_one_that_is_stopped() {
 /// D1. The lease of a worker that is gone as well ends, and another one has the turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_gateway_that_is_killed_with_its_worker_gets_one_answer() {
-    let mut gateway = fleet("lease = \"1s\"").start().await;
+    let mut gateway = fleet("lease = \"3s\"").start().await;
     let hook = gateway.hook("test", TOKEN);
     hook.send("hello").await;
     let before = fetch(&gateway).await;

@@ -95,6 +95,7 @@ impl World {
         program("sudo", "exec \"$@\"");
         program("git", "echo '+ a line'");
         fs::write(folder.path().join("report.pdf"), "%PDF-1.4 a report").expect("it is written");
+        fs::write(folder.path().join("screenshot.png"), b"\x89PNG\r\n\x1a\n").expect("it is written");
         fs::write(folder.path().join("question.txt"), "Is it done?").expect("it is written");
         Self { folder, gateway, running, backups: AtomicUsize::new(0) }
     }
