@@ -253,7 +253,7 @@ fn resolved<'a>(api: &'a Value, value: &'a Value) -> &'a Value {
 fn content(body: &Value) -> Option<(&str, &Value)> {
     let kinds = body["content"].as_object()?;
     let (media_type, kind) = kinds.iter().next()?;
-    Some((media_type, &kind["schema"])).filter(|(_, schema)| !schema.is_null())
+    Some((&**media_type, &kind["schema"])).filter(|(_, schema)| !schema.is_null())
 }
 
 /// A type, in a few words.
