@@ -50,6 +50,8 @@ enum DraftResult {
     Shown,
     /// The first draft was claimed as a delivery.
     Claimed,
+    /// It is what the first draft shows.
+    Stands,
     /// There is no place for it now; the next change of the turn may bring one.
     Waits,
     /// With the time after which it can be tried again, if that is known.
@@ -218,7 +220,7 @@ impl DraftTask {
     async fn show_all(&mut self) {
         let mut not_sent = MIN_PAUSE;
         let mut is_claimed = false;
-        let mut shown = String::new();
+        let (mut shown, mut first) = (String::new(), None);
         loop {
             tokio::select! {
                 () = self.text.changed() => {}
@@ -246,7 +248,7 @@ impl DraftTask {
             let drafted = if self.ephemerals.is_shown_elsewhere(&self.turn) {
                 DraftResult::Shown
             } else if self.are_messages {
-                self.show_message(&text).await
+                self.show_message(&text, first.as_deref()).await
             } else {
                 self.show_text(&text).await
             };
@@ -257,13 +259,21 @@ impl DraftTask {
                     shown = text;
                     rest
                 }
+                DraftResult::Stands => {
+                    shown = text;
+                    continue;
+                }
                 DraftResult::Waits => MIN_PAUSE,
                 DraftResult::Claimed if std::mem::replace(&mut is_claimed, true) => {
                     // An earlier first draft was claimed and not sent.
+                    first = Some(text);
                     not_sent = (not_sent * 2).min(MAX_PAUSE);
                     not_sent.max(self.interval)
                 }
-                DraftResult::Claimed => rest,
+                DraftResult::Claimed => {
+                    first = Some(text);
+                    rest
+                }
                 DraftResult::NotShown(until) => {
                     // Retries with the latest text, even if no more comes.
                     self.text.notify();
@@ -284,7 +294,8 @@ impl DraftTask {
         draft.is_some_and(|draft| visibility::shows_anything(&draft.get().text, channel))
     }
 
-    async fn show_message(&mut self, text: &str) -> DraftResult {
+    /// `first`: the text of the first draft, which need not be edited into itself.
+    async fn show_message(&mut self, text: &str, first: Option<&str>) -> DraftResult {
         if !matches!(self.turn.obligation.draft_target(), DraftTarget::Message(_)) {
             // The first draft or a deferral may have been delivered meanwhile.
             match self.ephemerals.ledger.turn(self.turn.id).await {
@@ -293,6 +304,7 @@ impl DraftTask {
             }
         }
         let message = match self.turn.obligation.draft_target() {
+            DraftTarget::Message(_) if first == Some(text) => return DraftResult::Stands,
             DraftTarget::Message(message) => message.to_owned(),
             DraftTarget::Nowhere => return DraftResult::Waits,
             DraftTarget::New if self.ephemerals.is_blocked(&self.turn).await => return DraftResult::NotShown(None),
