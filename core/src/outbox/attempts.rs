@@ -25,7 +25,7 @@ use crate::{
         AttemptEnd, AttemptStart, BlockedScope, DeliveryChange, Fence, InboxStore, LeaseName, NewEvent, OutboxStore,
         SharedClock, StoreError,
     },
-    shown::retry,
+    shown::{render::parts, retry},
 };
 
 /// The minimum pause after a rate limit, even if the platform names a shorter one.
@@ -584,8 +584,9 @@ impl Attempts {
         Ok(AttemptResult { events, change })
     }
 
-    /// What is sent in place of refused files: their text, and a line for each, with a link if everybody can open that. Then the parts
-    /// after them are sent as well. `None` for files without a text and links that nothing was sent before: the guard tries the next way.
+    /// What is sent in place of refused files: their text, and a line for each, with a link if everybody can open that, as far as a
+    /// message has room. Then the parts after them are sent as well. `None` for files without a text and links that nothing was sent
+    /// before: the guard tries the next way.
     fn instead_of_files(
         &self,
         delivery: &DeliveryRecord,
@@ -595,31 +596,52 @@ impl Attempts {
         let Action::Send { content: Content { text, attachments, spoken, .. }, reply_to } = &delivery.action else {
             return None;
         };
+        if attachments.is_empty() || delivery.is_copy {
+            return None;
+        }
+        let settings = self.settings.get();
+        let channel = &delivery.conversation.channel;
+        let adapter = self.channels.get(channel).map(AsRef::as_ref);
+        let say = |name: &str| settings.templates.template(channel, language, name).to_owned();
         // The words of a voice are above it.
         let url_of = |file: &Attachment| match spoken {
             Some(_) => None,
             None => self.file_links.url_to(delivery.turn, &file.url, now),
         };
-        let linked: Vec<_> = attachments.iter().filter(|file| url_of(file).is_some()).cloned().collect();
-        let says_nothing = text.is_empty() && linked.is_empty();
-        if attachments.is_empty() || delivery.is_copy || (delivery.part == 1 && says_nothing) {
+        let with = |lines: &[String]| match (&**text, lines) {
+            (text, []) => text.to_owned(),
+            ("", lines) => lines.join("\n"),
+            (text, lines) => format!("{text}\n\n{}", lines.join("\n")),
+        };
+        // What is too long would be refused with the text.
+        let has_room = |lines: &[String], line: &str| {
+            let mut longer = lines.to_vec();
+            longer.push(line.to_owned());
+            let longer = with(&longer);
+            longer == line || parts(adapter, &longer).len() == 1
+        };
+        let (mut lines, mut linked) = (Vec::new(), Vec::new());
+        for file in attachments {
+            let to_file = |url| filled(&say("file_link"), &[("name", verbatim(&file.name)), ("url", url)]);
+            if let Some(link) = url_of(file).map(to_file).filter(|link| has_room(&lines, link)) {
+                lines.push(link);
+                linked.push(file.clone());
+                continue;
+            }
+            let line = match spoken {
+                Some(_) => say(UNSPOKEN),
+                None => say("file_not_sent").replace("{name}", &file.name),
+            };
+            if has_room(&lines, &line) {
+                lines.push(line);
+            }
+        }
+        if delivery.part == 1 && text.is_empty() && linked.is_empty() {
             return None;
         }
-        let settings = self.settings.get();
-        let channel = &delivery.conversation.channel;
-        let say = |name: &str| settings.templates.template(channel, language, name).to_owned();
-        let line = |file: &Attachment| match url_of(file) {
-            Some(url) => filled(&say("file_link"), &[("name", verbatim(&file.name)), ("url", url)]),
-            None if spoken.is_some() => say(UNSPOKEN),
-            None => say("file_not_sent").replace("{name}", &file.name),
-        };
-        let lines = || attachments.iter().map(line).collect::<Vec<_>>().join("\n");
-        let text = match &**text {
-            "" => lines(),
-            // The file has all of an answer that is too long.
-            text if *text == say("in_file") && linked.is_empty() => say("cut_long"),
-            text => format!("{text}\n\n{}", lines()),
-        };
+        // The file has all of an answer that is too long.
+        let promises_file = linked.is_empty() && *text == say("in_file");
+        let text = if promises_file { say("cut_long") } else { with(&lines) };
         let content = Content { text, linked, ..Content::default() };
         Some(Action::Send { content, reply_to: reply_to.clone() })
     }

@@ -328,7 +328,7 @@ pub(crate) fn text_file(name: &str, media_type: &str, text: &str) -> Attachment 
 }
 
 /// The parts of a text. If the adapter panics or returns none, the text is one part.
-fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
+pub(crate) fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
     let split = channel.and_then(|channel| std::panic::catch_unwind(AssertUnwindSafe(|| channel.parts(text))).ok());
     split.filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text.to_owned()])
 }

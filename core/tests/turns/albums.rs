@@ -172,6 +172,28 @@ async fn what_is_refused_is_a_link_if_everybody_can_open_it() {
     }
 }
 
+/// K2. The platform refuses a text that is too long, and the answer would be lost for the lines about its files.
+#[tokio::test]
+async fn what_is_said_of_refused_files_fits_into_a_message() {
+    const MOST: usize = 45;
+    let setup = GatewaySetup { public_url: Some("https://gateway.example"), ..GatewaySetup::new() };
+    let short = setup.capable(|it| {
+        albums(it);
+        it.text_limit = Some(TextLimit { max: MOST, unit: TextUnit::Bytes });
+    });
+    let gateway = short.always(answer("look", &["a.png", "b.png", "c.png"])).start().await;
+    gateway.platform.choose_faults(|delivery| {
+        let Action::Send { content, .. } = delivery.action() else { return None };
+        (content.text.len() > MOST || !content.attachments.is_empty()).then_some(Fault::Refuse)
+    });
+
+    let turn = gateway.receives(said(&chat("ada"), "show me")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["look\n\na.png is not sent.\nb.png is not sent."]);
+    assert!(gateway.dossier(turn).await.turn.obligation.fallback().is_none());
+    gateway.at_rest().await;
+}
+
 /// K7. The file with the whole of a long answer: what stands before it does not promise it.
 #[tokio::test]
 async fn a_refused_file_of_a_long_answer_says_that_it_is_cut() {

@@ -51,8 +51,8 @@ pub const fn capabilities() -> Capabilities {
     }
 }
 
-/// A channel that connects one gateway to a [`Platform`]. Splits texts at [`ScriptedChannel::CUT`], and counts them in bytes. Pictures
-/// are an album, and so are texts.
+/// A channel that connects one gateway to a [`Platform`]. Splits texts at [`ScriptedChannel::CUT`] and at their limit, and
+/// counts them in bytes. Pictures are an album, and so are texts.
 #[derive(Debug)]
 pub struct ScriptedChannel {
     channel: ChannelId,
@@ -90,7 +90,17 @@ impl ChannelAdapter for ScriptedChannel {
     }
 
     fn parts(&self, text: &str) -> Vec<String> {
-        text.split(Self::CUT).map(str::to_owned).collect()
+        let most = self.capabilities.text_limit.map_or(usize::MAX, |limit| limit.max);
+        let mut parts = Vec::new();
+        for mut rest in text.split(Self::CUT) {
+            while rest.len() > most {
+                let (part, after) = rest.split_at(rest.floor_char_boundary(most));
+                parts.push(part.to_owned());
+                rest = after;
+            }
+            parts.push(rest.to_owned());
+        }
+        parts
     }
 
     fn album_of(&self, file: &Attachment) -> Option<&'static str> {
