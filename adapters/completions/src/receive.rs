@@ -107,10 +107,11 @@ pub(crate) async fn create(State(api): Shared, request: Request) -> Result<Respo
     let adapter = &api.adapter;
     let context = adapter.context.get().ok_or_else(ApiError::not_running)?;
     let (parts, body) = request.into_parts();
-    let holder = api.identify(&parts.headers, Peer::of(&parts.extensions)).await?;
+    let peer = Peer::of(&parts.extensions);
+    let holder = api.identify(&parts.headers, peer).await?;
     let key = idempotency_key(&parts.headers)?;
     let Limits { body: plain, files } = adapter.limits;
-    let mut room = BodyRoom::new(context.intake.file_share(), plain);
+    let mut room = BodyRoom::new(context.intake.file_share().of_peer(peer.network()), plain);
     let see = |part: &[u8]| room.add(part.len());
     let body = read_body(&parts.headers, body, plain + files.encoded_max(), adapter.body_timeout, see).await?;
     let question = inbound::read(&body, &adapter.models, adapter.limits)?;

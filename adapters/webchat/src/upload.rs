@@ -66,12 +66,12 @@ pub(crate) struct StoredMessage {
 pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Result<Response, Problem> {
     let context = chat.socket_context.get().ok_or_else(|| refused(protocol::Problem::NOT_READY))?;
     let _tracked = context.sockets.token();
+    let peer = Peer::of(&parts.extensions);
     if let Access::Token(tokens) = &chat.access {
-        let peer = Peer::of(&parts.extensions);
         check_token(chat, tokens, bearer(&parts.headers), peer).await.map_err(refused)?;
     }
     let boundary = boundary(&parts.headers)?;
-    let mut room = BodyRoom::new(context.intake.file_share(), MAX_TEXT_BYTES);
+    let mut room = BodyRoom::new(context.intake.file_share().of_peer(peer.network()), MAX_TEXT_BYTES);
     let limit = MAX_TEXT_BYTES + MAX_OVERHEAD + chat.files.max;
     let body = tokio::select! {
         body = read_body(&parts.headers, body, limit, PATIENCE, |part| room.add(part.len())) => body,

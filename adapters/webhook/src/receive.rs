@@ -249,7 +249,7 @@ impl WebhookAdapter {
         let proof = self.proof(&parts.headers, peer).await?;
         let idempotency_key = idempotency_key(&parts.headers).map_err(bad_key)?;
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
-        let mut room = BodyRoom::new(context.intake.file_share(), self.body_limit);
+        let mut room = BodyRoom::new(context.intake.file_share().of_peer(peer.network()), self.body_limit);
         let (body, caller) = self.read(&parts, body, self.limit_of(content_type), proof, &mut room).await?;
         let key = match caller {
             Caller::Signature(key) => Some(key),

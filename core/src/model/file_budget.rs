@@ -1,6 +1,10 @@
 //! How much files may be, and how many bytes of them may be in memory.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -35,11 +39,13 @@ impl Default for FileLimits {
 pub struct FileBudget {
     left: Arc<Semaphore>,
     all: usize,
+    /// How many bytes the requests of each peer have in memory.
+    shares: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
 impl FileBudget {
     pub fn new(bytes: usize) -> Self {
-        Self { left: Arc::new(Semaphore::new(bytes)), all: bytes }
+        Self { left: Arc::new(Semaphore::new(bytes)), all: bytes, shares: Arc::default() }
     }
 
     /// How many bytes the files of one turn may have, and those that are sent to one channel at a time.
@@ -62,7 +68,11 @@ impl FileBudget {
     /// For the files of a request, which has none yet.
     #[must_use]
     pub fn share(&self) -> FileShare {
-        FileShare { budget: self.clone(), held: None }
+        FileShare { budget: self.clone(), peer: None, held: None }
+    }
+
+    fn shares(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(test)]
@@ -75,6 +85,7 @@ impl FileBudget {
 #[derive(Debug)]
 pub struct FileShare {
     budget: FileBudget,
+    peer: Option<IpAddr>,
     held: Option<OwnedSemaphorePermit>,
 }
 
@@ -84,27 +95,61 @@ pub struct FileShare {
 pub struct NoRoom;
 
 impl FileShare {
+    /// For a request of this peer, which may be slow: with several requests it has at most half of what all requests may have.
+    #[must_use]
+    pub fn of_peer(mut self, peer: IpAddr) -> Self {
+        self.peer = Some(peer);
+        self
+    }
+
     /// Makes it at least `bytes` large. Requests leave a quarter of the budget to turns: what was accepted must be read.
     ///
     /// # Errors
     /// When there is no room for it. Then it stays as it is.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), NoRoom> {
-        let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let held = self.held();
         let missing = bytes.saturating_sub(held);
         if missing == 0 {
             return Ok(());
         }
-        let FileBudget { left, all } = &self.budget;
-        if left.available_permits().saturating_sub(all / 4) < missing {
+        let FileBudget { left, all, .. } = &self.budget;
+        let of_requests = all - all / 4;
+        let mut shares = self.budget.shares();
+        let of_peer = self.peer.and_then(|peer| shares.get(&peer).copied()).unwrap_or_default();
+        let is_alone = of_peer <= held;
+        if (!is_alone && of_peer + missing > of_requests / 2)
+            || left.available_permits().saturating_sub(all - of_requests) < missing
+        {
             return Err(NoRoom);
         }
-        let missing = u32::try_from(missing).map_err(|_| NoRoom)?;
-        let more = Arc::clone(left).try_acquire_many_owned(missing).map_err(|_| NoRoom)?;
+        let permits = u32::try_from(missing).map_err(|_| NoRoom)?;
+        let more = Arc::clone(left).try_acquire_many_owned(permits).map_err(|_| NoRoom)?;
+        if let Some(peer) = self.peer {
+            *shares.entry(peer).or_default() += missing;
+        }
+        drop(shares);
         match &mut self.held {
             Some(held) => held.merge(more),
             none => *none = Some(more),
         }
         Ok(())
+    }
+
+    fn held(&self) -> usize {
+        self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+}
+
+impl Drop for FileShare {
+    fn drop(&mut self) {
+        let (Some(peer), held) = (self.peer, self.held()) else { return };
+        let mut shares = self.budget.shares();
+        if let Some(of_peer) = shares.get_mut(&peer) {
+            *of_peer = of_peer.saturating_sub(held);
+            if *of_peer == 0 {
+                shares.remove(&peer);
+            }
+        }
     }
 }
 
@@ -124,5 +169,20 @@ mod tests {
         assert_eq!((other.grow_to(750), other.grow_to(751), budget.left()), (Ok(()), Err(NoRoom), 250));
         drop(other);
         assert_eq!(budget.left(), 1000);
+    }
+
+    /// One peer sends several large bodies slowly.
+    #[test]
+    fn a_peer_with_several_requests_leaves_half_of_their_room_to_others() {
+        let budget = FileBudget::new(1000);
+        let share = |number| budget.share().of_peer(std::net::Ipv4Addr::from_bits(number).into());
+        let (mut one, mut two, mut of_other) = (share(1), share(1), share(2));
+
+        assert_eq!((one.grow_to(200), two.grow_to(175), two.grow_to(176)), (Ok(()), Ok(()), Err(NoRoom)));
+        assert_eq!((one.grow_to(201), of_other.grow_to(375)), (Err(NoRoom), Ok(())));
+        drop((two, of_other));
+        assert_eq!((one.grow_to(750), budget.left()), (Ok(()), 250), "one large body alone");
+        drop(one);
+        assert_eq!((budget.left(), budget.shares().len()), (1000, 0));
     }
 }
