@@ -9,7 +9,7 @@ use super::{
     pauses::{self, GrowingPause},
 };
 use crate::{
-    model::{ChannelId, DirectChat, Receipts, Texts},
+    model::{ChannelId, ConversationRef, DirectChat, Receipts, Texts},
     ports::{ChannelAdapter, ChannelError, ChannelHealth, Intake, SharedClock},
 };
 
@@ -34,6 +34,11 @@ impl Channels {
         self.get(&address.channel).is_some_and(|channel| {
             channel.capabilities(address).receipts == Receipts::Platform && !channel.is_group(address)
         })
+    }
+
+    /// Whether an answer in a conversation can be a sound that the gateway makes.
+    pub(crate) fn may_speak(&self, address: &ConversationRef) -> bool {
+        self.get(&address.channel).is_some_and(|channel| channel.capabilities(address).may_speak())
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = &ChannelId> {

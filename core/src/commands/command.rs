@@ -234,9 +234,7 @@ impl Call<'_> {
 
     /// Whether answers can be spoken in the conversation.
     pub(super) fn may_speak(&self) -> bool {
-        let address = &self.turn.event.conversation;
-        let channel = self.channels.get(&address.channel);
-        self.can_speak && channel.is_some_and(|channel| channel.capabilities(address).may_speak())
+        self.can_speak && self.channels.may_speak(&self.turn.event.conversation)
     }
 
     pub(super) fn cancelled(&self) -> Event {

@@ -16,9 +16,8 @@ pub(in crate::intake) async fn speak(
     arrival.event.speaks = false;
     let is_voice = arrival.event.voice.is_some();
     let address = &arrival.event.conversation;
-    let may_speak = || channels.get(&address.channel).is_some_and(|channel| channel.capabilities(address).may_speak());
     // A command that is typed is answered in words.
-    if !can_speak || !arrival.is_owed() || (arrival.is_command() && !is_voice) || !may_speak() {
+    if !can_speak || !arrival.is_owed() || (arrival.is_command() && !is_voice) || !channels.may_speak(address) {
         return Ok(());
     }
     let configured = arrival.settings.voice_mode(&address.channel);
