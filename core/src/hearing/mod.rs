@@ -74,7 +74,7 @@ struct Hearing {
 struct Recording {
     bytes: Vec<u8>,
     /// Its part of the bytes that files may have in memory.
-    _share: Option<OwnedSemaphorePermit>,
+    _share: OwnedSemaphorePermit,
 }
 
 impl From<Unheard> for Hearing {
@@ -233,7 +233,7 @@ impl Hearer {
             }
         };
         let share = reserved.split(bytes.len()).ok_or(FetchError::TooLarge { limit })?;
-        Ok(Recording { bytes, _share: Some(share) })
+        Ok(Recording { bytes, _share: share })
     }
 
     /// The bytes of a stored file, read again while the store is away.
