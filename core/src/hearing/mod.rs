@@ -302,7 +302,10 @@ fn told(event: &InboundEvent, Hearing { recording, words }: &Hearing) -> Inbound
             Ok(_) => voice.heard = Heard::Words,
             Err(why) => *voice = voice.failed(*why),
         }
-        if let (Some(file), Some(recording)) = (told.attachments.get_mut(voice.file), recording) {
+        // What the store has already keeps its reference.
+        if let (Some(file), Some(recording)) = (told.attachments.get_mut(voice.file), recording)
+            && StoredFile::in_url(&file.url).is_none()
+        {
             file.url = data_url(&file.media_type, &recording.bytes);
         }
     }
