@@ -261,8 +261,11 @@ fn aloud(
     };
     let of_channel = || templates.language(&turn.event.conversation.channel, None);
     let words = in_words(&spoken(&text), turn.event.language.or_else(of_channel));
-    let content = Content { spoken: Some(words).filter(|words| !words.trim().is_empty()), ..Content::default() };
-    content.spoken.is_some().then_some(Action::Send { content, reply_to: None })
+    if words.trim().is_empty() {
+        return None;
+    }
+    let content = Content { spoken: Some(words), ..Content::default() };
+    Some(Action::Send { content, reply_to: None })
 }
 
 /// The messages of the turn that the answer replaces: its deferral's and its draft's. None where the platform cannot
