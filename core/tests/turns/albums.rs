@@ -1,8 +1,8 @@
 //! Files of one answer: which of them are one message, which message has the text, and what a refusal leaves of them.
 
 use rejoinder_core::{
-    Action, Attachment, Capabilities, Choices, Clock as _, Directed, EventKind, FileLinks, InboundEvent, Ladder,
-    LastAnswer, Policy, Reply, Resend, StoredFile, Support, TextLimit, TextUnit,
+    Action, Attachment, Capabilities, Choices, Clock as _, Directed, EventKind, InboundEvent, Ladder, LastAnswer,
+    Policy, Reply, Resend, StoredFile, Support, TextLimit, TextUnit,
     conformance::scripted::{Fault, Script, ScriptedAgent, ScriptedChannel},
     data_url,
     store::TurnStatus,
@@ -148,7 +148,7 @@ async fn a_refused_album_leaves_its_text() {
     gateway.at_rest().await;
 }
 
-/// K2. Whether or not there is a text. The files stay the turn's, for who opens the links.
+/// K2. Whether or not there is a text. The files stay the turn's, for people who open the links.
 #[tokio::test]
 async fn what_is_refused_is_a_link_if_everybody_can_open_it() {
     for text in ["look", ""] {
@@ -158,10 +158,10 @@ async fn what_is_refused_is_a_link_if_everybody_can_open_it() {
 
         let turn = gateway.receives(said(&chat("ada"), "show me")).await;
 
-        let (dossier, to_files) = (gateway.dossier(turn).await, FileLinks::new("a secret of tests", LINK_FOR));
+        let dossier = gateway.dossier(turn).await;
         let line = |file: &Attachment| {
             let digest = StoredFile::in_url(&file.url).expect("it is stored").digest;
-            let path = to_files.path(turn, digest, gateway.clock.now() + LINK_FOR);
+            let path = gateway.file_links.path(turn, digest, gateway.clock.now() + LINK_FOR);
             format!("{} is at https://gateway.example{path}.", file.name)
         };
         let lines: Vec<_> = dossier.deliveries.iter().flat_map(|it| it.action.all_files()).map(line).collect();

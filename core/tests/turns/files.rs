@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, Attachment, Clock as _, FileDigest, FileLimits, FileLinks, Heard, InboundEvent, Lifetimes, Receipts, Reply,
-    Resend, StoredFile, Support, Timestamp, TurnId, Voice,
+    Action, Attachment, Clock as _, FileDigest, FileLimits, Heard, InboundEvent, Lifetimes, Receipts, Reply, Resend,
+    StoredFile, Support, Timestamp, TurnId, Voice,
     conformance::scripted::{Fault, Script, ScriptedAgent},
     data_url,
     store::Cutoffs,
@@ -85,8 +85,7 @@ async fn a_channel_that_shows_files_as_links_gets_links() {
 
         let turn = gateway.receives(said(&chat("ada"), "hello")).await;
 
-        let links = FileLinks::new("a secret of tests", LINK_FOR);
-        let path = links.path(turn, FileDigest::of(CONTENT), gateway.clock.now() + LINK_FOR);
+        let path = gateway.file_links.path(turn, FileDigest::of(CONTENT), gateway.clock.now() + LINK_FOR);
         assert_eq!(sent(&gateway), [public_url.map_or(file().url, |url| format!("{url}{path}"))]);
         gateway.at_rest().await;
     }

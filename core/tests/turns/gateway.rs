@@ -156,7 +156,7 @@ pub(crate) struct TestGateway {
     /// Its leases, if they end.
     leases: Option<Arc<LeaseTable>>,
     settings: Settings,
-    file_links: FileLinks,
+    pub(crate) file_links: FileLinks,
     /// The digest of its configuration, from the next start or read on.
     pub(crate) configuration: Option<[u8; 32]>,
     engine: Option<Engine>,
