@@ -21,6 +21,9 @@ use crate::{
     shown::render::Target,
 };
 
+/// What chooses the mode of the configuration again, in `/queue` and `/voice`.
+pub(super) const AS_CONFIGURED: &str = "auto";
+
 /// A command that the gateway executes itself, or a notice that it sends on its own.
 pub(crate) struct Command {
     /// Stored as the handler of its turns.

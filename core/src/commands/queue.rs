@@ -1,10 +1,7 @@
 //! `/queue`: tells, or chooses, what happens to messages that come while the agent works.
 
-use super::command::{Answer, Call, Command};
+use super::command::{AS_CONFIGURED, Answer, Call, Command};
 use crate::{model::QueueMode, ports::StoreError};
-
-/// What chooses the mode of the configuration again.
-const AS_CONFIGURED: &str = "auto";
 
 pub(super) const QUEUE: Command = Command::new(
     "queue",

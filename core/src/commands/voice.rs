@@ -1,10 +1,7 @@
 //! `/voice`: tells, or chooses, which answers are spoken as well.
 
-use super::command::{Answer, Call, Command};
+use super::command::{AS_CONFIGURED, Answer, Call, Command};
 use crate::model::VoiceMode;
-
-/// What chooses the mode of the configuration again.
-const AS_CONFIGURED: &str = "auto";
 
 pub(super) const VOICE: Command =
     Command::new("voice", &["/voice"], 1, "Which answers I also speak: off, reply, always or auto", |call| {
