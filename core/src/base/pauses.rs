@@ -63,7 +63,7 @@ pub(crate) const REMOVE: &[Duration] = &[
     Duration::from_secs(90),
 ];
 
-/// Before the removal of a mark is looked at again that waits for the rate of its platform.
+/// Before the removal of a mark that the platform's rate holds up is tried again.
 pub(crate) const HELD_UP: Duration = Duration::from_secs(3);
 
 /// Before an agent that could not be told what happened to its sessions is told again.

@@ -322,7 +322,7 @@ impl Ground {
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
         let budgets = Arc::new(given!(Budgets: ground [settings, clock], [], [usage]));
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes, &budgets));
-        let (hearings, heard) = Hearings::new();
+        let (hearings, to_hear) = Hearings::new();
         let scheduler = Arc::new(ground.scheduler(&ledger, &worker, &marker, &hearings));
         let sharing = Arc::new(given!(Sharing:
             ground [slots, leases, neighbours, clock, lifecycle], [ledger, runtimes], [store, queue],
@@ -346,7 +346,7 @@ impl Ground {
             [ledger, scheduler, commands, hearings, health], [store, queue],
             router: Arc::new(ground.event_router(&speech).await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
-        let hearer = ground.hearer(&speech, heard, &hearings, &ledger, &scheduler, &inlet);
+        let hearer = ground.hearer(&speech, to_hear, &hearings, &ledger, &scheduler, &inlet);
         let initiative = Arc::new(ground.initiative(&inlet));
         let planner = Arc::new(given!(Schedules: ground [calendar, leases, agents, settings], [initiative]));
         let triggers = given!(Triggers: ground [channels, people, activity, leases, hints, settings, clock],

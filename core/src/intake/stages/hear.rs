@@ -1,13 +1,13 @@
-//! Lets a voice note wait for its words, if somebody writes them down.
+//! Lets a voice note wait for its words, if a server writes them down.
 
 use crate::{
     intake::arrival::Arrival,
     model::{Heard, Voice},
 };
 
-/// `is_written_down`: whether there is a server for that. What nobody is owed an answer to is not worth its time.
-pub(in crate::intake) fn hear(arrival: &mut Arrival, is_written_down: bool) {
-    if !is_written_down || !arrival.is_owed() || arrival.is_command() {
+/// `writes_down`: whether there is a server for that. It is not asked for a message that is owed no answer.
+pub(in crate::intake) fn hear(arrival: &mut Arrival, writes_down: bool) {
+    if !writes_down || !arrival.is_owed() || arrival.is_command() {
         return;
     }
     let files = arrival.event.attachments.len();

@@ -21,9 +21,9 @@ pub(crate) const MARK_AFTER: Duration = Duration::from_secs(2);
 /// After how long a mark is taken away once more whose call nobody has waited for: the platform may have performed it after the removal.
 const TAKEN_AWAY_AGAIN: Duration = Duration::from_secs(5);
 
-/// How often the removal of a mark is looked at again that waits for the rate of its platform, before that counts as a try: for five
-/// minutes. In a group there is room for one each few seconds, and several marks go at once.
-const HELD_UP: u32 = 100;
+/// How often the removal of a mark may be held up by the platform's rate before that counts as a try: for five minutes. In a group the
+/// rate allows one call every few seconds, and several marks are removed at once.
+const MOST_HELD_UP: u32 = 100;
 
 /// Whether a message that waits no more has a mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Marker {
                 }
                 is_held_up = removed.is_none() && self.has_channel(turn);
             }
-            let pause = if is_held_up && held_up < HELD_UP {
+            let pause = if is_held_up && held_up < MOST_HELD_UP {
                 held_up += 1;
                 pauses::HELD_UP
             } else {
@@ -136,7 +136,7 @@ impl Marker {
         }
     }
 
-    /// Whether this node has the channel of a turn. What it does not try there then, waits for the rate of its platform.
+    /// Whether this node runs the channel of a turn. If it does, a call that was not made waits for the platform's rate.
     fn has_channel(&self, turn: &TurnRecord) -> bool {
         self.ephemerals.caller.leases.holds(&turn.event.conversation.channel).is_some()
     }
