@@ -391,7 +391,7 @@ pub async fn files_arrive_with_their_caption(double: &dyn PlatformDouble) {
     assert!(matches!(too_many, Err(DeliveryError::Unsupported(_))), "{too_many:?}");
 }
 
-/// K7. A text that exceeds the limit of captions is none; a much shorter one is.
+/// K7. A text that exceeds the limit of captions is no caption; a much shorter one is.
 ///
 /// # Panics
 /// When the check fails.

@@ -50,7 +50,7 @@ pub struct Parts {
     pub channels: Vec<Arc<dyn ChannelAdapter>>,
     /// The agents by name; must hold every agent that the settings name.
     pub agents: Arc<Runtimes>,
-    /// What hears and speaks.
+    /// The servers that write down recordings and speak answers.
     pub speech: Speech,
     /// The operator's settings.
     pub settings: Settings,

@@ -1,4 +1,4 @@
-//! Which voice notes this node has written down at the moment, and who waits for the words.
+//! The voice notes that are being written down for this node, and who waits for the words.
 
 use std::{
     collections::HashMap,
@@ -10,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::TurnId;
 
-/// The voice notes that are being written down. They are rows: what is here may be lost.
+/// The voice notes that are being written down. Their turns are stored, so this may be lost.
 pub(crate) struct Hearings {
     wanted: mpsc::UnboundedSender<TurnId>,
-    /// Each with the token that is cancelled at its end.
+    /// Each with a token that is cancelled when it ends.
     under_way: Mutex<HashMap<TurnId, CancellationToken>>,
 }
 
 impl Hearings {
-    /// With the turns whose voice notes are to be written down.
+    /// Also returns the receiver of the turns whose voice notes are to be written down.
     pub(crate) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<TurnId>) {
         let (wanted, turns) = mpsc::unbounded_channel();
         (Arc::new(Self { wanted, under_way: Mutex::default() }), turns)

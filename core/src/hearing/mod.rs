@@ -37,16 +37,15 @@ const AT_ONCE: usize = 8;
 /// How long a platform may take to give a recording.
 const FETCHING: Duration = Duration::from_secs(30);
 
-/// Under this name it is counted what is written down on a day: seconds in place of tokens.
+/// The name under which the use of a day is counted: seconds of recordings, in place of tokens.
 const HEARING: &str = "voice.hear";
 
-/// How many bytes a second of a recording has at most: one without compression has 176,400. A larger file lasts longer than its sender
-/// says.
+/// The most bytes that a second of a recording has: without compression it has 176,400. A larger file is longer than its sender says.
 const MOST_A_SECOND: usize = 200_000;
 
 /// Has voice notes written down, several at once.
 pub(crate) struct Hearer {
-    /// `None`: nobody does.
+    /// `None`: no server is configured.
     pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
     pub(crate) store: Arc<dyn TurnStore>,
     pub(crate) files: Arc<dyn FileStore>,
@@ -84,7 +83,7 @@ impl From<Unheard> for Hearing {
 }
 
 impl Hearer {
-    /// Has voice notes written down until the gateway stops. It is done again after the next start.
+    /// Has voice notes written down until the gateway stops. One that is not finished then is written down after the next start.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut turns = self.turns.lock().await;
         let places = Arc::new(Semaphore::new(AT_ONCE));
@@ -184,8 +183,7 @@ impl Hearer {
         }
     }
 
-    /// Counts a recording among those of today, before it is written down: also what is lost has its price. `false` if they would be too
-    /// many.
+    /// Counts a recording for today before it is written down: a failed call has its price as well. `false` if the day has no room for it.
     async fn spend(&self, transcriber: &dyn Transcriber, seconds: u64) -> bool {
         let Some(most) = transcriber.most_per_day().map(|most| most.as_secs()) else { return true };
         loop {

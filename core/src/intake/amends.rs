@@ -93,7 +93,7 @@ fn may_be_amended(earlier: &EarlierTurn, later: &InboundEvent) -> bool {
     // What was picked stays, although the words that picked it are edited.
     let is_of_a_pick = matches!(event.kind, EventKind::Choice { .. }) && !is_withdrawn;
     let is_still_owed = *is_waiting || (*is_put_off && is_withdrawn);
-    // They may have come already, from another node.
+    // Another node may have stored the words already.
     let awaits_it = !later.is_heard() || event.awaits_words();
     // Changes of a command never reach the agent, whether the command was executed or not.
     is_senders && is_here && is_later && is_still_owed && awaits_it && !is_command && !is_of_a_pick

@@ -225,7 +225,7 @@ pub struct AgentMessage {
     pub forwarded: Option<Author>,
     /// Files that came with it.
     pub attachments: Vec<AgentFile>,
-    /// Set if it was spoken: which of the files is the recording.
+    /// Set if it was spoken. The recording is not among the files if its words are the text and the agent does not read recordings.
     pub voice: Option<Voice>,
     /// The message that it replies or reacts to.
     pub quoted: Option<AgentQuote>,

@@ -134,7 +134,7 @@ pub enum Class {
     Final,
     /// P1: deferrals, reactions, first drafts, and the removal of leftover messages; they leave one send of a burst.
     Interim,
-    /// P2: typing and marks; dropped rather than delayed, they leave half of a burst. To their chat they are no messages.
+    /// P2: typing and marks; dropped rather than delayed, they leave half of a burst. The rate of a chat does not count them.
     Typing,
     /// P3: updates of drafts; dropped rather than delayed, the latest wins. They leave half of a burst.
     Draft,

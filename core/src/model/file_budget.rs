@@ -1,4 +1,4 @@
-//! How much files may be, and how many bytes of them may be in memory.
+//! How large files may be, and how many of their bytes may be in memory.
 
 use std::{
     collections::HashMap,
@@ -8,19 +8,19 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How much files may be.
+/// The limits of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLimits {
-    /// How many bytes the files may have together that come with a request.
+    /// How many bytes the files of one request may have in total.
     pub max: usize,
-    /// How many files may come with a request.
+    /// How many files one request may have.
     pub per_message: usize,
     /// How many bytes the files of all turns and requests may have in memory. Those that are sent have half as many on each channel.
     pub in_flight: usize,
 }
 
 impl FileLimits {
-    /// How many bytes `max` bytes have in Base64.
+    /// How long `max` bytes are in Base64.
     #[must_use]
     pub const fn encoded_max(self) -> usize {
         self.max.div_ceil(3) * 4
@@ -34,7 +34,7 @@ impl Default for FileLimits {
     }
 }
 
-/// The bytes of files that may still be in memory. One permit is one byte. Cheap to clone; all clones are the same.
+/// How many more bytes of files may be in memory. One permit is one byte. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
 pub struct FileBudget {
     left: Arc<Semaphore>,

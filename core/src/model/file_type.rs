@@ -1,4 +1,4 @@
-//! Media types: what the bytes of a file show of the type that its sender claims. No I/O.
+//! Media types: checks the type that a sender claims against the bytes of the file. No I/O.
 
 /// The type of bytes of which nothing is known.
 const UNKNOWN: &str = "application/octet-stream";
@@ -25,8 +25,7 @@ impl Kind {
     }
 }
 
-/// The kinds of which something depends on the type: how a platform shows a file, and what a model takes. If bytes show several, the
-/// first one counts.
+/// The kinds whose type decides how a platform shows a file, or whether a model takes it. If bytes match several, the first one counts.
 static KINDS: [Kind; 20] = [
     Kind::of(&["image/png", "image/apng"], |bytes| bytes.starts_with(b"\x89PNG\r\n\x1a\n")),
     Kind::of(&["image/jpeg"], |bytes| bytes.starts_with(b"\xff\xd8\xff")),

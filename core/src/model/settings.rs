@@ -130,7 +130,7 @@ pub struct Settings {
     pub reaction_channels: HashSet<ChannelId>,
     /// The maximum size in bytes of an attachment that an agent gets; of a larger one it gets the name only.
     pub max_attachment: usize,
-    /// How much files may be.
+    /// The limits of files.
     pub files: FileLimits,
     /// Deadlines, bounds and ladders.
     pub policies: Policies,

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// That a message is a voice note, whose file is a recording of what the person says, and not music or another file.
+/// A voice note in a message: one of its files is a recording of what the person says, and not music or another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Voice {
     /// Which of the event's files it is, counted from 0.

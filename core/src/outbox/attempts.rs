@@ -585,8 +585,8 @@ impl Attempts {
     }
 
     /// What is sent in place of refused files: their text, and a line for each, with a link if everybody can open that, as far as a
-    /// message has room. Then the parts after them are sent as well. `None` for files without a text and links that nothing was sent
-    /// before: the guard tries the next way.
+    /// message has room. Then the parts after them are sent as well. `None` if nothing was sent before, and the files have neither a text
+    /// nor a link: the guard tries the next way.
     fn instead_of_files(
         &self,
         delivery: &DeliveryRecord,

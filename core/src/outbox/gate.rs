@@ -1,8 +1,8 @@
 //! The rate gate: decides what may be sent to a platform now.
 //!
 //! There is one budget for an account and one for each of its chats, shared by everything
-//! that is sent there. Whatever is not a final signal leaves a part of the burst, so a final signal goes at once, and updates of
-//! drafts may use all that refills beyond it. Scopes that a platform has blocked are
+//! that is sent there. Everything but a final signal leaves a part of the burst, so that a final signal goes at once. Updates of
+//! drafts may use all that refills beyond that part. Scopes that a platform has blocked are
 //! checked before any budget, and are stored, so that a restart does not forget them.
 
 use std::{

@@ -23,7 +23,7 @@ const MOST: usize = 10_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Speaker {
-    /// `None`: nobody speaks any more.
+    /// `None`: no server is configured any more.
     pub(crate) synthesizer: Option<Arc<dyn Synthesizer>>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) attempts: Arc<Attempts>,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-/// What hears and speaks.
+/// The servers that write down recordings and speak answers.
 #[derive(Clone, Default)]
 pub struct Speech {
     /// What writes down what people say; `None`: voice notes stay files.
@@ -19,7 +19,7 @@ pub trait Transcriber: Send + Sync + 'static {
     /// How long a recording may be. A longer one is not to be given to it.
     fn longest(&self) -> Duration;
 
-    /// How much of recordings may be given to it on one day, by all nodes; `None`: any amount.
+    /// The total length of the recordings that all nodes may give it on one day; `None`: any.
     fn most_per_day(&self) -> Option<Duration> {
         None
     }
@@ -56,9 +56,9 @@ pub enum SoundFormat {
 /// A spoken text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sound {
-    /// Of which kind it is, judged by its first bytes.
+    /// Judged by its first bytes.
     pub media_type: &'static str,
-    /// What a player gets.
+    /// The content of the file.
     pub bytes: Vec<u8>,
 }
 

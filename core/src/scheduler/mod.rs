@@ -300,7 +300,7 @@ impl Scheduler {
         Left::Unknown
     }
 
-    /// Waits until the words of a voice note may have come. The node that runs its channel has it written down: not each of them can fetch
+    /// Waits until the words of a voice note may have come. The node that runs its channel has it written down: not every node can fetch
     /// the recording.
     async fn await_words(&self, turn: &TurnRecord) {
         let is_heard_here = self.ledger.executor.hints.is_shown_here(&turn.event.conversation.channel);

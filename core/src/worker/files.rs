@@ -59,7 +59,7 @@ impl Files<'_> {
             None => None,
         };
         let Some(bytes) = bytes else { return AgentFile { attachment, bytes: None } };
-        // The platform says what the sender claims.
+        // The platform repeats what the sender claims.
         attachment.media_type = sniffed(&bytes, &attachment.media_type);
         let is_read = runtime.reads(&attachment.media_type).is_some_and(|largest| bytes.len() <= largest);
         AgentFile { attachment, bytes: is_read.then_some(bytes) }

@@ -433,7 +433,7 @@ fn as_history(line: &EarlierLine, now: Timestamp) -> HistoryLine {
     }
 }
 
-/// Why nobody understands an event: what was said could not be written down, and the agent does not listen to recordings.
+/// Why a turn cannot be understood: what was said could not be written down, and the agent does not listen to recordings.
 fn unheard(event: &InboundEvent, runtime: &dyn AgentRuntime) -> Option<String> {
     let voice = event.voice.filter(|voice| voice.heard == Heard::Failed)?;
     let is_listened_to = event.attachments.get(voice.file).is_some_and(|file| runtime.hears(&file.media_type));

@@ -13,7 +13,7 @@ use crate::{
 pub(in crate::intake) fn access(arrival: &mut Arrival, people: &People) -> Verdict {
     let settings = Arc::clone(&arrival.settings);
     let rule = router::rule(&arrival.event, &settings, &arrival.known);
-    // Of a voice note it was noted when it came.
+    // The language of a voice note was noted when it came.
     let is_heard = arrival.event.is_heard();
     arrival.told = arrival.event.language.filter(|_| !is_heard);
     arrival.event.language = router::language(&arrival.event, rule, people);

@@ -177,7 +177,7 @@ fn may_pick(event: &InboundEvent) -> bool {
     is_persons && is_plain && is_text && event.directed != Directed::Ambient
 }
 
-/// Whether it is what somebody said, as it was written down later.
+/// Whether an event brings the words of a voice note that came earlier.
 fn is_of_words(event: &InboundEvent) -> bool {
     event.is_heard() && event.is_spoken()
 }

@@ -82,7 +82,7 @@ pub struct Transition {
     pub sessions: Vec<SessionChange>,
     /// What agents keep and were told of sessions, in order.
     pub agent_sessions: Vec<AgentSessionChange>,
-    /// What is used of a day by something else than a run, and when.
+    /// What something other than a run used of a day, and when.
     pub used: Option<(AgentUse, Timestamp)>,
     /// Remarks for `explain`.
     pub remarks: Vec<Remark>,

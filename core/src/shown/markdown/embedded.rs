@@ -15,10 +15,10 @@ const MOST_FILES: usize = 10;
 
 const TOO_MANY: &str = "an answer has at most 10 files";
 
-/// How many bytes of Base64 they have together.
+/// How many bytes of Base64 they have in total at most.
 const MOST_DATA: usize = 32 << 20;
 
-/// How many bytes stand before the data at most, and after it. What is longer is no file.
+/// The most bytes before the data, and after it. What is longer is no file.
 const LONGEST_BEGIN: usize = 1_000;
 const LONGEST_END: usize = 200;
 
