@@ -6,7 +6,7 @@ use reqwest::Response;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
-use crate::report::MAX_ANSWER;
+use crate::{model::error_message, report::MAX_ANSWER};
 
 /// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and
 /// is cut, and for JSON's escapes.
@@ -30,6 +30,13 @@ pub const fn is_hidden(value: &str) -> bool {
 pub async fn error_body(response: &mut Response) -> Vec<u8> {
     let body = timeout(ERROR_TIMEOUT, read_body(response, MAX_ERROR_BODY)).await;
     body.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// What the body of an error says: the message in its JSON, else all of it.
+#[must_use]
+pub fn error_text(body: &[u8]) -> String {
+    let message = serde_json::from_slice(body).ok().and_then(|body| error_message(&body));
+    message.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
 /// An error message of a server or a library, for people: one line, short, without the API key and other secrets.
@@ -84,6 +91,16 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case(r#"{"error":{"message":"no such voice","type":"x"}}"#, "no such voice")]
+    #[case(r#"{"error":"no such voice"}"#, "no such voice")]
+    #[case(r#"{"detail":"Model not found"}"#, "Model not found")]
+    #[case("Internal Server Error", "Internal Server Error")]
+    #[case("[]", "[]")]
+    fn what_a_server_says_is_found(#[case] body: &str, #[case] told: &str) {
+        assert_eq!(error_text(body.as_bytes()), told);
+    }
 
     #[rstest]
     #[case("no access for sk-123456789 here", "no access for [key] here")]

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use rejoinder_agents::response::{chain, error_body, error_detail, read_body};
+use rejoinder_agents::response::{chain, error_body, error_detail, error_text, read_body};
 use rejoinder_config::Secret;
 use rejoinder_core::SpeechError;
 use rejoinder_kit::secret_headers;
 use reqwest::{Client, RequestBuilder, header::HeaderMap};
 use secrecy::SecretString;
-use serde_json::Value;
 use tokio::time::timeout;
 use url::Url;
 
@@ -60,7 +59,7 @@ impl Endpoint {
         let mut response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             let (status, body) = (response.status().as_u16(), error_body(&mut response).await);
-            return Err(SpeechError::Refused { status, message: self.told(&message(&body)) });
+            return Err(SpeechError::Refused { status, message: self.told(&error_text(&body)) });
         }
         let body = read_body(&mut response, most + 1).await.map_err(unreachable)?;
         if body.len() > most {
@@ -75,31 +74,11 @@ impl Endpoint {
     }
 }
 
-/// What the body of an error says.
-fn message(body: &[u8]) -> String {
-    let json: Value = serde_json::from_slice(body).unwrap_or_default();
-    let told = [&json["error"]["message"], &json["error"], &json["message"], &json["detail"]];
-    match told.into_iter().find_map(Value::as_str) {
-        Some(told) => told.to_owned(),
-        None => String::from_utf8_lossy(body).into_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
 
     use super::*;
-
-    #[rstest]
-    #[case(r#"{"error":{"message":"no such voice","type":"x"}}"#, "no such voice")]
-    #[case(r#"{"error":"no such voice"}"#, "no such voice")]
-    #[case(r#"{"detail":"Model not found"}"#, "Model not found")]
-    #[case("Internal Server Error", "Internal Server Error")]
-    #[case("[]", "[]")]
-    fn what_a_server_says_is_found(#[case] body: &str, #[case] told: &str) {
-        assert_eq!(message(body.as_bytes()), told);
-    }
 
     #[rstest]
     #[case("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1/audio/speech")]

@@ -11,7 +11,7 @@ use reqwest::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    answer::{Answer, AnswerError, error_message},
+    answer::{Answer, AnswerError},
     protocol::Protocol,
     server::Model,
 };
@@ -19,7 +19,7 @@ use crate::{
     events::{Events, EventsError},
     file_kind::essence,
     report::Report,
-    response::{MAX_EVENT, chain, error_body, error_detail, is_hidden, read_body, too_large},
+    response::{MAX_EVENT, chain, error_body, error_detail, error_text, is_hidden, read_body, too_large},
     section::ModelSettings,
 };
 
@@ -250,9 +250,7 @@ impl<P: Protocol> Model<P> {
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
         let body = error_body(&mut response).await;
-        let message = serde_json::from_slice(&body).ok().and_then(|body| error_message(&body));
-        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
-        ExchangeError::Refused { status, message: self.error_detail(&message), retry_after }
+        ExchangeError::Refused { status, message: self.error_detail(&error_text(&body)), retry_after }
     }
 
     fn error_detail(&self, message: &str) -> String {

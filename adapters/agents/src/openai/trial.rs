@@ -11,8 +11,8 @@ use url::Url;
 
 use super::{key::bearer, stream::ChatAnswer};
 use crate::{
-    model::{Answer, AnswerError, error_message},
-    response::{chain, error_detail, read_body},
+    model::{Answer, AnswerError},
+    response::{chain, error_detail, error_text, read_body},
 };
 
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -56,8 +56,7 @@ async fn ask(
     let body = read_body(&mut response, MAX_BODY).await.map_err(unreachable)?;
     let body = String::from_utf8_lossy(&body);
     if !status.is_success() {
-        let message = serde_json::from_str(&body).ok().and_then(|body| error_message(&body));
-        let message = error_detail(&message.unwrap_or_else(|| body.into_owned()), key);
+        let message = error_detail(&error_text(body.as_bytes()), key);
         return Err(AgentError::Refused { status: status.to_string(), message });
     }
     let mut answer = ChatAnswer::new(false);
