@@ -236,9 +236,8 @@ impl Answer for MessageAnswer {
     }
 
     fn into_written(self) -> Written {
-        let is_cut = self.text.cut;
-        let text = self.text.into_raw();
-        if is_cut {
+        let text = self.text.raw;
+        if self.text.cut {
             return Written { text, ..Written::default() };
         }
         let calls = self.blocks.iter().filter(|block| block.is_call()).map(Block::call).collect();

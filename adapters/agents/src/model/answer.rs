@@ -124,7 +124,7 @@ impl AnswerText {
         Ok(())
     }
 
-    /// Ends the text. Returns the rest of it to show.
+    /// Ends the text, which is whole then. Returns the rest of it to show.
     pub(crate) fn end(&mut self) -> AnswerUpdate {
         let (rest, mut update) = (self.embedded.end(), AnswerUpdate::default());
         if !self.cut {
@@ -133,12 +133,6 @@ impl AnswerText {
         self.visible.count(&update);
         update.show.push_str(&self.visible.end());
         update
-    }
-
-    /// The whole text.
-    pub(crate) fn into_raw(mut self) -> String {
-        let rest = self.embedded.end();
-        self.raw + &rest
     }
 }
 

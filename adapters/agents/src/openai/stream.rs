@@ -172,7 +172,7 @@ impl Answer for ChatAnswer {
                 call.id = format!("call_{number}");
             }
         }
-        Written { text: self.text.into_raw(), calls, blocks: Vec::new() }
+        Written { text: self.text.raw, calls, blocks: Vec::new() }
     }
 }
 

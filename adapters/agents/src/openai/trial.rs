@@ -64,6 +64,7 @@ async fn ask(
         AnswerError::Failed(why) | AnswerError::Refused(why) => AgentError::Failed(error_detail(&why, key)),
         AnswerError::Broken(why) => AgentError::Broken(error_detail(&why, key)),
     })?;
+    answer.text_mut().end();
     let text = Shim::whole(&answer.into_written().text);
     if text.trim().is_empty() { Err(AgentError::Broken("it is empty".to_owned())) } else { Ok(text) }
 }

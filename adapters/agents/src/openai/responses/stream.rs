@@ -198,9 +198,8 @@ impl Answer for ResponseAnswer {
     }
 
     fn into_written(self) -> Written {
-        let is_cut = self.text.cut;
-        let text = self.text.into_raw();
-        if is_cut {
+        let text = self.text.raw;
+        if self.text.cut {
             return Written { text, ..Written::default() };
         }
         let (mut calls, mut blocks) = (Vec::new(), Vec::new());
