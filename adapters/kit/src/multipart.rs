@@ -4,6 +4,9 @@ use axum::http::StatusCode;
 
 use crate::{Problem, quoted::parameter};
 
+/// The longest boundary, in bytes (RFC 2046, section 5.1.1).
+const MAX_BOUNDARY: usize = 70;
+
 /// A field of a form, or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
@@ -25,6 +28,19 @@ impl<'a> Part<'a> {
     pub fn text(&self) -> Result<&'a str, Problem> {
         utf8(self.content)
     }
+
+    /// Its media type without parameters, which may contain a comma. `application/octet-stream` if it names none.
+    #[must_use]
+    pub fn media_type(&self) -> &'a str {
+        let essence = self.content_type.and_then(|given| given.split(';').next()).map(str::trim);
+        essence.filter(|essence| !essence.is_empty()).unwrap_or("application/octet-stream")
+    }
+}
+
+/// The boundary in the `Content-Type` of a form; `None` if there is none that is valid.
+#[must_use]
+pub fn boundary(content_type: &str) -> Option<&str> {
+    parameter(content_type, "boundary").filter(|boundary| (1..=MAX_BOUNDARY).contains(&boundary.len()))
 }
 
 /// Reads a form, and shows `see` each of its parts.

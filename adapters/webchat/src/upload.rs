@@ -12,7 +12,6 @@ use rejoinder_core::{Attachment, FileLimits, Language, TurnId, Voice};
 use rejoinder_kit::{
     BodyRoom, Peer, Problem, bearer, data_url, files_too_large,
     multipart::{self, Part},
-    quoted::parameter,
     read_body,
 };
 use serde::Serialize;
@@ -103,8 +102,8 @@ pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Re
 fn boundary(headers: &HeaderMap) -> Result<&str, Problem> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
-    let boundary = parameter(content_type, "boundary").filter(|_| essence.eq_ignore_ascii_case("multipart/form-data"));
-    boundary.filter(|boundary| !boundary.is_empty() && boundary.len() <= 70).ok_or_else(|| {
+    let boundary = multipart::boundary(content_type);
+    boundary.filter(|_| essence.eq_ignore_ascii_case("multipart/form-data")).ok_or_else(|| {
         let detail = "a message must be multipart/form-data, and name its boundary";
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type", detail)
     })
@@ -149,9 +148,7 @@ impl Form {
         if self.bytes > limits.max {
             return Err(files_too_large(limits.max));
         }
-        // Without parameters, which may contain a comma.
-        let essence = part.content_type.and_then(|given| given.split(';').next()).map(str::trim);
-        let media_type = essence.filter(|essence| !essence.is_empty()).unwrap_or("application/octet-stream");
+        let media_type = part.media_type();
         self.files.push(Attachment {
             name: name.to_owned(),
             media_type: media_type.to_owned(),

@@ -102,7 +102,7 @@ impl Media {
         } else if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
             Ok(Some(Self::Form))
         } else if essence.eq_ignore_ascii_case("multipart/form-data") {
-            let boundary = parameter(value, "boundary").filter(|boundary| !boundary.is_empty() && boundary.len() <= 70);
+            let boundary = rejoinder_kit::multipart::boundary(value);
             let boundary = boundary.ok_or_else(|| unsupported("multipart/form-data must name its boundary"))?;
             Ok(Some(Self::Multipart { boundary: boundary.to_owned() }))
         } else if let Some(name) = file_name(essence) {

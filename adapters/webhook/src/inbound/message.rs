@@ -117,11 +117,8 @@ pub(crate) struct Context<'a> {
 }
 
 impl HookMessage {
-    pub(super) fn add_file(&mut self, name: &str, media_type: Option<&str>, content: &[u8]) -> Result<(), Problem> {
+    pub(super) fn add_file(&mut self, name: &str, media_type: &str, content: &[u8]) -> Result<(), Problem> {
         self.count_field()?;
-        // Without parameters, which may contain a comma.
-        let essence = media_type.and_then(|given| given.split(';').next()).map(str::trim);
-        let media_type = essence.filter(|essence| !essence.is_empty()).unwrap_or(OCTETS);
         self.has_files = true;
         self.attachments.get_or_insert_default().push(File {
             name: Some(name.to_owned()),
@@ -333,7 +330,7 @@ pub(super) fn file(name: &str, media_type: &str, content: &[u8]) -> Result<HookM
         return Err(empty("the body must not be empty"));
     }
     let mut message = HookMessage::default();
-    message.add_file(name, Some(media_type), content)?;
+    message.add_file(name, media_type, content)?;
     Ok(message)
 }
 

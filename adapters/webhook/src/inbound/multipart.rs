@@ -12,7 +12,7 @@ pub(super) fn read(content: &[u8], boundary: &str) -> Result<HookMessage, Proble
     multipart::read(content, boundary, |part| match part.file_name.filter(|_| part.name != "message") {
         // A field of a browser's form in which no file was chosen.
         Some("") if part.content.is_empty() => Ok(()),
-        Some(file) => message.add_file(file, part.content_type, part.content),
+        Some(file) => message.add_file(file, part.media_type(), part.content),
         None => message.add_field(part.name, part.text()?.to_owned()),
     })?;
     Ok(message)
