@@ -33,6 +33,16 @@ pub struct Voice {
     pub speech: Option<Speech>,
 }
 
+impl Voice {
+    /// Its servers, each with the name of its section, its URL and its key.
+    pub fn servers(&self) -> impl Iterator<Item = (&'static str, &Url, Option<&Secret>)> {
+        let transcriptions = self.transcriptions.iter();
+        let transcriptions = transcriptions.map(|it| ("transcriptions", &it.base_url, it.api_key.as_ref()));
+        let speech = self.speech.iter().map(|it| ("speech", &it.base_url, it.api_key.as_ref()));
+        transcriptions.chain(speech)
+    }
+}
+
 /// A server that writes down recordings.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -87,13 +97,11 @@ const fn timeout() -> Duration {
 
 impl Section for Voice {
     fn check(&self, checks: &mut Checks<'_>) {
-        let transcriptions = self.transcriptions.as_ref().map(|it| ("transcriptions", &it.base_url, &it.api_key));
-        let speech = self.speech.as_ref().map(|it| ("speech", &it.base_url, &it.api_key));
-        for (name, base_url, api_key) in transcriptions.into_iter().chain(speech) {
+        for (name, base_url, api_key) in self.servers() {
             if base_url.query().is_some() || base_url.fragment().is_some() {
                 checks.wrong(checks.key(&[name, "base_url"]), "must not contain `?` or `#`");
             }
-            if api_key.as_ref().is_some_and(|key| key.expose().bytes().any(|byte| byte.is_ascii_control())) {
+            if api_key.is_some_and(|key| key.expose().bytes().any(|byte| byte.is_ascii_control())) {
                 let what = "contains a character that is not allowed in a header (a line break, perhaps)";
                 checks.wrong(checks.key(&[name, "api_key"]), what);
             }

@@ -161,11 +161,8 @@ pub(crate) fn remarks_on_settings(config: &Config) -> Vec<String> {
 
 /// The keys of servers for speech that can be read on the way.
 fn remarks_on_voice(voice: &Voice) -> impl Iterator<Item = String> {
-    let transcriptions = voice.transcriptions.iter().filter(|server| server.api_key.is_some());
-    let transcriptions = transcriptions.map(|server| ("transcriptions", &server.base_url));
-    let speech = voice.speech.iter().filter(|server| server.api_key.is_some());
-    let servers = transcriptions.chain(speech.map(|server| ("speech", &server.base_url)));
-    servers.filter(|(_, url)| is_readable_on_the_way(url)).map(|(name, _)| {
+    let readable = voice.servers().filter(|(_, url, key)| key.is_some() && is_readable_on_the_way(url));
+    readable.map(|(name, ..)| {
         format!(
             "voice.{name}.base_url begins with http://: the key and all that is said can be read on the way. Use https://, \
              or a server on this machine."
