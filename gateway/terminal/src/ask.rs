@@ -273,13 +273,11 @@ impl Question {
 
     /// Waits until the gateway has stored it.
     async fn accepted(&mut self) -> Result<(), String> {
-        if self.upload.is_some() {
+        if let Some(upload) = self.upload.take() {
             // Whether there is a gateway, the socket finds out.
             while self.agent.is_empty() {
                 self.take_in().await?;
             }
-        }
-        if let Some(upload) = self.upload.take() {
             let turn = upload.send().await?.ok_or("the gateway did not take the question")?;
             self.book.learn(Turn::accepted(turn.clone(), self.text.clone()));
             self.id = Some(turn);

@@ -1,8 +1,9 @@
 //! How the gateway's commands say where the web chat is, and what opens it.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
+use reqwest::{Client, redirect::Policy};
 use secrecy::SecretString;
 
 use crate::failure::Failure;
@@ -44,6 +45,11 @@ pub trait Door: Send {
 
     /// The file that keeps the lines typed so far.
     fn history(&self) -> PathBuf;
+}
+
+/// A client for HTTP requests to the gateway, each of which may take `timeout`. The gateway is on this machine: no proxy is used.
+pub(crate) fn http(timeout: Duration) -> reqwest::Result<Client> {
+    Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout).build()
 }
 
 /// The person's language as a tag such as `de-AT`, from what the environment says (POSIX: `de_AT.UTF-8`).

@@ -8,9 +8,11 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use reqwest::{Client, redirect::Policy};
 
-use super::frames::{File, Signal};
+use super::{
+    door,
+    frames::{File, Signal},
+};
 
 /// The type of what is saved.
 const SAVED: &str = "text/markdown";
@@ -40,8 +42,7 @@ pub(crate) async fn save_file(file: File) -> String {
 
 async fn fetched(file: &File) -> anyhow::Result<Vec<u8>> {
     let url = file.url.as_deref().context("it has no link")?;
-    // The gateway is on this machine.
-    let http = Client::builder().no_proxy().redirect(Policy::none()).timeout(TIMEOUT).build()?;
+    let http = door::http(TIMEOUT)?;
     let response = http.get(url).send().await.and_then(reqwest::Response::error_for_status);
     // The link opens the file to everybody.
     let mut response = response.map_err(reqwest::Error::without_url)?;

@@ -6,7 +6,6 @@ use rejoinder_core::Backoff;
 use reqwest::{
     Client, StatusCode,
     multipart::{Form, Part},
-    redirect::Policy,
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -59,9 +58,7 @@ pub(crate) fn url_of(socket: &str) -> String {
 impl Upload {
     /// Sends it, again until the gateway has stored it. Returns the turn that it opened.
     pub(crate) async fn send(&self) -> Result<Option<String>, String> {
-        // The gateway is on this machine.
-        let http = Client::builder().no_proxy().redirect(Policy::none()).timeout(TIMEOUT).build();
-        let http = http.map_err(|error| error.to_string())?;
+        let http = door::http(TIMEOUT).map_err(|error| error.to_string())?;
         let mut backoff = Backoff::default();
         loop {
             match self.try_to_send(&http).await {
