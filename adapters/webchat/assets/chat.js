@@ -9,7 +9,7 @@ import { arrange, make } from "./dom.js";
 import { Attachments } from "./files.js";
 import { ConversationList } from "./list.js";
 import { Outbox } from "./outbox.js";
-import { changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
+import { FILES, changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
 import { switchTheme } from "./theme-button.js";
 import { dayOf, serverTime, setServerTime } from "./time.js";
 import { showTurn, showUnsent, tick } from "./turns.js";
@@ -573,7 +573,7 @@ function leave(forget) {
   composer.clear();
   $("token").value = "";
   forget();
-  globalThis.indexedDB?.deleteDatabase(`rejoinder:${path}:files`);
+  globalThis.indexedDB?.deleteDatabase(FILES);
   location.reload();
 }
 

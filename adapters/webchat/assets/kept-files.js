@@ -1,6 +1,6 @@
 // The files of messages that are not sent yet, on this device. Loaded when the first one is needed.
 
-const NAME = `rejoinder:${location.pathname.replace(/\/+$/, "")}:files`;
+import { FILES } from "./storage.js";
 
 /** What could not be stored, until the page is left. */
 const unstored = new Map();
@@ -33,7 +33,7 @@ export async function drop(id) {
 }
 
 async function inStore(mode, act) {
-  const database = await done(Object.assign(indexedDB.open(NAME, 1), { onupgradeneeded: ({ target }) => target.result.createObjectStore("files") }));
+  const database = await done(Object.assign(indexedDB.open(FILES, 1), { onupgradeneeded: ({ target }) => target.result.createObjectStore("files") }));
   try {
     return await done(act(database.transaction("files", mode).objectStore("files")));
   } finally {

@@ -133,9 +133,9 @@ export class Outbox {
     const entry = this.#entries.find((entry) => !entry.problem);
     if (!entry) return;
     const { id, text, turn_id, choice, asked } = entry;
-    const give = () => (entry.files ? this.#upload(entry) : this.#send(frame));
     const frame = turn_id ? { type: "choose", id, turn_id, choice, asked } : { type: "message", id, text };
-    if (!give()) return;
+    const isGiven = entry.files ? this.#upload(entry) : this.#send(frame);
+    if (!isGiven) return;
     this.#inFlight = id;
     entry.wasSent = true;
     this.#keep(entry);

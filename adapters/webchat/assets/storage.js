@@ -2,6 +2,9 @@
 
 const PREFIX = `rejoinder:${location.pathname.replace(/\/+$/, "")}:`;
 
+/** The name of the database with the files of messages that are not sent yet. */
+export const FILES = `${PREFIX}files`;
+
 /** What could not be stored. */
 const unstored = new Map();
 
