@@ -51,6 +51,11 @@ pub fn attachment(
     Ok(Attachment { name, media_type, url })
 }
 
+/// Base64 without its line breaks: programs write it in lines.
+pub(crate) fn in_one_line(data: &str) -> String {
+    data.split_ascii_whitespace().collect()
+}
+
 /// The name of a file that has none, such as `image.png`.
 #[must_use]
 pub fn default_name(kind: &str, media_type: Option<&str>) -> String {

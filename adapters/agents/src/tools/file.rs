@@ -4,7 +4,7 @@ use rejoinder_core::Attachment;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::attachments::attachment;
+use crate::attachments::{attachment, in_one_line};
 
 /// The name of the tool.
 pub(crate) const SEND_FILE: &str = "send_file";
@@ -32,9 +32,8 @@ impl Arguments {
         if data.as_ref().is_some_and(|data| data.len() > MAX_FILE) {
             return Err(format!("error: the file is too large: `data` has at most {} MiB", MAX_FILE >> 20));
         }
-        // Programs write Base64 in lines.
-        let data = data.map(|data| data.split_ascii_whitespace().collect::<String>());
         let media_type = media_type.and_then(|it| it.split(';').next().map(|it| it.trim().to_owned()));
+        let data = data.map(|data| in_one_line(&data));
         attachment(name.trim().to_owned(), media_type, data, url).map_err(|why| format!("error: {why}"))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::answer::File;
 use crate::{
-    attachments::{MAX_FILES, attachment},
+    attachments::{MAX_FILES, attachment, in_one_line},
     file_kind::essence,
 };
 
@@ -34,8 +34,7 @@ impl CheckedFiles {
         };
         // A parameter is no part of the type here.
         let media_type = media_type.map(|media_type| essence(&media_type)).filter(|media_type| !media_type.is_empty());
-        // Programs write Base64 in lines.
-        let data = data.map(|data| data.split_ascii_whitespace().collect::<String>());
+        let data = data.map(|data| in_one_line(&data));
         match attachment(name.clone(), media_type, data, url) {
             Ok(file) => self.files.push(file),
             Err(why) => self.leave_out(name, &why),
