@@ -234,14 +234,12 @@ impl Person {
 
     /// The texts of the messages of `user` in a room.
     pub async fn hears(&self, room: &str, user: &str) -> Vec<String> {
-        let messages = self.sees(room).await;
-        messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
+        texts_of(user, self.sees(room).await)
     }
 
     /// As [`hears`](Self::hears), and prints nothing: for benchmarks, which look often.
     pub async fn texts_of(&self, room: &str, user: &str) -> Vec<String> {
-        let messages = view::messages(&self.events(room).await);
-        messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
+        texts_of(user, view::messages(&self.events(room).await))
     }
 
     /// Waits until `user` has sent this many messages to a room, and returns their texts. Each of them may take
@@ -416,6 +414,10 @@ impl Person {
     async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
         call(&self.client, method, &format!("{}{path}", self.base), Some(&self.token), body).await
     }
+}
+
+fn texts_of(user: &str, messages: Vec<Message>) -> Vec<String> {
+    messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
 }
 
 /// Calls the homeserver, and retries after rate limits.
