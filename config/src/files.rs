@@ -1,4 +1,4 @@
-//! `[files]`: how much files may be.
+//! `[files]`: the limits on files, and how long links open them.
 
 use std::time::Duration;
 

@@ -59,12 +59,12 @@ pub enum FileKind {
     Picture,
     /// It listens to it.
     Sound,
-    /// It opens it with means of its own, as an agent does that is a program.
+    /// It opens it with tools of its own: an agent that is a program does.
     Document,
 }
 
 impl FileKind {
-    /// That of files of this type; `None` if a model can do nothing with them.
+    /// The kind of files of this type; `None` if a model can do nothing with them.
     pub fn of(media_type: &str) -> Option<Self> {
         match &*essence(media_type) {
             text if text.starts_with("text/") || TEXTS.contains(&text) => Some(Self::Text),

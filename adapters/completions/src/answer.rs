@@ -139,7 +139,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// The text, and below it the files that have an address. Of the others `rejoinder` tells alone.
+/// The text, and below it the files that have an address. The others are in `rejoinder` only.
 fn with_links<'a>(text: &'a str, files: &[AnswerFile<'_>]) -> Cow<'a, str> {
     let linked = files.iter().filter(|file| is_on_the_web(file.url));
     let lines: Vec<String> = linked.map(|file| format!("{}: <{}>", file.name, file.url)).collect();

@@ -115,7 +115,7 @@ impl Api {
         self.read(response, &route).await
     }
 
-    /// How long to wait until more than one call of this kind may be made; `None`: that is so now, as far as is known.
+    /// How long to wait until more than one call of this kind may be made; `None`: as far as is known, it may be made now.
     pub(crate) fn last_call(&self, method: &Method, path: &str) -> Option<Duration> {
         self.limits.last_call(&Route::of(method, path), self.clock.now())
     }

@@ -8,7 +8,7 @@ use crate::quoted::{split_unquoted, unquoted};
 /// What a caller wants an answer as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// JSON: what most callers get, who prefer nothing.
+    /// JSON: the default, because most callers prefer nothing.
     Json,
     /// Plain text.
     Text,
@@ -16,7 +16,7 @@ pub enum Format {
     Sound(SoundFormat),
 }
 
-/// Media types, and what a caller gets who prefers one. Of those with the same weight the first counts, and sound before text.
+/// Media types, each with the format that it asks for. Of equal weights the first counts: sound comes before text.
 const TYPES: [(&str, Format); 8] = [
     ("application/json", Format::Json),
     ("audio/mpeg", Format::Sound(SoundFormat::Mp3)),
@@ -48,7 +48,7 @@ impl Format {
         }
         let mut best = (0.0, Self::Json);
         for ((_, format), quality) in TYPES.iter().zip(&weights) {
-            // Who takes anything has not asked for sound.
+            // `*/*` asks for no sound.
             let is_asked = !matches!(format, Self::Sound(_)) || quality.closeness > ANYTHING;
             if is_asked && quality.weight > best.0 {
                 best = (quality.weight, *format);

@@ -33,7 +33,7 @@ impl Budget {
         state.limited_until.filter(|until| *until > now).map(|until| until.since(now))
     }
 
-    /// Whether an optional request leaves as many of the burst as it must. The error is how long to wait.
+    /// Whether `left` requests of the burst are left after an optional one. The error is how long to wait.
     pub(crate) fn leaves(&self, left: u32, rate: Option<Rate>, now: Timestamp) -> Result<(), Duration> {
         if let Some(wait) = self.limit(now) {
             return Err(wait);

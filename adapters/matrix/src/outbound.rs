@@ -317,7 +317,7 @@ impl Sending<'_> {
         }
     }
 
-    /// Fails unless as many requests are left to answers.
+    /// Fails unless `left` requests of the burst are left to answers.
     fn leaves(&self, left: u32) -> Result<(), DeliveryError> {
         let leaves = self.matrix.budget.leaves(left, self.matrix.options.pace.limit(), self.matrix.clock.now());
         // Not `Limited`: the homeserver would still accept an answer.

@@ -1,6 +1,6 @@
-//! Of which kind a sound is, judged by its first bytes: what others say about it may be wrong. Pure.
+//! The kind of a sound by its first bytes: the media type that others give may be wrong. Pure.
 
-/// The media type, and the ending of the file name by which servers tell the kind. `None` if it is none that they know.
+/// The media type, and the ending of the file name by which servers tell the kind. `None` if the kind is unknown.
 pub(crate) fn kind_of(sound: &[u8]) -> Option<(&'static str, &'static str)> {
     let begins = |at: usize, with: &[u8]| sound.get(at..).is_some_and(|rest| rest.starts_with(with));
     match sound {

@@ -19,7 +19,7 @@ use crate::{
 /// The largest answer, in bytes: more words than an hour has.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// The kind of a recording that is of none that is known: the server may know it.
+/// The kind of a recording that is not recognised here: the server may know it.
 const UNKNOWN: (&str, &str) = ("application/octet-stream", "bin");
 
 /// A server that writes down what is said.
@@ -47,7 +47,7 @@ impl HttpTranscriber {
         Ok(Self { endpoint, model: model.clone(), language: *language, longest, most_per_day: None })
     }
 
-    /// No more of recordings may be given to it on one day.
+    /// Limits how much of recordings it is given on one day.
     #[must_use]
     pub fn at_most(self, most_per_day: Option<Duration>) -> Self {
         Self { most_per_day, ..self }

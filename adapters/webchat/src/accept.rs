@@ -1,4 +1,4 @@
-//! Accepts what a person says in a conversation, and shows the pages what they would not hear of.
+//! Accepts what a person says in a conversation, and shows its turn in the pages that do not know it yet.
 
 use rejoinder_core::{Accepted, ConversationRef, EventKind, InboundEvent, Intake, Language, TurnId};
 

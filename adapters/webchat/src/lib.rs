@@ -59,7 +59,7 @@ pub struct WebchatSettings {
     pub origins: Vec<String>,
     /// Slows down who guesses the token.
     pub guesses: Arc<Guesses>,
-    /// How much files a message may have.
+    /// The limits on the files of a message.
     pub files: FileLimits,
     pub clock: SharedClock,
 }

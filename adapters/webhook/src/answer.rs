@@ -71,7 +71,7 @@ pub struct HookTexts {
     pub undeliverable: String,
     /// What stands below the words of an answer that was to be spoken, and is not.
     pub unspoken: String,
-    /// The language of these texts, in which is spoken what names no language.
+    /// The language of these texts. Callers who name no language hear it, too.
     pub language: Language,
 }
 
@@ -224,7 +224,7 @@ impl<'a> Answer<'a> {
         if self.status.is_final() { StatusCode::OK } else { StatusCode::ACCEPTED }
     }
 
-    /// The HTTP response, in the format that the caller prefers: for one who wants sound it is what could be spoken.
+    /// The HTTP response, in the format that the caller prefers. For sound, it is the text that would be spoken.
     pub(crate) fn respond(&self, format: Format, texts: &HookTexts) -> Response {
         match format {
             Format::Json => self.respond_with("application/json", self.to_json()),

@@ -1,4 +1,4 @@
-//! The last calls of a hook, for the operator who sets up what calls it.
+//! The last calls of a hook, which an operator sees while a device or a program is connected to it.
 
 use std::collections::VecDeque;
 

@@ -101,7 +101,7 @@ pub struct WebhookSettings {
     pub bodies: Arc<Bodies>,
     /// The largest body in bytes, unless the section sets its own limit.
     pub body_limit: usize,
-    /// How much the files of a message may be.
+    /// The limits on the files of a message.
     pub files: FileLimits,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,

@@ -14,7 +14,7 @@ pub(crate) const SPEAKING: Duration = Duration::from_secs(3);
 /// The longest text that is spoken, in bytes: ten minutes or so.
 const MOST: usize = 10_000;
 
-/// How long the answer may take of a caller who waits this long for what it is told in `format`.
+/// How much of a caller's wait is for the answer itself: in sound, the rest is for speaking it.
 pub(crate) fn patience(format: Format, wait: Duration) -> Duration {
     if matches!(format, Format::Sound(_)) && !wait.is_zero() { wait.saturating_sub(SPEAKING).max(LEFT) } else { wait }
 }

@@ -16,7 +16,7 @@ export const WORDS = {
   "Address": ["Adresse", "Dirección"],
   "Show the token": ["Token anzeigen", "Mostrar la clave"],
   "Shown. The audit says that you have seen it.": ["Angezeigt. Das Protokoll der Eingriffe hält fest, dass du es gesehen hast.", "Se muestra. El registro de auditoría indica que la has visto."],
-  "Whoever has the token can ask the agent.": ["Mit dem Token kann man den Agenten fragen.", "Con la clave se puede preguntar al agente."],
+  "Anybody with the token can ask the agent.": ["Mit dem Token kann man den Agenten fragen.", "Con la clave se puede preguntar al agente."],
   "Somebody with the role admin can show the token.": ["Wer die Rolle admin hat, kann das Token anzeigen.", "Quien tiene el rol admin puede mostrar la clave."],
   "QR code of the value of Authorization": ["QR-Code des Werts von Authorization", "Código QR del valor de Authorization"],
   "Scan it with the code scanner of the phone, in its Control Centre, and copy the text. Or open this page on the phone, and copy it there.": ["Scanne ihn mit dem Codescanner im Kontrollzentrum des Telefons und kopiere den Text. Oder öffne diese Seite auf dem Telefon und kopiere ihn dort.", "Escanéalo con el escáner de códigos del centro de control del teléfono y copia el texto. O abre esta página en el teléfono y cópialo allí."],

@@ -114,13 +114,13 @@ function needs({ say, url, secret, reveal }) {
     warning && make("p", { className: "problem" }, say(warning)),
     facts([pasted(say, say("Address"), url), authorization(say, secret)]),
     secret && make("img", { className: "qr", alt: say("QR code of the value of Authorization"), src: secret.qr }),
-    make("p", { className: "quiet" }, say(secret ? "Scan it with the code scanner of the phone, in its Control Centre, and copy the text. Or open this page on the phone, and copy it there." : reveal ? "Whoever has the token can ask the agent." : "Somebody with the role admin can show the token.")),
+    make("p", { className: "quiet" }, say(secret ? "Scan it with the code scanner of the phone, in its Control Centre, and copy the text. Or open this page on the phone, and copy it there." : reveal ? "Anybody with the token can ask the agent." : "Somebody with the role admin can show the token.")),
     !secret && reveal && buttons(button(say("Show the token"), reveal, "button primary")),
   );
 }
 
 function steps({ say, language, url, secret, wait }) {
-  // Who has the app in another language than this text finds the action by its English name.
+  // The app may be in another language than this text: the action is then found by its English name.
   const action = (text) => [make("strong", {}, say(text)), language !== "en" && [" (", make("span", { lang: "en" }, text), ")"]];
   const header = (name, value) => pasted(say, say("Header {name}", { name }), value);
   const step = (text, ...content) => make("li", {}, make("p", {}, action(text)), ...content);

@@ -1,8 +1,9 @@
 //! `rejoinder doctor`: checks everything that a running gateway needs, and says how to fix problems.
 //!
-//! It sends no message, fetches no update from a platform and gives no turn to an agent, so it can run beside a gateway. Only
-//! servers for speech do what they are for, once. It changes nothing, or with `--fix` what `doctor/fix.rs` lists. The checks of platforms and agents are in `platforms/` and
-//! `agents/`. To add another check, write a function that returns findings in a file of `doctor/`, and call it in `run_checks`.
+//! It sends no message, fetches no update from a platform and gives no turn to an agent, so it can run beside a gateway. Only the servers
+//! for speech are used, once each. It changes nothing, or with `--fix` what `doctor/fix.rs` lists. The checks of platforms and agents are in
+//! `platforms/` and `agents/`. To add another check, write a function that returns findings in a file of `doctor/`, and call it in
+//! `run_checks`.
 
 mod data;
 mod fix;

@@ -1,7 +1,7 @@
 //! Files of turns: for the holder of a link, and for operators who may see the channel.
 //!
-//! A file is sent in parts, each of which is read when the caller has taken the one before. A browser shows and plays only what it runs
-//! nothing in; all else it saves.
+//! A file is sent in parts, each of which is read when the caller has taken the one before. A browser shows and plays only files of types
+//! in which it runs nothing, and saves all others.
 
 use std::{ops::Range, sync::Arc};
 

@@ -64,7 +64,7 @@ pub(crate) struct Built {
     pub(crate) routes: Option<Routes>,
     /// What the start reports about them.
     pub(crate) notices: Vec<ChannelNotice>,
-    /// What the operator's page needs to set up what calls them.
+    /// What the operator's page shows of hooks.
     pub(crate) hooks: Vec<Hook>,
     /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
@@ -108,7 +108,7 @@ impl ChannelNotice {
     }
 }
 
-/// A hook, for the operator who sets up what calls it.
+/// A hook, as the operator's page shows it.
 #[derive(Clone)]
 pub(crate) struct Hook {
     pub(crate) channel: ChannelId,

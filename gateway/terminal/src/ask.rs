@@ -274,7 +274,7 @@ impl Question {
     /// Waits until the gateway has stored it.
     async fn accepted(&mut self) -> Result<(), String> {
         if let Some(upload) = self.upload.take() {
-            // Whether there is a gateway, the socket finds out.
+            // The socket finds out whether there is a gateway.
             while self.agent.is_empty() {
                 self.take_in().await?;
             }

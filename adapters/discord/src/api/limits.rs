@@ -109,7 +109,7 @@ impl Limits {
         }
     }
 
-    /// How long to wait until more than one call may be made; `None`: that is so now, as far as is known.
+    /// How long to wait until more than one call may be made; `None`: as far as is known, it may be made now.
     pub(crate) fn last_call(&self, route: &Route, now: Timestamp) -> Option<Duration> {
         let until = self.0.lock().last_calls.get(route).copied().filter(|until| *until > now)?;
         Some(until.since(now))

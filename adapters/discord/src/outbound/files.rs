@@ -9,7 +9,7 @@ use crate::{Discord, api::Upload, capabilities::ANY_SERVERS_LIMIT, format::forma
 /// Discord's file servers (<https://discord.com/developers/docs/reference#cdn-endpoints>).
 const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
-/// The album of a file, with any others. One that a server may not take is alone: with it, the others would be refused.
+/// The album of a file: one for all files, but none for a file that a server may not take, with which all would be refused.
 pub(crate) fn album_of(file: &Attachment) -> Option<&'static str> {
     file_size(&file.url).is_none_or(|size| size <= ANY_SERVERS_LIMIT).then_some("files")
 }

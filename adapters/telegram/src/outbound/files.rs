@@ -70,8 +70,8 @@ impl MediaKind {
     }
 }
 
-/// The album of a file. One that Telegram fetches is with its like: if it cannot be fetched, the others are sent. One that is surely
-/// refused is alone.
+/// The album of a file. Files that Telegram fetches have one of their own: if one of them cannot be fetched, all other files are sent. A
+/// file that Telegram is sure to refuse has none.
 pub(crate) fn album_of(file: &Attachment, max_upload: usize) -> Option<&'static str> {
     let size = file_size(&file.url);
     let album = MediaKind::of(&file.media_type, size).album();

@@ -1,4 +1,4 @@
-//! The hooks, for who sets up what calls them: where they are called, with which token, and what arrived last.
+//! The hooks, for an operator who connects a device or a program: where they are called, with which token, and what arrived last.
 
 use qrcode::{QrCode, render::svg};
 use rejoinder_core::{Actor, data_url, store::Subject};
