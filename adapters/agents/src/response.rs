@@ -6,7 +6,7 @@ use reqwest::Response;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::timeout;
 
-use crate::{model::error_message, report::MAX_ANSWER};
+use crate::report::MAX_ANSWER;
 
 /// The largest event of a stream, and the largest unstreamed answer, in bytes: room for an answer that is too long and
 /// is cut, and for JSON's escapes.
@@ -37,6 +37,16 @@ pub async fn error_body(response: &mut Response) -> Vec<u8> {
 pub fn error_text(body: &[u8]) -> String {
     let message = serde_json::from_slice(body).ok().and_then(|body| error_message(&body));
     message.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
+}
+
+/// The error message in a server's response: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
+pub(crate) fn error_message(body: &serde_json::Value) -> Option<String> {
+    if let Some(text) = body.as_str() {
+        return Some(text.to_owned());
+    }
+    let message =
+        ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
+    error_message(message).or_else(|| Some(message.to_string()))
 }
 
 /// An error message of a server or a library, for people: one line, short, without the API key and other secrets.

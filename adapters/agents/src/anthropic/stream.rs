@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    model::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage, error_message},
+    model::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage},
     prompt::messages::Written,
     report::AnswerUpdate,
+    response::error_message,
     tools::ToolCall,
 };
 

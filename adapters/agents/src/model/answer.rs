@@ -135,13 +135,3 @@ impl AnswerText {
         update
     }
 }
-
-/// The error message in a server's response: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
-pub(crate) fn error_message(body: &serde_json::Value) -> Option<String> {
-    if let Some(text) = body.as_str() {
-        return Some(text.to_owned());
-    }
-    let message =
-        ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
-    error_message(message).or_else(|| Some(message.to_string()))
-}

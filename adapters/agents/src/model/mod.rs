@@ -32,7 +32,7 @@ mod server;
 #[cfg(test)]
 pub(crate) use self::request::Request;
 pub(crate) use self::{
-    answer::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage, error_message},
+    answer::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage},
     dialect::Dialect,
     listed::list,
     protocol::Protocol,

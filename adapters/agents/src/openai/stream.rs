@@ -9,9 +9,10 @@ use rejoinder_core::{Usage, json_error};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::{
-    model::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage, error_message},
+    model::{Answer, AnswerError, AnswerText, MAX_CALLS, Stage},
     prompt::messages::Written,
     report::AnswerUpdate,
+    response::error_message,
     tools::ToolCall,
 };
 
