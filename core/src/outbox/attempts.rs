@@ -1,13 +1,15 @@
 //! Stores how an attempt to deliver begins and ends.
 
+pub(super) mod refused_files;
+
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Attachment, Draft, Event, OnUnknown, SignalKind, Timestamp};
+use rejoinder_guard::{Draft, Event, OnUnknown, SignalKind, Timestamp};
 use tracing::error;
 
 use super::{caller::Caller, health::UNAUTHORIZED_PAUSE};
 use crate::{
-    base::{channels::Channels, timer::Timer, verbatim::verbatim, words::filled},
+    base::{channels::Channels, timer::Timer},
     conversations::addresses::Addresses,
     events::{TurnEvents, subjects::subject_of_delivery},
     ledger::{
@@ -15,9 +17,9 @@ use crate::{
         trigger::{AttemptEnded, Trigger},
     },
     model::{
-        Action, ChatKind, Content, ConversationRef, DeliveryError, DeliveryRecord, DeliveryState, EventId, EventKind,
-        FileLinks, InboundEvent, Label, Language, LiveSettings, MAX_RETRY_AFTER, NodeId, Receipt, Resend, Sender,
-        SenderKind, TurnId, TurnRecord,
+        Action, ChatKind, ConversationRef, DeliveryError, DeliveryRecord, DeliveryState, EventId, EventKind, FileLinks,
+        InboundEvent, Label, Language, LiveSettings, MAX_RETRY_AFTER, NodeId, Receipt, Resend, Sender, SenderKind,
+        TurnId, TurnRecord,
     },
     nodes::leases::Hold,
     people::People,
@@ -25,7 +27,7 @@ use crate::{
         AttemptEnd, AttemptStart, BlockedScope, DeliveryChange, Fence, InboxStore, LeaseName, NewEvent, OutboxStore,
         SharedClock, StoreError,
     },
-    shown::{render::parts, retry},
+    shown::retry,
 };
 
 /// The minimum pause after a rate limit, even if the platform names a shorter one.
@@ -34,9 +36,6 @@ const MIN_LIMIT_PAUSE: Duration = Duration::from_millis(250);
 /// The number of failed attempts, and the time of them, after which an edit is sent as a new message, even if no other message
 /// was sent meanwhile.
 const EDITS: (u32, Duration) = (8, Duration::from_mins(3));
-
-/// The template that is sent in place of an answer that is not spoken.
-pub(super) const UNSPOKEN: &str = "unspoken";
 
 pub(crate) struct Attempts {
     pub(crate) store: Arc<dyn OutboxStore>,
@@ -582,68 +581,6 @@ impl Attempts {
             }
         };
         Ok(AttemptResult { events, change })
-    }
-
-    /// What is sent in place of refused files: their text, and a line for each, with a link if everybody can open that, as far as a
-    /// message has room. Then the parts after them are sent as well. `None` if nothing was sent before, and the files have neither a text
-    /// nor a link: the guard tries the next way.
-    fn instead_of_files(
-        &self,
-        delivery: &DeliveryRecord,
-        language: Option<Language>,
-        now: Timestamp,
-    ) -> Option<Action> {
-        let Action::Send { content: Content { text, attachments, spoken, .. }, reply_to } = &delivery.action else {
-            return None;
-        };
-        if attachments.is_empty() || delivery.is_copy {
-            return None;
-        }
-        let settings = self.settings.get();
-        let channel = &delivery.conversation.channel;
-        let adapter = self.channels.get(channel).map(AsRef::as_ref);
-        let say = |name: &str| settings.templates.template(channel, language, name).to_owned();
-        // The words of a voice are above it.
-        let url_of = |file: &Attachment| match spoken {
-            Some(_) => None,
-            None => self.file_links.url_to(delivery.turn, &file.url, now),
-        };
-        let with = |lines: &[String]| match (&**text, lines) {
-            (text, []) => text.to_owned(),
-            ("", lines) => lines.join("\n"),
-            (text, lines) => format!("{text}\n\n{}", lines.join("\n")),
-        };
-        // What is too long would be refused with the text.
-        let has_room = |lines: &[String], line: &str| {
-            let mut longer = lines.to_vec();
-            longer.push(line.to_owned());
-            let longer = with(&longer);
-            longer == line || parts(adapter, &longer).len() == 1
-        };
-        let (mut lines, mut linked) = (Vec::new(), Vec::new());
-        for file in attachments {
-            let to_file = |url| filled(&say("file_link"), &[("name", verbatim(&file.name)), ("url", url)]);
-            if let Some(link) = url_of(file).map(to_file).filter(|link| has_room(&lines, link)) {
-                lines.push(link);
-                linked.push(file.clone());
-                continue;
-            }
-            let line = match spoken {
-                Some(_) => say(UNSPOKEN),
-                None => say("file_not_sent").replace("{name}", &file.name),
-            };
-            if has_room(&lines, &line) {
-                lines.push(line);
-            }
-        }
-        if delivery.part == 1 && text.is_empty() && linked.is_empty() {
-            return None;
-        }
-        // The file has all of an answer that is too long.
-        let promises_file = linked.is_empty() && *text == say("in_file");
-        let text = if promises_file { say("cut_long") } else { with(&lines) };
-        let content = Content { text, linked, ..Content::default() };
-        Some(Action::Send { content, reply_to: reply_to.clone() })
     }
 
     /// The event that a part's receipt means for its claim, if any. `receipt` is `None` for a deletion that the platform

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use rejoinder_guard::Attachment;
 use tracing::warn;
 
-use super::attempts::{Attempts, UNSPOKEN, unwanted};
+use super::attempts::{Attempts, refused_files::UNSPOKEN, unwanted};
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle},
     ledger::Ledger,
