@@ -4,6 +4,7 @@ mod a2a;
 mod agents;
 mod api;
 mod bad_input;
+mod bombs;
 mod callbacks;
 mod chat;
 mod chat_commands;
