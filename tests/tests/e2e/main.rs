@@ -32,6 +32,7 @@ mod queues;
 mod retention;
 mod routing;
 mod search;
+mod siri;
 mod terminal;
 mod time;
 mod traces;
