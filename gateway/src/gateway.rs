@@ -556,6 +556,7 @@ async fn start(
         channels: parts.channels.clone(),
         agents: Arc::clone(&materials.runtimes),
         speech: parts.speech.clone(),
+        reader: None,
         settings: parts.settings.clone(),
         file_links: parts.file_links.clone(),
         node_name: uname().nodename().to_string_lossy().into_owned(),

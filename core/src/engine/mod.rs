@@ -26,7 +26,7 @@ use crate::{
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
         Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Speech, Store,
-        StoreError, ViewStore,
+        StoreError, TextReader, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -52,6 +52,8 @@ pub struct Parts {
     pub agents: Arc<Runtimes>,
     /// What hears and speaks.
     pub speech: Speech,
+    /// What reads the documents that agents cannot open; `None`: they get their names.
+    pub reader: Option<Arc<dyn TextReader>>,
     /// The operator's settings.
     pub settings: Settings,
     /// The links to files of turns.

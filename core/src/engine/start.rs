@@ -64,7 +64,7 @@ use crate::{
         speaking::Speaker,
     },
     people::People,
-    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Speech, Store, StoreError},
+    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Speech, Store, StoreError, TextReader},
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -124,6 +124,7 @@ struct Ground {
     calendar: Arc<Calendar>,
     file_budget: FileBudget,
     file_links: FileLinks,
+    reader: Option<Arc<dyn TextReader>>,
 }
 
 impl Ground {
@@ -131,7 +132,7 @@ impl Ground {
     async fn load(
         store: Arc<dyn Store>,
         clock: SharedClock,
-        (settings, file_links): (Settings, FileLinks),
+        (settings, file_links, reader): (Settings, FileLinks, Option<Arc<dyn TextReader>>),
         adapters: &[Arc<dyn ChannelAdapter>],
         agents: HashSet<AgentName>,
         this: ThisNode,
@@ -175,6 +176,7 @@ impl Ground {
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone()).await?),
             file_budget: FileBudget::new(configured.files.in_flight),
             file_links,
+            reader,
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
@@ -242,7 +244,7 @@ impl Ground {
         runtimes: &Arc<Runtimes>,
         budgets: &Arc<Budgets>,
     ) -> Worker {
-        let inputs = given!(Inputs: self [channels, people, settings, clock, file_budget], [],
+        let inputs = given!(Inputs: self [channels, people, settings, clock, file_budget, reader], [],
             [store, questions, agent_sessions, outbox, stored_files], agents: runtimes.clone());
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents, budgets],
             inputs: inputs, searches: Searches::new(self.store.clone(), self.clock.clone(), self.lifecycle.clone()))
@@ -440,6 +442,7 @@ impl Engine {
             channels: adapters,
             agents,
             speech,
+            reader,
             settings,
             file_links,
             node_name: name,
@@ -453,7 +456,8 @@ impl Engine {
         let (names, revision) = (agents.names(), configuration.map(|it| it.revision));
         let this = ThisNode { id, name, version, revision, agents: names.clone() };
         let names = names.into_iter().collect();
-        let (ground, opened) = Ground::load(store, clock, (settings, file_links), &adapters, names, this).await?;
+        let (ground, opened) =
+            Ground::load(store, clock, (settings, file_links, reader), &adapters, names, this).await?;
         // A node that was off, or paused, may have a configuration that was replaced meanwhile: it plants nothing of it.
         ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =

@@ -47,6 +47,7 @@ pub(crate) mod target;
 pub(crate) mod tokens;
 pub(crate) mod trace;
 pub(crate) mod turn;
+pub(crate) mod unread;
 pub(crate) mod view;
 pub(crate) mod voice;
 pub(crate) mod words;
@@ -56,5 +57,5 @@ pub(crate) use self::{
     conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
     file_links::*, finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*,
     question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*,
-    stored_file::*, target::*, tokens::*, trace::*, turn::*, view::*, voice::*, words::*,
+    stored_file::*, target::*, tokens::*, trace::*, turn::*, unread::*, view::*, voice::*, words::*,
 };

@@ -8,6 +8,7 @@ pub(crate) mod handed_out;
 pub(crate) mod hub;
 pub(crate) mod intake;
 pub(crate) mod keyring;
+pub(crate) mod reader;
 pub(crate) mod refusals;
 pub(crate) mod speech;
 pub(crate) mod store;
@@ -17,4 +18,6 @@ pub(crate) use self::store::{
     housekeeping::*, keyring::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*,
     schedules::*, sessions::*, state::*, transition::*, turns::*,
 };
-pub(crate) use self::{agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, refusals::*, speech::*};
+pub(crate) use self::{
+    agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, reader::*, refusals::*, speech::*,
+};

@@ -276,6 +276,7 @@ async fn engine(
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
         speech: Speech::default(),
+        reader: None,
         settings,
         file_links: setup.public_url.as_deref().map_or(links.clone(), |url| links.at(url)),
         node_name: String::new(),

@@ -170,7 +170,7 @@ async fn an_agent_gets_the_sounds_and_documents_that_it_takes() {
     assert!(acp.reads("audio/ogg").is_some() && acp.reads("application/pdf").is_some());
     let file = |name: &str, media_type: &str| {
         let (name, media_type, url) = (name.to_owned(), media_type.to_owned(), "telegram:1".to_owned());
-        AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(b"abc".to_vec().into()) }
+        AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(b"abc".to_vec().into()), text: None }
     };
     let files = vec![file("a.ogg", "audio/ogg"), file("../a b.pdf", "application/pdf"), file("a.mp4", "video/mp4")];
 

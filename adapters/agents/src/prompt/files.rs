@@ -93,7 +93,7 @@ mod tests {
     fn file(name: &str, media_type: &str, bytes: Option<&[u8]>) -> AgentFile {
         let attachment =
             Attachment { name: name.into(), media_type: media_type.into(), url: "http://10.0.0.1/secret".into() };
-        AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()) }
+        AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()), text: None }
     }
 
     fn own_pictures(files: &[AgentFile]) -> Vec<GivenFile<'_>> {

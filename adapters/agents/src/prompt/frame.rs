@@ -549,7 +549,7 @@ mod tests {
             media_type: "text/plain".to_owned(),
             url: "http://10.0.0.1/secret".to_owned(),
         };
-        AgentFile { attachment, bytes: content.map(|content| content.as_bytes().to_vec().into()) }
+        AgentFile { attachment, bytes: content.map(|content| content.as_bytes().to_vec().into()), text: None }
     }
 
     /// The frame of a turn. It must be one line.

@@ -22,7 +22,7 @@ use crate::{
 fn file(bytes: Option<&[u8]>) -> AgentFile {
     let attachment =
         Attachment { name: "a.txt".into(), media_type: "text/plain".into(), url: "http://10.0.0.1/secret".into() };
-    AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()) }
+    AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()), text: None }
 }
 
 fn written(turn: &AgentTurn) -> Value {

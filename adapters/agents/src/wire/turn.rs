@@ -398,7 +398,7 @@ fn line<'a>(line: &'a HistoryLine, turn: &'a AgentTurn) -> Line<'a> {
 }
 
 fn attachments(files: &[AgentFile], has_data: bool) -> Vec<File<'_>> {
-    let read = files.iter().map(|AgentFile { attachment, bytes }| File {
+    let read = files.iter().map(|AgentFile { attachment, bytes, .. }| File {
         name: &attachment.name,
         media_type: &attachment.media_type,
         size: bytes.as_deref().map(<[u8]>::len),
