@@ -62,7 +62,7 @@ pub fn read_file() -> Option<ExitCode> {
     let kind = |name: &OsString| name.to_str().and_then(Kind::named);
     let done = match &arguments[..] {
         [name] => kind(name).map(|kind| Err(limited(kind))),
-        [limited, name] if limited == LIMITED => kind(name).map(read),
+        [first, name] if first == LIMITED => kind(name).map(read),
         _ => None,
     };
     Some(match done {

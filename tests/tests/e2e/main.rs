@@ -13,6 +13,7 @@ mod conversations;
 mod crashes;
 mod disk;
 mod doctor;
+mod documents;
 mod doors;
 mod example;
 mod hooks;
