@@ -485,10 +485,12 @@ alter table files alter column content set storage external;
 create table file_uses (
     turn_id uuid not null,                      -- no foreign keys: they are removed with the turn, and written with the file
     digest bytea not null,
+    spoken_at bigint,                           -- since when the sound of spoken words is kept; null: as long as its turn
     primary key (turn_id, digest)
 );
 
 create index file_uses_of_file on file_uses (digest);
+create index file_uses_spoken on file_uses (spoken_at) where spoken_at is not null;
 
 create table agent_sessions (
     session_id uuid not null,                   -- no foreign key: the row stays until the agent is told that the session is gone

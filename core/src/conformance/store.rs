@@ -145,6 +145,7 @@ macro_rules! store_conformance {
             a_turn_has_as_many_bounded_remarks_as_it_may
             a_file_is_stored_once_and_goes_with_its_last_turn
             a_file_is_read_in_parts
+            a_sound_of_spoken_words_goes_before_its_turn
             the_file_of_an_event_is_stored_with_its_turn
             a_transition_that_conflicts_stores_no_file
             deliveries_go_out_in_the_order_they_were_claimed

@@ -247,7 +247,11 @@ impl Hearer {
     }
 
     /// Tells a turn what became of its voice note.
-    async fn tell(&self, mut turn: TurnRecord, hearing: Hearing) {
+    async fn tell(&self, mut turn: TurnRecord, mut hearing: Hearing) {
+        if self.settings.get().lifetimes.voice.is_some_and(|lifetime| lifetime.is_zero()) {
+            // An agent that listens to it fetches it once more.
+            hearing.recording = None;
+        }
         let channel = turn.event.conversation.channel.clone();
         count(&channel, &hearing.words);
         let (id, event) = (TurnId::new(self.clock.now()), told(&turn.event, &hearing));

@@ -11,7 +11,9 @@ use super::attempts::{Attempts, UNSPOKEN, unwanted};
 use crate::{
     base::{crash::crash_point, lifecycle::Lifecycle},
     ledger::Ledger,
-    model::{Action, ChannelId, Content, DeliveryRecord, LiveSettings, TurnFile, TurnRecord, data_url, detach},
+    model::{
+        Action, ChannelId, Content, DeliveryRecord, LiveSettings, NewFile, TurnFile, TurnRecord, data_url, detach,
+    },
     nodes::leases::Hold,
     ports::{DeliveryChange, SharedClock, Sound, SoundFormat, SpeechError, StoreError, Synthesizer},
 };
@@ -89,7 +91,9 @@ impl Speaker {
             let text = settings.templates.template(channel, turn.event.language, UNSPOKEN).to_owned();
             Content { text, ..Content::default() }
         };
-        let files = detach(&mut content.attachments).into_iter().map(|file| TurnFile { turn: turn.id, file }).collect();
+        let spoken_at = Some(self.clock.now());
+        let kept = detach(&mut content.attachments).into_iter().map(|file| NewFile { spoken_at, ..file });
+        let files = kept.map(|file| TurnFile { turn: turn.id, file }).collect();
         let action = Some(Action::Send { content, reply_to: None });
         (DeliveryChange { action, ..DeliveryChange::of(delivery) }, files)
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentTurn, Amends, Attachment, Cause, Clock, Delivery, DirectPolicy, EventKind, Heard,
-    InboundEvent, QueueMode, Queues, Resend, StoredFile, Surface, TurnId, Unheard, Voice, VoiceMode,
+    InboundEvent, Lifetimes, QueueMode, Queues, Resend, StoredFile, Surface, TurnId, Unheard, Voice, VoiceMode,
     conformance::scripted::{Fault, Gate, Script, ScriptedAgent, ScriptedSynthesizer, ScriptedTranscriber},
     data_url,
     store::TurnStatus,
@@ -16,6 +16,8 @@ use crate::{
     life::{at_every_write, comes_in_dying},
     texts::DEFERRAL,
 };
+
+const DAY: Duration = secs(24 * 3600);
 
 /// What the ladder says if there are no words.
 const UNHEARD: &str = "I heard nothing.";
@@ -538,6 +540,31 @@ async fn a_run_goes_on_with_an_answer_that_is_said() {
     let note = told.and_then(Result::ok).and_then(|told| told.note);
     assert_eq!(note.as_deref(), Some("A light blue, please."));
     assert_eq!(gateway.status(spoken).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+/// The words stay with their turn, and so does what is said of the recording. What is not kept is not even stored.
+#[rstest]
+#[case::for_a_week(DAY * 7, true)]
+#[case::not_at_all(Duration::ZERO, false)]
+#[tokio::test]
+async fn a_recording_goes_before_its_turn(#[case] lifetime: Duration, #[case] is_kept: bool) {
+    let synthesizer = Arc::new(ScriptedSynthesizer::default());
+    let mut setup = speaking_setup(&["one"], &synthesizer);
+    setup.lifetimes = Lifetimes { turns: Some(DAY * 90), voice: Some(lifetime), ..Lifetimes::default() };
+    let gateway = started(setup).await;
+    let stored =
+        async |bytes: &[u8]| gateway.store.file(StoredFile::of(bytes).digest).await.expect("files are read").is_some();
+
+    let turn = gateway.receives(spoken()).await;
+    assert_eq!((stored(RECORDING).await, shown(&gateway)), (is_kept, vec!["one".to_owned(), sound(1, "one")]));
+    gateway.advance(DAY * 6).await;
+    assert_eq!((stored(RECORDING).await, stored(b"OggS 1 one").await), (is_kept, is_kept));
+    gateway.advance(DAY * 2).await;
+
+    assert_eq!((stored(RECORDING).await, stored(b"OggS 1 one").await), (false, false));
+    let event = gateway.dossier(turn).await.turn.event;
+    assert_eq!((&*event.text, event.voice.map(|voice| voice.heard)), ("one", Some(Heard::Words)));
     gateway.at_rest().await;
 }
 

@@ -37,6 +37,7 @@ pub(super) async fn rows(
             rows::change(transaction, statement!(DELETE_CONTENTS, List(turns), List(numbers))).await?;
             settings::remove_unused(transaction).await?;
         }
+        Removal::Sounds(turns) => sounds(transaction, turns).await?,
         Removal::Mentions(person) => {
             let (channel, id) = (&person.channel, &person.id);
             for sql in DELETE_LINES_ABOUT {
@@ -73,6 +74,20 @@ struct EndedTurn {
     turn: TurnId,
     conversation: Uuid,
     session: Uuid,
+}
+
+/// Removes the sounds of spoken words of turns.
+async fn sounds(transaction: &mut Transaction<'_>, turns: &[TurnId]) -> Result<(), StoreError> {
+    let all = List(turns.iter().copied().map(TurnId::as_uuid).collect::<Vec<_>>());
+    for sql in LOCK_TURNS {
+        rows::change(transaction, statement!(sql, all)).await?;
+    }
+    let ended = rows::all(transaction, statement!(SELECT_ENDED, all), |row| row.value::<Uuid>("turn")).await?;
+    let ids = List(ended);
+    for sql in DELETE_SOUNDS {
+        rows::change(transaction, statement!(sql, ids)).await?;
+    }
+    Ok(())
 }
 
 /// Removes turns, the conversations that have none left, and the sessions that have no line left.
@@ -218,6 +233,20 @@ const DELETE_CONTENTS: &str = "
     delete from run_contents as c
     using unnest($1, $2) as r (turn, number) join turns as t on t.id = r.turn
     where c.run = t.seq << 16 | r.number";
+
+/// The sounds of spoken words that no other turn has, nor these for another reason, and that these have them.
+const DELETE_SOUNDS: [&str; 3] = [
+    // As for turns: who uses one of them meanwhile is seen by the next statement.
+    "select digest from files where digest in (
+        select digest from file_uses where turn_id = any($1) and spoken_at is not null)
+    order by digest for update",
+    "delete from files where digest in (
+        select u.digest from file_uses as u
+        where u.turn_id = any($1) and u.spoken_at is not null and not exists (
+            select 1 from file_uses as o
+            where o.digest = u.digest and (o.turn_id <> all($1) or o.spoken_at is null)))",
+    "delete from file_uses where turn_id = any($1) and spoken_at is not null",
+];
 
 /// What belongs to turns, and the turns.
 const DELETE_TURNS: [&str; 24] = [

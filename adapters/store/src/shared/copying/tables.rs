@@ -152,7 +152,7 @@ pub(crate) static TABLES: &[Table] = tables! {
     whole_requests [1, 50] { approval_id: Id, action: Text, details: Text, kind: Text }
     approval_notices [2, 1000] { approval_id: Id, person_id: Id, turn_id: Id }
     files [1, 4] { digest: Bytes, size: Number, content: Bytes }
-    file_uses [2, 1000] { turn_id: Id, digest: Bytes }
+    file_uses [2, 1000] { turn_id: Id, digest: Bytes, spoken_at: Number }
     answers [2, 200] { by: Name, key: Name, request: Bytes, status: Number, body: JsonText, at: Number }
     audit [1, 1000] {
         id: Number, at: Number, by: Text, action: Name, target: Name, reason: Text, turn_id: Id, conversation_id: Id,
@@ -325,7 +325,7 @@ mod tests {
         let first = select(Range { after: None, through: Some(&through) });
         let both = Range { after: Some(&after), through: Some(&through) };
 
-        assert_eq!(all, "select turn_id, digest from file_uses order by turn_id, digest limit 9");
+        assert_eq!(all, "select turn_id, digest, spoken_at from file_uses order by turn_id, digest limit 9");
         assert!(first.contains(" where (turn_id, digest) <= ($1, $2) order"), "{first}");
         let sql = select(both);
         assert!(sql.contains(" where (turn_id, digest) > ($1, $2) and (turn_id, digest) <= ($3, $4) order"), "{sql}");
