@@ -116,7 +116,8 @@ fn text(location: &StoreLocation, stats: &StoreStats, lifetimes: &Lifetimes) -> 
         _ => write!(
             text,
             "\nPast their time: {turns} turns, {payloads} payloads, {contents} contents of runs, {keys} keys of events, {log} \
-             entries of the log, {lines} lines of the gateway's own log, {sounds} sounds of spoken words. A running gateway removes them within an hour."
+             entries of the log, {lines} lines of the gateway's own log, {sounds} sounds of spoken words. A \
+             running gateway removes them within an hour."
         ),
     };
     let rows: Vec<_> = stats.rows.iter().map(|(table, rows)| [table.clone(), rows.to_string()]).collect();

@@ -253,7 +253,8 @@ const UNENDED: &str = concat!(
     ") limit $3"
 );
 
-/// When the first row of each kind is past its time. $1: how long payloads and contents are kept, $2: turns, $3: keys, $4: lines, $5: sounds.
+/// When the first row of each kind is past its time. $1: how long payloads and contents are kept, $2: turns, $3: keys, $4: lines,
+/// $5: sounds.
 const NEXT_EXPIRY: &str = "
     select min(at) as at from (
         select min(received_at) + $1 as at from events where raw is not null
