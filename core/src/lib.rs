@@ -182,7 +182,7 @@ pub use model::{
     turn::Handler,
     unread::Unread,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
-    voice::{Heard, NotAVoiceMode, Unheard, Voice, VoiceMode},
+    voice::{Heard, NotAVoiceMode, SpeechOfToday, SpeechUse, Unheard, Voice, VoiceMode},
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
 pub use operations::{
@@ -207,7 +207,7 @@ pub use ports::{
     keyring::{Keyring, OpenKeyring},
     reader::TextReader,
     refusals::{Refusal, Refusals},
-    speech::{Sound, SoundFormat, Speech, SpeechError, Synthesizer, Transcriber},
+    speech::{Sound, SoundFormat, Speech, SpeechError, Synthesizer, Transcriber, Transcript},
     store::{Store, accept::EarlierMessage, error::StoreError},
 };
 pub use questions::request::{FOR_EVER, as_stored, is_shortened, shown_option};

@@ -85,6 +85,8 @@ const METRICS: &[Metric] = &[
         &[("limit", Of(&["turns_per_minute", "turns_per_day", "tokens_per_day", "cost_per_day", "waiting_turns"]))]),
     counter("rejoinder_voice_notes_total", "Voice notes whose words came, or did not",
         &[CHANNEL, ("result", Of(&["words", "too_long", "over_budget", "no_file", "no_server", "failed", "no_words"]))]),
+    counter("rejoinder_voice_seconds_total", "Seconds of recordings that were given to a server, and of texts that were to be spoken",
+        &[("what", Of(&["heard", "spoken"]))]),
     counter("rejoinder_settled_turns_total", "Turns settled",
         &[CHANNEL, ("agent", Configured("that of the channel, empty for what the gateway answers itself", handlers)),
             ("signal", Of(&["reply", "reaction", "silence", "cancelled", "merged"]))]),

@@ -1,5 +1,7 @@
 //! `POST /audio/speech`: the sound of a text.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use rejoinder_config::Speech;
 use rejoinder_core::{Sound, SoundFormat, SpeechError, Synthesizer};
@@ -19,6 +21,7 @@ pub struct HttpSynthesizer {
     endpoint: Endpoint,
     model: String,
     voice: String,
+    most_per_day: Option<Duration>,
 }
 
 impl HttpSynthesizer {
@@ -29,12 +32,22 @@ impl HttpSynthesizer {
     pub fn new(server: &Speech, http: Client) -> Result<Self, KeyError> {
         let Speech { base_url, model, voice, api_key, timeout } = server;
         let endpoint = Endpoint::new(http, base_url, "speech", api_key.as_ref(), *timeout)?;
-        Ok(Self { endpoint, model: model.clone(), voice: voice.clone() })
+        Ok(Self { endpoint, model: model.clone(), voice: voice.clone(), most_per_day: None })
+    }
+
+    /// No more may be spoken by it on one day.
+    #[must_use]
+    pub fn at_most(self, most_per_day: Option<Duration>) -> Self {
+        Self { most_per_day, ..self }
     }
 }
 
 #[async_trait]
 impl Synthesizer for HttpSynthesizer {
+    fn most_per_day(&self) -> Option<Duration> {
+        self.most_per_day
+    }
+
     async fn synthesize(&self, text: &str, format: SoundFormat) -> Result<Sound, SpeechError> {
         let format = match format {
             SoundFormat::Mp3 => "mp3",

@@ -56,6 +56,10 @@ impl HttpTranscriber {
 
 #[async_trait]
 impl Transcriber for HttpTranscriber {
+    fn model(&self) -> Option<&str> {
+        Some(&self.model)
+    }
+
     fn longest(&self) -> Duration {
         self.longest
     }

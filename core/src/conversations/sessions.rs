@@ -58,6 +58,7 @@ impl LastQuestion {
             text: self.text(),
             attachments: files,
             voice: first.and_then(|first| first.voice).map(Voice::asked_again),
+            heard_by: first.and_then(|first| first.heard_by.clone()),
             quoted: first.and_then(|first| first.quoted.clone()),
             forwarded: first.and_then(|first| first.forwarded.clone()),
             kind: first.map_or(EventKind::Message, |first| match first.kind {

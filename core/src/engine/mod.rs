@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::planting::{Replanted, plant};
 use crate::{
-    base::{channels::Channels, lifecycle::Lifecycle},
+    base::{bounded_speech::BoundedSpeech, channels::Channels, lifecycle::Lifecycle},
     commands::bang,
     conversations::sessions::{self, Sessions},
     initiative::{Initiative, schedules::Schedules},
     model::{
         Addressees, AgentName, ChannelId, ConversationRef, Down, FileBudget, FileLinks, FileShare, Handler, Identity,
-        InboundEvent, LiveSettings, NodeId, Part, Settings,
+        InboundEvent, LiveSettings, NodeId, Part, Settings, SpeechOfToday,
     },
     nodes::{leases::Leases, neighbours::Neighbours},
     operations::{Operations, administration::Administration, forget::Erasure},
@@ -25,8 +25,8 @@ use crate::{
     people::People,
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
-        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Speech, Store,
-        StoreError, TextReader, ViewStore,
+        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Speech,
+        SpeechDesk, Store, StoreError, TextReader, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -92,6 +92,7 @@ pub struct Engine {
     agents: Arc<Agents>,
     runtimes: Arc<Runtimes>,
     budgets: Arc<Budgets>,
+    speech: Arc<BoundedSpeech>,
     people: Arc<People>,
     sessions: Arc<Sessions>,
     settings: LiveSettings,
@@ -357,6 +358,14 @@ impl Engine {
         self.budgets.today(&self.runtimes).await
     }
 
+    /// How much was heard and spoken today, as far as that is bounded.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn speech_of_today(&self) -> Result<SpeechOfToday, StoreError> {
+        self.speech.today().await
+    }
+
     /// Who paused a channel, if it is paused.
     pub fn paused(&self, channel: &ChannelId) -> Option<Pause> {
         self.caller.gate.paused(channel)
@@ -385,6 +394,7 @@ impl Engine {
             file_links: self.file_links.clone(),
             keyring: Arc::clone(&self.keyring),
             hub: Arc::clone(&self.hub),
+            speech: Arc::clone(&self.speech) as Arc<dyn SpeechDesk>,
             clock: Arc::clone(&self.clock),
             fence: None,
         }

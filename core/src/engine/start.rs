@@ -17,8 +17,8 @@ use tracing::{error, warn};
 use super::{Engine, Parts, planting::plant};
 use crate::{
     base::{
-        channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns, timer::Timer,
-        undeliverable::Undeliverable,
+        bounded_speech::BoundedSpeech, channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns,
+        timer::Timer, undeliverable::Undeliverable,
     },
     commands::{Commands, command::Reads},
     conversations::{activity::Activity, addresses::Addresses, sessions::Sessions},
@@ -64,7 +64,10 @@ use crate::{
         speaking::Speaker,
     },
     people::People,
-    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Speech, Store, StoreError, TextReader},
+    ports::{
+        ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Speech, SpeechDesk as _, Store, StoreError,
+        TextReader,
+    },
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -257,7 +260,7 @@ impl Ground {
             recipients: recipients, digests: digests)
     }
 
-    async fn event_router(&self, speech: &Speech) -> EventRouter {
+    async fn event_router(&self, speech: &BoundedSpeech) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
         let minutes = given!(SharedMinutes: self [store, channels, neighbours, lifecycle], []);
         let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone(), minutes);
@@ -268,8 +271,8 @@ impl Ground {
             settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, leases, clock
         ], [],
             limits: limits,
-            writes_down: speech.transcriber.is_some(),
-            can_speak: speech.synthesizer.is_some(),
+            writes_down: speech.hears(),
+            can_speak: speech.speaks(),
             pairs: Pairs::new(store.clone(), clock.clone()),
             albums: CommandAlbums::default(), permits: Arc::default(), node: self.node)
     }
@@ -287,7 +290,7 @@ impl Ground {
 
     fn hearer(
         &self,
-        speech: &Speech,
+        speech: &Arc<BoundedSpeech>,
         turns: mpsc::UnboundedReceiver<TurnId>,
         hearings: &Arc<Hearings>,
         ledger: &Arc<Ledger>,
@@ -295,12 +298,11 @@ impl Ground {
         inlet: &Arc<dyn Inlet>,
     ) -> Hearer {
         given!(Hearer: self [channels, settings, file_budget, clock, lifecycle],
-            [hearings, ledger, scheduler, inlet], [store, files, usage],
-            transcriber: speech.transcriber.clone(), turns: Mutex::new(turns))
+            [speech, hearings, ledger, scheduler, inlet], [store, files], turns: Mutex::new(turns))
     }
 
-    fn speaker(&self, speech: &Speech, ledger: &Arc<Ledger>, attempts: &Arc<Attempts>) -> Speaker {
-        given!(Speaker: self [settings, clock, lifecycle], [ledger, attempts], synthesizer: speech.synthesizer.clone())
+    fn speaker(&self, speech: &Arc<BoundedSpeech>, ledger: &Arc<Ledger>, attempts: &Arc<Attempts>) -> Speaker {
+        given!(Speaker: self [settings, clock, lifecycle], [speech, ledger, attempts])
     }
 
     async fn connect(
@@ -323,6 +325,7 @@ impl Ground {
         let tidier = Arc::new(Tidier::new(marker.clone(), left));
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
         let budgets = Arc::new(given!(Budgets: ground [settings, clock], [], [usage]));
+        let speech = Arc::new(given!(BoundedSpeech: ground [settings, clock], [speech], [usage]));
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes, &budgets));
         let (hearings, heard) = Hearings::new();
         let scheduler = Arc::new(ground.scheduler(&ledger, &worker, &marker, &hearings));
@@ -338,7 +341,7 @@ impl Ground {
             speaker: ground.speaker(&speech, &ledger, &attempts), opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
-                [store, questions, outbox, usage], can_speak: speech.synthesizer.is_some())));
+                [store, questions, outbox, usage], can_speak: speech.speaks())));
         let operations = Arc::new(given!(Operations:
             ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
         let erasure =
@@ -398,7 +401,7 @@ impl Ground {
         ];
         let engine = given!(Engine: ground [
             clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle, file_budget, file_links
-        ], [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
+        ], [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, speech, watch],
             [store, views, files, keyring, agreements],
             schedules: planner);
         let first = [

@@ -306,6 +306,9 @@ pub struct InboundEvent {
     /// Set if it was spoken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
+    /// What has written its words down, if it was spoken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_by: Option<Arc<str>>,
     /// Whether its answer is spoken as well, below its text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub speaks: bool,
@@ -382,6 +385,7 @@ impl InboundEvent {
             said: None,
             attachments: Vec::new(),
             voice: None,
+            heard_by: None,
             speaks: false,
             quoted: None,
             forwarded: None,

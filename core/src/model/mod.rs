@@ -41,6 +41,7 @@ pub(crate) mod schedule;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod settings;
+pub(crate) mod sound_length;
 pub(crate) mod stored_delivery;
 pub(crate) mod stored_file;
 pub(crate) mod target;

@@ -5,11 +5,13 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_guard::Attachment;
 use tokio::sync::broadcast;
+use tracing::warn;
 
 use super::{
     clock::SharedClock,
     hub::{Hub, Watch},
     keyring::Keyring,
+    speech::{Sound, SoundFormat, SpeechDesk, Transcript, count_heard},
     store::{
         accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
@@ -22,7 +24,7 @@ use super::{
 };
 use crate::model::{
     AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks, FileShare,
-    InboundEvent, Reached, StoredFile, Target, TurnId, TurnView, Usage, Words, data_url,
+    InboundEvent, Reached, StoredFile, Target, TurnId, TurnView, Unheard, Usage, Words, data_url,
 };
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
@@ -206,6 +208,7 @@ pub struct Intake {
     pub(crate) file_links: FileLinks,
     pub(crate) keyring: Arc<dyn KeyringStore>,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) speech: Arc<dyn SpeechDesk>,
     pub(crate) clock: SharedClock,
     /// The lease under which the channel runs and moves its cursors; `None` if each node runs it, or there can be no other node.
     pub(crate) fence: Option<(LeaseName, Fence)>,
@@ -389,6 +392,38 @@ impl Intake {
     /// The memory that the files of a request may have: none yet. It is kept until the event is accepted.
     pub fn file_share(&self) -> FileShare {
         self.file_budget.share()
+    }
+
+    /// Whether somebody writes recordings down.
+    pub fn hears(&self) -> bool {
+        self.speech.hears()
+    }
+
+    /// The words in a recording, if they are written down `within` this time: for a channel whose callers wait. All others come with
+    /// [`InboundEvent::voice`], and are heard after they are accepted.
+    ///
+    /// # Errors
+    /// When there are no words.
+    pub async fn hear(&self, recording: Vec<u8>, within: Duration) -> Result<Transcript, Unheard> {
+        let heard = tokio::select! {
+            heard = self.speech.hear(&self.channel, recording, None) => heard,
+            () = self.clock.sleep(within) => {
+                warn!(channel = %self.channel, "what was spoken is not written down within {within:?}");
+                Err(Unheard::Failed)
+            }
+        };
+        count_heard(&self.channel, &heard);
+        heard
+    }
+
+    /// Whether somebody speaks.
+    pub fn speaks(&self) -> bool {
+        self.speech.speaks()
+    }
+
+    /// The sound of a text, which is plain words, if it is made `within` this time.
+    pub async fn speak(&self, text: &str, format: SoundFormat, within: Duration) -> Option<Sound> {
+        self.speech.speak(&self.channel, text, format, within).await
     }
 
     /// The tokens that the runs of a turn used, as far as their agents told. `None` if none of them did.

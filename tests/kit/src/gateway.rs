@@ -26,6 +26,7 @@ pub struct Setup {
     change: Box<dyn Fn(&mut Settings) + Send + Sync>,
     rejection: Option<Rejection>,
     public_url: Option<String>,
+    speech: Speech,
     directory: TempDir,
 }
 
@@ -43,6 +44,7 @@ impl Setup {
             change: Box::new(|_| {}),
             rejection: None,
             public_url: None,
+            speech: Speech::default(),
             directory: tempfile::tempdir().expect("a temporary directory"),
         }
     }
@@ -72,6 +74,13 @@ impl Setup {
     #[must_use]
     pub fn public_url(mut self, url: &str) -> Self {
         self.public_url = Some(url.to_owned());
+        self
+    }
+
+    /// Has something that hears or speaks.
+    #[must_use]
+    pub fn speech(mut self, speech: Speech) -> Self {
+        self.speech = speech;
         self
     }
 
@@ -275,7 +284,7 @@ async fn engine(
         node: NodeId::new(setup.clock.now()),
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
-        speech: Speech::default(),
+        speech: setup.speech.clone(),
         reader: None,
         settings,
         file_links: setup.public_url.as_deref().map_or(links.clone(), |url| links.at(url)),
