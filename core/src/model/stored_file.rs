@@ -38,6 +38,12 @@ impl FileDigest {
     }
 }
 
+impl From<[u8; 32]> for FileDigest {
+    fn from(digest: [u8; 32]) -> Self {
+        Self(digest)
+    }
+}
+
 /// `sha256:` and the [digits](FileDigest::digits).
 impl fmt::Display for FileDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -120,7 +120,7 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
     let author = Some(Author { id: Some("7".into()), name: Some("Bob".into()), ..Author::default() });
     let refused = LineState::NotDelivered("refused".into());
     let history = history([
-        HistoryLine { author, state: LineState::Stopped, ..line(Speaker::Person, "Tea?") },
+        HistoryLine { author, spoken: true, state: LineState::Stopped, ..line(Speaker::Person, "Tea?") },
         HistoryLine { state: refused, ..line(Speaker::Agent, "Coffee.") },
     ]);
     let turn = turn("Hi").with(|turn| {
@@ -132,7 +132,7 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
     assert_eq!(
         written(&turn)["history"],
         json!([
-            {"speaker": "person", "name": "Bob", "id": "7", "text": "Tea?", "at": at, "state": "stopped"},
+            {"speaker": "person", "name": "Bob", "id": "7", "text": "Tea?", "spoken": true, "at": at, "state": "stopped"},
             {"speaker": "agent", "name": null, "text": "Coffee.", "at": at, "state": "not_delivered", "reason": "refused"},
         ])
     );

@@ -115,7 +115,8 @@ pub async fn a_sound_of_spoken_words_goes_before_its_turn(subject: &mut impl Sub
         assert_eq!(read(&*store, kept).await.as_deref(), Some(kept));
     }
     assert_eq!(rows(&*store).await, (3, 3));
-    assert!(store.turn(first).await.expect("turns are read").is_some());
+    let dossier = store.dossier(first).await.expect("dossiers are read").expect("the turn stays");
+    assert_eq!(dossier.files, [StoredFile::of(b"a picture").digest].into());
     // Also if its end was read before it was in work again.
     store.remove(Removal::Sounds(vec![waits.id])).await.expect("nothing is removed");
     assert_eq!((read(&*store, b"in work").await.is_some(), expired(2).await), (true, None));

@@ -377,6 +377,8 @@ pub struct TurnSummary {
     /// Who sent it; `None` if that cannot be read.
     pub sender: Option<Sender>,
     pub text: String,
+    /// Whether it is a voice note.
+    pub is_spoken: bool,
     /// Why it is not answered: what it waits for, or why it was given up. `None` if it was answered, or nothing is owed.
     pub why: Option<String>,
     pub owed: bool,
