@@ -4,6 +4,7 @@ use rejoinder_telegram_double::{Person, TelegramDouble};
 use rejoinder_tests::{
     Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, SpeechServer, TranscriptionServer, eventually,
 };
+use serde_json::Value;
 
 use crate::{between, last_message, only_turn, telegram};
 
@@ -30,6 +31,38 @@ async fn a_voice_note_is_answered_in_words() {
     assert!(server.was_given(OGG));
     let explained = gateway.explain(&only_turn(&gateway));
     assert!(explained.contains("a voice note of 3 s that was written down"), "{explained}");
+}
+
+/// Then it is gone, and what was said stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_operator_hears_what_was_said_for_as_long_as_it_is_kept() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Soup.").await);
+    let server = TranscriptionServer::hearing(&["What is for dinner?"]).await;
+    let mut gateway = speaking(&double, &agent, &server).start().await;
+    let ada = double.person("Ada");
+    ada.sends_voice(OGG);
+    ada.hears("Soup.").await;
+    let turn = only_turn(&gateway);
+    let path = format!("turns/{turn}");
+
+    let shown = gateway.output_of(&["turns", "show", &turn]);
+    let line = "a voice note of 3 s, written down by test-whisper";
+    assert!(shown.contains("What is for dinner?") && shown.contains(line), "{shown}");
+    let kept = gateway.admin(&path).await["event"].clone();
+    assert_eq!(
+        (kept["attachments"][0]["size"].as_u64(), &kept["attachments"][0]["removed"]),
+        (Some(OGG.len() as u64), &Value::Null)
+    );
+    gateway.stop().await;
+    gateway.reconfigure(|toml| format!("{toml}[retention]\nvoice = \"1s\"\n"));
+    gateway.restart().await;
+    let is_removed = |event: &Value| event["attachments"][0]["removed"] == true;
+    let gone =
+        eventually("it is removed", async || Some(gateway.admin(&path).await["event"].clone()).filter(is_removed));
+    let gone = gone.await;
+
+    assert_eq!((&gone["text"], &gone["voice"]["model"]), (&kept["text"], &kept["voice"]["model"]));
+    assert_eq!(gone["attachments"][0]["digest"], Value::Null);
 }
 
 /// B3. It does not wait behind what runs.
