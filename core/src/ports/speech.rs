@@ -31,7 +31,8 @@ pub trait Transcriber: Send + Sync + 'static {
         None
     }
 
-    /// The words in a recording, in any of the usual formats. Empty if nobody speaks in it. It is tried once, within a time of its own.
+    /// The words in a recording, in any of the usual formats. Empty if nobody speaks in it. It is tried once in each format that the server
+    /// may want, within a time of its own.
     ///
     /// # Errors
     /// When there are no words. What the person is told is the caller's business.
@@ -80,8 +81,8 @@ pub trait Synthesizer: Send + Sync + 'static {
         None
     }
 
-    /// The sound of a text, which is plain words. Servers may choose another format than the one that is asked for. It is tried once,
-    /// within a time of its own.
+    /// The sound of a text, which is plain words. It may have another format than the one that is asked for. It is tried once in each
+    /// format that the server may have, within a time of its own.
     ///
     /// # Errors
     /// When there is no sound. What the person is told is the caller's business.
@@ -125,6 +126,14 @@ pub enum SpeechError {
         /// What the server says about it. It may repeat what people said.
         message: String,
     },
+    /// The server refused a recording of this kind, which cannot be converted.
+    #[error("the server answers {status}, and the recording cannot be converted: {why}")]
+    Unconverted {
+        /// The HTTP status.
+        status: u16,
+        /// Why it cannot be converted.
+        why: String,
+    },
     /// The answer cannot be used.
     #[error("the server's answer cannot be used: {0}")]
     Broken(String),
@@ -135,7 +144,7 @@ impl SpeechError {
     pub fn summary(&self) -> String {
         match self {
             Self::Refused { status, .. } => format!("the server answers {status}"),
-            Self::Unreachable(_) | Self::Stalled(_) | Self::Broken(_) => self.to_string(),
+            Self::Unreachable(_) | Self::Stalled(_) | Self::Unconverted { .. } | Self::Broken(_) => self.to_string(),
         }
     }
 }
