@@ -75,6 +75,14 @@ impl Endpoint {
     }
 }
 
+/// The status with which a server refuses a format that it does not know, perhaps.
+pub(crate) fn unknown_format(error: &SpeechError) -> Option<u16> {
+    match error {
+        SpeechError::Refused { status: status @ (400 | 415 | 422), .. } => Some(*status),
+        _ => None,
+    }
+}
+
 /// What the body of an error says.
 fn message(body: &[u8]) -> String {
     let json: Value = serde_json::from_slice(body).unwrap_or_default();
