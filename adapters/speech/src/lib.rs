@@ -6,7 +6,8 @@
 //! Each request has a time of its own, and its answer is of bounded size. No redirect is followed (the client is given), and no error or
 //! `Debug` output has a key. What a person is told instead of words or sound is the caller's business.
 //!
-//! A recording is sent as it came. If the server refuses that (400, 415 or 422), it is sent once more as WAV (`wav`). Decoders see what strangers send: they run beside the
+//! A recording is sent as it came. If the server refuses that (400, 415 or 422), it is sent once more as WAV (`wav`). A voice note that the
+//! server does not speak as Opus is made one of what it speaks (`ogg_opus`). Decoders see what strangers send: they run beside the
 //! runtime, within limits (`conversion`), and all that they make of rubbish is an error.
 //!
 //! To add another kind of server, add a module with a type that implements [`Transcriber`](rejoinder_core::Transcriber) or
@@ -18,6 +19,7 @@ mod conversion;
 mod decoding;
 mod endpoint;
 mod kind;
+mod ogg_opus;
 mod resampling;
 mod synthesizer;
 mod transcriber;
