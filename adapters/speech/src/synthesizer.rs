@@ -74,14 +74,11 @@ impl Synthesizer for HttpSynthesizer {
 
     async fn synthesize(&self, text: &str, format: SoundFormat) -> Result<Sound, SpeechError> {
         let mut spoken = self.ask(text, format).await;
-        if format != SoundFormat::Opus {
-            return spoken;
-        }
-        if spoken.as_ref().err().and_then(unknown_format).is_some() {
+        if format != SoundFormat::Wav && spoken.as_ref().err().and_then(unknown_format).is_some() {
             spoken = self.ask(text, SoundFormat::Wav).await;
         }
         let spoken = spoken?;
-        if spoken.media_type == OGG {
+        if format != SoundFormat::Opus || spoken.media_type == OGG {
             return Ok(spoken);
         }
         let bytes = Bytes::from(spoken.bytes);

@@ -181,20 +181,27 @@ async fn a_voice_note_is_made_of_what_the_server_speaks() {
     assert!(spoken.bytes.starts_with(b"OggS") && spoken.bytes.windows(8).any(|bytes| bytes == b"OpusHead"));
 }
 
+#[rstest]
+#[case(SoundFormat::Opus, "opus", "audio/ogg")]
+#[case(SoundFormat::Mp3, "mp3", "audio/wav")]
 #[tokio::test]
-async fn a_server_without_opus_is_asked_for_something_else() {
-    let none = || (StatusCode::UNPROCESSABLE_ENTITY, "response_format: mp3 or wav").into_response();
+async fn a_server_that_has_wav_alone_is_asked_for_it(
+    #[case] format: SoundFormat,
+    #[case] asked: &str,
+    #[case] media_type: &str,
+) {
+    let none = || (StatusCode::UNPROCESSABLE_ENTITY, "response_format: wav").into_response();
     let server = Server::start(first_and_then(none, || WAV.into_response())).await;
 
-    let spoken = server.synthesizer().synthesize("Hello", SoundFormat::Opus).await.expect("a sound");
+    let spoken = server.synthesizer().synthesize("Hello", format).await.expect("a sound");
 
-    assert_eq!(spoken.media_type, "audio/ogg");
+    assert_eq!(spoken.media_type, media_type);
     let bodies = server.each(2);
     let formats: Vec<Value> = bodies
         .iter()
         .map(|body| serde_json::from_str::<Value>(body).expect("JSON")["response_format"].clone())
         .collect();
-    assert_eq!(formats, ["opus", "wav"]);
+    assert_eq!(formats, [asked, "wav"]);
 }
 
 /// The platform may know it.
