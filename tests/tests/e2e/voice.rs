@@ -1,7 +1,9 @@
 //! Hooks that hear and speak, with a server that has OpenAI's API for audio.
 
+use std::time::Duration;
+
 use axum::{Json, Router, body::Bytes, routing::post};
-use rejoinder_tests::{Gateway, Reply, ScriptedAgent};
+use rejoinder_tests::{Gateway, Reply, ScriptedAgent, SpeechEngines};
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -99,4 +101,26 @@ async fn what_is_heard_and_spoken_on_a_day_is_bounded_and_shown() {
     assert_eq!(overview["spoken"], json!({ "seconds": 1, "seconds_per_day": 120 }));
     let status = String::from_utf8_lossy(&gateway.run(&["status"]).stdout).into_owned();
     assert!(status.contains("Today     heard 1 of 1 min, spoken 1 of 2 min"), "{status}");
+}
+
+/// With engines that really speak and hear. They know WAV alone: what comes is converted, and so is what goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_really_speaks_to_a_hook_hears_the_answer() {
+    let text = "Many people live in London.";
+    let (agent, engines) = (ScriptedAgent::replying(text).await, SpeechEngines::start().await);
+    let sections = [hook(""), agent.section(), engines.section()].join("\n");
+    let gateway = Gateway::builder().config(&sections).start().await;
+    let recording = engines.voice_note("How many people live in London?").await;
+
+    let call = gateway.hook("test", TOKEN).call().header("Content-Type", "audio/ogg").header("Accept", "audio/ogg");
+    let answer = call.body(recording).send().await.expect("an answer");
+
+    let told = agent.calls()[0].last_message();
+    assert!(told.contains("how many people") && told.contains("london"), "{told}");
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["content-type"], "audio/ogg");
+    let played = engines.play(&answer.bytes().await.expect("a sound")).await;
+    let expected = engines.length(text).await;
+    assert!(played.length.abs_diff(expected) < Duration::from_millis(20), "{expected:?}, {played:?}");
+    assert!(played.words.contains("many people"), "{played:?}");
 }

@@ -1,8 +1,10 @@
 //! Voice notes: a server writes down what is said in them, and that is answered.
 
+use std::time::Duration;
+
 use rejoinder_telegram_double::{Person, TelegramDouble};
 use rejoinder_tests::{
-    Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, SpeechServer, TranscriptionServer, eventually,
+    Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, SpeechEngines, SpeechServer, TranscriptionServer, eventually,
 };
 use serde_json::Value;
 
@@ -235,4 +237,27 @@ async fn a_spoken_answer_is_whole_whatever_step_the_process_ends_at() {
         assert_eq!(gateway.undeliverable(), 0);
         gateway.stop().await;
     }
+}
+
+/// K3. A voice note that somebody else's encoder made, and an answer that somebody else's player plays. The engines know WAV alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_really_speaks_is_heard_and_hears_the_answer() {
+    let answer = "Many people live in London.";
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying(answer).await);
+    let engines = SpeechEngines::start().await;
+    let _gateway = between(&double, &agent).config(&engines.section()).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_voice(&engines.voice_note("How many people live in London?").await);
+    let voice = ada.finds("the voice", |message| message.ours && message.media.is_some()).await;
+
+    let told = last_message(&agent.calls()[0]);
+    assert!(told.contains("how many people") && told.contains("london"), "{told}");
+    assert_eq!(double.bot_texts(ada.chat())[0], answer);
+    assert_eq!(voice.media.as_deref(), Some("voice"));
+    let sound = double.inspect(|view| view.file(ada.chat(), voice.id)).expect("a sound");
+    let played = engines.play(&sound).await;
+    let expected = engines.length(answer).await;
+    assert!(played.length.abs_diff(expected) < Duration::from_millis(20), "{expected:?}, {played:?}");
+    assert!(played.words.contains("many people"), "{played:?}");
 }
