@@ -214,7 +214,9 @@ pub use questions::request::{FOR_EVER, as_stored, is_shortened, shown_option};
 pub use schedules::Calendar;
 pub use shown::{
     in_words::in_words,
-    markdown::{EmbeddedFiles, read_markdown, row_cells, shows_anything, split_markdown, spoken},
+    markdown::{
+        EmbeddedFiles, read_markdown, read_markdown_with_notes, row_cells, shows_anything, split_markdown, spoken,
+    },
 };
 
 pub use base::words::{age, excerpt};
