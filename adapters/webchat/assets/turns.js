@@ -22,17 +22,29 @@ const VOICES = {
   gateway: { label: inWords("Answer of the gateway"), unasked: inWords("Message of the gateway"), name: inWords("The gateway") },
 };
 
+/** What of an answer needs more than its markup. */
+const RICH = "math, .code, .table, .notes, input";
+let rich = null;
+
 /** Makes `element` show `html`. Keeps unchanged leading nodes, with their selections and copy buttons. */
 export function showMarkup(element, html) {
   const template = document.createElement("template");
   template.innerHTML = policy ? policy.createHTML(html) : html;
-  for (const copy of template.content.querySelectorAll("button[data-copy]")) copy.textContent = inWords("Copy");
   const wanted = [...template.content.childNodes];
+  for (const node of wanted) node.source = node.outerHTML ?? node.data;
   const there = [...element.childNodes];
   let same = 0;
-  while (same < wanted.length && same < there.length && wanted[same].isEqualNode(there[same])) same += 1;
+  while (same < wanted.length && same < there.length && wanted[same].source === there[same].source) same += 1;
   for (const node of there.slice(same)) node.remove();
-  element.append(...wanted.slice(same));
+  const added = wanted.slice(same);
+  element.append(...added);
+  const elements = added.filter((node) => node.nodeType === Node.ELEMENT_NODE);
+  for (const copy of elements.flatMap((one) => [...one.querySelectorAll("button[data-copy]")])) copy.textContent = inWords("Copy");
+  const special = elements.filter((one) => one.matches(RICH) || one.querySelector(RICH));
+  if (special.length === 0) return;
+  rich ??= import("./rich.js").catch(() => (rich = null));
+  // Before they are drawn, once it is loaded.
+  rich.then((loaded) => loaded?.dress(special.filter((one) => one.isConnected)));
 }
 
 /**

@@ -417,6 +417,7 @@ mod tests {
             .skip(1)
             .map(|rest| rest.split('"').next().unwrap_or_default())
             .chain([
+                "code.js",
                 "connection.js",
                 "conversation.js",
                 "conversations.js",
@@ -426,6 +427,8 @@ mod tests {
                 "list.js",
                 "outbox.js",
                 "recorder.js",
+                "rich.css",
+                "rich.js",
                 "storage.js",
                 "theme-button.js",
                 "turns.js",
