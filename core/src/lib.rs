@@ -169,7 +169,10 @@ pub use model::{
     people::{Identity, KnownAs, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
-    run::{Activity, ActivityState, Cost, Currency, ModelInput, NotACost, NotACurrency, Price, ToolUse, Usage, Used},
+    run::{
+        Activity, ActivityState, Cost, Currency, ModelInput, NotACost, NotACurrency, Price, ToolUse, Usage, Used,
+        WorkStep,
+    },
     schedule::{
         Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When,
         read_time, zone,

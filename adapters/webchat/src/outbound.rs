@@ -55,8 +55,13 @@ mod tests {
         let handle = rooms.join(&CHAT.into()).expect("a free handle");
         let turn = TurnId::new(Timestamp::from_millis(1));
 
-        show(&rooms, CHAT, turn, &Action::Draft { text: "*a*".to_owned(), message: None, reply_to: None })
-            .expect("shown");
+        show(
+            &rooms,
+            CHAT,
+            turn,
+            &Action::Draft { text: "*a*".to_owned(), steps: vec![], message: None, reply_to: None },
+        )
+        .expect("shown");
 
         let pending = handle.take();
         assert_eq!(pending.drafts.len(), 1);
@@ -70,7 +75,12 @@ mod tests {
         let turn = TurnId::new(Timestamp::from_millis(1));
 
         assert_eq!(
-            show(&rooms, CHAT, turn, &Action::Draft { text: "a".to_owned(), message: None, reply_to: None }),
+            show(
+                &rooms,
+                CHAT,
+                turn,
+                &Action::Draft { text: "a".to_owned(), steps: vec![], message: None, reply_to: None }
+            ),
             Ok(())
         );
         assert_eq!(show(&rooms, CHAT, turn, &Action::Typing { on: true }), Ok(()));
