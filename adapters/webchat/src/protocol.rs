@@ -1,9 +1,11 @@
 //! The frames of the socket. `docs/webchat-protocol.md` describes them for users.
 
+use std::collections::HashMap;
+
 use axum::extract::ws::Utf8Bytes;
 use rejoinder_core::{
     AgentName, Attachment, CommandHelp, Intake, Language, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView,
-    store::TurnSeq,
+    WorkStep, store::TurnSeq,
 };
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -97,8 +99,14 @@ pub(crate) enum ServerFrame<'a> {
     Accepted { id: &'a str, turn_id: Option<TurnId> },
     /// The current state of a turn.
     Turn { turn: Turn },
-    /// The text so far of a running turn: as it is shown, and as Markdown.
-    Draft { turn_id: TurnId, html: String, text: &'a str },
+    /// The text so far of a running turn, as it is shown and as Markdown, and what the agent has done and thought so far.
+    Draft {
+        turn_id: TurnId,
+        html: String,
+        text: &'a str,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        steps: &'a [WorkStep],
+    },
     /// The person is shown that an answer is being written, or no longer.
     Typing { turn_id: TurnId, on: bool },
     /// A frame could not be handled. `id` is that of the client's message or choice.
@@ -149,6 +157,9 @@ pub(crate) struct Turn {
     files: Vec<File>,
     pub(crate) status: TurnStatus,
     shown: Option<Signal>,
+    /// What the agent did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<WorkStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     picked: Option<Box<str>>,
     /// The turn whose answer is for this one as well.
@@ -193,9 +204,13 @@ impl Turn {
         Self::of(view, |file| intake.file_link(view.turn_id, file))
     }
 
-    /// The frames' form of turns.
-    pub(crate) fn list(views: &[TurnView], intake: &Intake) -> Vec<Self> {
-        views.iter().map(|view| Self::linked(view, intake)).collect()
+    /// The frames' form of turns, with what agents did for them.
+    pub(crate) fn list(views: &[TurnView], mut steps: HashMap<TurnId, Vec<WorkStep>>, intake: &Intake) -> Vec<Self> {
+        let of_view = |view: &TurnView| {
+            let steps = steps.remove(&view.turn_id).unwrap_or_default();
+            Self { steps, ..Self::linked(view, intake) }
+        };
+        views.iter().map(of_view).collect()
     }
 
     /// `link` gives the path to a file, if the gateway has it.
@@ -210,6 +225,7 @@ impl Turn {
             files: files(&view.attachments, &link),
             status: view.status,
             shown: shown.map(|shown| Signal::of(shown, &link)),
+            steps: Vec::new(),
             picked: view.picked.as_deref().map(Into::into),
             merged_into: view.merged_into,
         }

@@ -1,6 +1,6 @@
 //! One socket: the hello, then frames in both directions until either side closes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures_util::{
@@ -8,7 +8,7 @@ use futures_util::{
     stream::{SplitSink, SplitStream},
 };
 use rejoinder_core::{
-    ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, Timestamp, TurnId, TurnView,
+    ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, Timestamp, TurnId, TurnView, WorkStep,
 };
 use rejoinder_kit::{Peer, Tokens, TooManyGuesses};
 use secrecy::ExposeSecret;
@@ -74,7 +74,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
     };
     let handle = Arc::new(handle);
     let intake = context.intake.clone();
-    let Ok((turns, more)) = load_turns(&intake, &conversation, None).await else {
+    let Ok((turns, steps, more)) = load_turns(&intake, &conversation, None).await else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
     let agent = intake.agent();
@@ -88,7 +88,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         max_files: chat.files.per_message,
         max_file_bytes: chat.files.max,
         now: rfc3339(intake.clock().now()),
-        turns: Turn::list(&turns, &intake),
+        turns: Turn::list(&turns, steps, &intake),
         more,
     };
     let (reply_sender, replies) = mpsc::channel(MAX_REPLIES);
@@ -186,13 +186,14 @@ async fn load_turns(
     intake: &Intake,
     conversation: &ConversationRef,
     before: Option<TurnId>,
-) -> Result<(Vec<TurnView>, bool), StoreError> {
+) -> Result<(Vec<TurnView>, HashMap<TurnId, Vec<WorkStep>>, bool), StoreError> {
     let mut turns = intake.views(conversation, before, PAGE_SIZE + 1).await?;
     let more = turns.len() > PAGE_SIZE as usize;
     if more {
         turns.remove(0);
     }
-    Ok((turns, more))
+    let steps = intake.steps(&turns).await?;
+    Ok((turns, steps, more))
 }
 
 /// A frame to write, and the turns whose final state it shows.
@@ -257,8 +258,9 @@ impl Writer {
         let pending = self.handle.take();
         if pending.resync {
             metrics::counter!("rejoinder_webchat_resyncs_total").increment(1);
-            let Ok((turns, more)) = load_turns(&self.intake, &self.conversation, None).await else { return false };
-            let sync = ServerFrame::Sync { turns: Turn::list(&turns, &self.intake), more };
+            let loaded = load_turns(&self.intake, &self.conversation, None).await;
+            let Ok((turns, steps, more)) = loaded else { return false };
+            let sync = ServerFrame::Sync { turns: Turn::list(&turns, steps, &self.intake), more };
             if !self.write(Reply::with_turns(&sync, &turns)).await {
                 return false;
             }
@@ -332,8 +334,8 @@ impl Reader {
             ClientFrame::Delete { id, conversation } => Some(self.delete(&id, &conversation, now).await),
             ClientFrame::Older { before } => {
                 Some(match load_turns(&self.intake, &self.conversation, Some(before)).await {
-                    Ok((turns, more)) => {
-                        let history = ServerFrame::History { turns: Turn::list(&turns, &self.intake), more };
+                    Ok((turns, steps, more)) => {
+                        let history = ServerFrame::History { turns: Turn::list(&turns, steps, &self.intake), more };
                         Reply::with_turns(&history, &turns)
                     }
                     Err(_) => refusal(None, Problem::UNAVAILABLE),

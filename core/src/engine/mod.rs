@@ -395,6 +395,7 @@ impl Engine {
             keyring: Arc::clone(&self.keyring),
             hub: Arc::clone(&self.hub),
             speech: Arc::clone(&self.speech) as Arc<dyn SpeechDesk>,
+            settings: self.settings.clone(),
             clock: Arc::clone(&self.clock),
             fence: None,
         }

@@ -1,6 +1,6 @@
 //! The intake of a channel: it accepts events and shows the channel its own turns.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_guard::Attachment;
@@ -23,9 +23,13 @@ use super::{
     },
 };
 use crate::model::{
-    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks, FileShare,
-    InboundEvent, Reached, StoredFile, Target, TurnId, TurnView, Unheard, Usage, Words, data_url,
+    ActivityState, AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks,
+    FileShare, InboundEvent, LiveSettings, Reached, StoredFile, Target, TurnId, TurnView, Unheard, Usage, Words,
+    WorkStep, clean, data_url,
 };
+
+/// How many characters of a tool's name are shown.
+const MOST_NAME: usize = 200;
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,6 +213,7 @@ pub struct Intake {
     pub(crate) keyring: Arc<dyn KeyringStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) speech: Arc<dyn SpeechDesk>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// The lease under which the channel runs and moves its cursors; `None` if each node runs it, or there can be no other node.
     pub(crate) fence: Option<(LeaseName, Fence)>,
@@ -436,6 +441,30 @@ impl Intake {
             input_tokens: a.input_tokens.saturating_add(b.input_tokens),
             output_tokens: a.output_tokens.saturating_add(b.output_tokens),
         }))
+    }
+
+    /// What agents did for these turns, as far as it is kept and people may see it: those of agents that show what they do.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn steps(&self, views: &[TurnView]) -> Result<HashMap<TurnId, Vec<WorkStep>>, StoreError> {
+        let turns: Vec<TurnId> = {
+            let settings = self.settings.read();
+            let is_shown = |view: &&TurnView| {
+                let agent = view.shown.as_ref().and_then(|shown| shown.agent.as_ref());
+                agent.is_some_and(|agent| settings.shown_activities.contains(agent))
+            };
+            views.iter().filter(is_shown).map(|view| view.turn_id).collect()
+        };
+        let mut steps: HashMap<TurnId, Vec<WorkStep>> = HashMap::new();
+        if turns.is_empty() {
+            return Ok(steps);
+        }
+        for (turn, tool) in self.views.used_tools(&turns).await? {
+            let step = WorkStep { text: clean(&tool, MOST_NAME), state: Some(ActivityState::Done) };
+            steps.entry(turn).or_default().push(step);
+        }
+        Ok(steps)
     }
 
     /// Records that a turn's row was written to its reader. Not waited for.

@@ -200,6 +200,25 @@ async fn what_an_agent_does_and_thinks_stands_beside_its_drafts() {
     }
 }
 
+#[tokio::test]
+async fn what_an_agent_did_is_found_again_where_it_may_be_seen() {
+    for shows in [true, false] {
+        let mut setup = GatewaySetup::new().always(Script::replies("done").using("search").using("read"));
+        setup.shown_activities = ["main".into()].into_iter().filter(|_| shows).collect();
+        let gateway = setup.start().await;
+        gateway.receives(said(&chat("ada"), "find it")).await;
+        gateway.advance(secs(1)).await;
+
+        let intake = gateway.intake();
+        let views = intake.views(&chat("ada"), None, 10).await.expect("views are read");
+        let steps = intake.steps(&views).await.expect("steps are read");
+
+        let steps: Vec<_> = steps.into_values().flatten().map(|step| step.text).collect();
+        assert_eq!(steps, if shows { vec!["search", "read"] } else { vec![] });
+        gateway.at_rest().await;
+    }
+}
+
 /// The drafts of an agent whose activity is not to be shown, and those that cannot be edited, say nothing of it.
 #[tokio::test]
 async fn what_an_agent_does_is_shown_only_where_it_is_wanted_and_can_be_taken_back() {

@@ -50,6 +50,10 @@ store_trait! {
         /// The last `limit` turns of a conversation that were accepted before `before`, oldest first. Without those that the gateway
         /// began by itself and that have ended with nothing to see.
         read fn views(conversation: &ConversationRef, before: Option<TurnId>, limit: u32) -> Vec<TurnView>;
+
+        /// The names of the tools that the runs of turns called, as far as they are kept, each with its turn: by turns in the order in
+        /// which these were accepted, and of each in the order of the calls.
+        read fn used_tools(turns: &[TurnId]) -> Vec<(TurnId, String)>;
     }
 }
 

@@ -87,6 +87,20 @@ impl ViewStore for PostgresStore {
         rows.reverse();
         with_signals(&mut reading, &rows).await
     }
+
+    async fn used_tools(&self, turns: &[TurnId]) -> Result<Vec<(TurnId, String)>, StoreError> {
+        let sql = "
+            select t.id, u.call ->> 'name' as name
+            from turns as t
+            join run_contents as c on c.run between t.seq << 16 and (t.seq << 16) | 65535
+            cross join json_array_elements(c.tools::json) with ordinality as u (call, place)
+            where t.id = any($1)
+            order by c.run, u.place";
+        let turns = List(turns.iter().map(|turn| turn.as_uuid()).collect::<Vec<_>>());
+        let mut reading = self.readers.take().await?;
+        let rows = reading.rows(statement!(sql, turns)).await?;
+        rows.iter().map(|row| Ok((row.value("id")?, row.value("name")?))).collect()
+    }
 }
 
 /// The views of turns in the order of `rows`, each with the signal that was shown. The signals are at least as new as the rows: of a

@@ -7,7 +7,7 @@ use rejoinder_core::{
 };
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
-use super::deliveries::select_deliveries;
+use super::{deliveries::select_deliveries, rows::all};
 use crate::{
     records::{columns::Columns, view},
     shared::stored::thread,
@@ -100,6 +100,18 @@ impl ViewStore for SqliteStore {
         let views = with_signals(&mut reading, &rows).await?;
         reading.commit().await.map_err(store_error)?;
         Ok(views)
+    }
+
+    async fn used_tools(&self, turns: &[TurnId]) -> Result<Vec<(TurnId, String)>, StoreError> {
+        let sql = "
+            select t.id, u.value ->> '$.name' as name
+            from json_each(?) as j
+            cross join turns as t on t.id = unhex(j.value, '-')
+            cross join run_contents as c on c.run between t.seq << 16 and t.seq << 16 | 65535
+            cross join json_each(c.tools) as u
+            order by c.run, u.key";
+        let turns = serde_json::to_string(turns).expect("ids are text");
+        all(&self.readers, sqlx::query(sql).bind(turns), |row| Ok((row.value("id")?, row.value("name")?))).await
     }
 }
 
