@@ -107,14 +107,15 @@ const hear = {
     // A pick alone is not announced: only a new signal is.
     if (turn.shown?.at !== wasShown?.at) announce(turn.turn_id);
   },
-  draft({ turn_id, html }) {
-    const isNew = conversation.draft(turn_id) === undefined;
-    conversation.putDraft(turn_id, html);
+  draft({ turn_id, html, steps }) {
+    const before = conversation.draft(turn_id);
+    conversation.putDraft(turn_id, html, steps);
+    const draft = conversation.draft(turn_id);
     const turn = conversation.turn(turn_id);
     const item = items.get(turn_id);
     if (!turn || !item) return;
-    if (isNew) show();
-    else keepingPlace(() => showTurn(item, turn, item.context = { ...item.context, draft: html }));
+    if (before === undefined && draft !== undefined) show();
+    else keepingPlace(() => showTurn(item, turn, item.context = { ...item.context, draft, steps: conversation.steps(turn_id) }));
   },
   typing({ turn_id, on }) {
     conversation.putTyping(turn_id, on);
@@ -166,6 +167,7 @@ function show() {
         day: index === 0 || day !== dayOf(turns[index - 1].at) ? day : null,
         isMissed: turn.turn_id === missedFrom,
         draft: conversation.draft(turn.turn_id),
+        steps: conversation.steps(turn.turn_id),
         activity: isFinal(turn) ? null : isWriting ? "writing" : "waiting",
         hasDraft: conversation.draft(turn.turn_id) !== undefined,
         canPick: isFinal(turn) ? !next : !sent,

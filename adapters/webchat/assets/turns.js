@@ -49,27 +49,30 @@ export function showMarkup(element, html) {
 
 /**
  * Makes `item` show a turn. `context`: `day` (a heading above it, or null), `isMissed` (whether the turns that the
- * person missed start here), `draft` (markup or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
+ * person missed start here), `draft` (markup or undefined), `steps` (what the agent did, or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
  * picked choice, or null), `canPick`, `agent` (the name of the agent that may be writing), `isLast` (whether it is what the
  * person said last), `isSaidAgain` (whether they said the same words later).
  */
 export function showTurn(item, turn, context) {
-  const key = JSON.stringify([turn, { ...context, draft: undefined }]);
+  const key = JSON.stringify([turn, { ...context, draft: undefined, steps: undefined }]);
   if (item.turnKey !== key) {
     item.turnKey = key;
     keepingFocus(item, () => build(item, turn, context));
   }
   const draft = item.querySelector(".draft");
   if (draft) showMarkup(draft, context.draft ?? "");
+  // They are folded: an answer does not wait for them.
+  if (context.steps?.length) import("./work.js").then(({ showWork }) => showWork(item, context.steps, isFinal(turn))).catch(() => {});
 }
 
 /** After `change`, the button of `item` that had the focus has it again, if it is still there. */
 function keepingFocus(item, change) {
-  const focused = [...item.querySelectorAll("button")].includes(document.activeElement) ? { ...document.activeElement.dataset } : null;
+  const controls = () => [...item.querySelectorAll("button, summary")];
+  const focused = controls().includes(document.activeElement) ? { ...document.activeElement.dataset } : null;
   change();
   if (!focused) return;
   const isSame = ({ dataset }) => Object.entries(focused).every(([name, value]) => dataset[name] === value);
-  [...item.querySelectorAll("button")].find(isSame)?.focus({ preventScroll: true });
+  controls().find(isSame)?.focus({ preventScroll: true });
 }
 
 function build(item, turn, context) {
@@ -89,6 +92,7 @@ function build(item, turn, context) {
   if (!answer) return;
   if (isUnasked(turn) && answer.dataset.voice) answer.setAttribute("aria-label", VOICES[answer.dataset.voice].unasked);
   item.append(answer);
+  if (item.work) answer.querySelector(".speaker")?.after(item.work);
 }
 
 function separators({ day, isMissed }) {

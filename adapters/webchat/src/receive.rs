@@ -433,6 +433,8 @@ mod tests {
                 "theme-button.js",
                 "turns.js",
                 "upload.js",
+                "work.css",
+                "work.js",
             ])
             .collect();
         assert!(asked.len() > 5);
