@@ -288,6 +288,24 @@ async fn a_run_asks_the_person_and_goes_on() {
     Browser::start("asked", &gateway.url()).succeeds().await;
 }
 
+/// B11: live while it works, and after a reload; nothing of it is in the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_an_agent_does_and_thinks_is_folded_above_its_answer() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/acp/works.mjs");
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = folder.path().join("gate");
+    let command = format!("command = [\"node\", \"{script}\", \"{}\"]", gate.display());
+    let section = format!("[agents.main]\nkind = \"acp\"\nshow_activity = true\n{command}\n");
+    let gateway = Gateway::builder().config(&section).start().await;
+    let mut browser = Browser::start("works", &gateway.url());
+
+    browser.reaches("works").await;
+    std::fs::write(&gate, "").expect("a file");
+    browser.resume().await;
+
+    browser.succeeds().await;
+}
+
 /// The gateway's commands and the operator's, with keys, a mouse and a finger.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_picked_from_a_menu() {
@@ -518,6 +536,47 @@ const IN_HEBREW: &str = "## הכנה
 ```sh
 echo done
 ```";
+
+const EXPLAINED: &str = "Energy is $E = mc^2$, and \\(x_1\\) costs $5, or $6 with tea.[^1]
+
+$$a_1 + a_2 + a_3 + a_4 + a_5 + a_6 + a_7 + a_8 + a_9 + a_{10} + a_{11} + a_{12} + \\frac{1}{2}$$
+
+\\[
+\\begin{pmatrix} a & b \\\\
+c & d \\end{pmatrix}
+\\]
+
+This stays: $\\nosuch{x}$.
+
+```python
+def area(r):
+    return 3.14159 * r ** 2  # of a circle, and of nothing else in this world
+```
+
+```
++--------+      +---------+      +-----------+      +--------+
+| person | ---> | gateway | ---> | the agent | ---> | answer |
++--------+      +---------+      +-----------+      +--------+
+```
+
+| What | Where it is kept | For how long | Who sees it | And after that |
+| --- | --- | ---: | --- | --- |
+| Conversations | `data/rejoinder.db` | for ever | you | still there |
+
+[^1]: See *Einstein*, 1905.
+";
+
+/// B11: formulas, footnotes, code, tables and diagrams. Their scripts and styles are loaded once an answer has them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn formulas_footnotes_and_code_are_shown_as_they_are_meant() {
+    let agent = ScriptedAgent::start(|call, _| {
+        Script::replies(if last_text(call) == "Explain it." { EXPLAINED } else { "Hello." })
+    })
+    .await;
+    let gateway = chat(&agent, "").await;
+
+    Browser::start("rich", &gateway.url()).succeeds().await;
+}
 
 /// All widths, twice the size, and both themes; the screenshots of the documentation are taken here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
