@@ -25,8 +25,8 @@ use crate::{
     people::People,
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
-        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Speech,
-        SpeechDesk, Store, StoreError, TextReader, ViewStore,
+        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SearchStore, SharedClock,
+        Speech, SpeechDesk, Store, StoreError, TextReader, ViewStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -71,6 +71,7 @@ pub struct Parts {
 pub struct Engine {
     store: Arc<dyn InboxStore>,
     views: Arc<dyn ViewStore>,
+    lines: Arc<dyn SearchStore>,
     files: Arc<dyn FileStore>,
     file_budget: FileBudget,
     file_links: FileLinks,
@@ -389,6 +390,7 @@ impl Engine {
             news: Arc::clone(&self.initiative) as Arc<dyn NewsDesk>,
             store: Arc::clone(&self.store),
             views: Arc::clone(&self.views),
+            lines: Arc::clone(&self.lines),
             files: Arc::clone(&self.files),
             file_budget: self.file_budget.clone(),
             file_links: self.file_links.clone(),

@@ -17,6 +17,8 @@ use super::{
         error::StoreError,
         files::FileStore,
         keyring::KeyringStore,
+        list::{FoundLine, SearchFilter},
+        log::SearchStore,
         nodes::{Fence, LeaseName},
         record::SentText,
         turns::ViewStore,
@@ -24,8 +26,8 @@ use super::{
 };
 use crate::model::{
     ActivityState, AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks,
-    FileShare, InboundEvent, LiveSettings, Reached, StoredFile, Target, TurnId, TurnView, Unheard, Usage, Words,
-    WorkStep, clean, data_url,
+    FileShare, InboundEvent, LiveSettings, Reached, SearchQuery, StoredFile, Target, TurnId, TurnView, Unheard, Usage,
+    Words, WorkStep, clean, data_url,
 };
 
 /// How many characters of a tool's name are shown.
@@ -207,6 +209,7 @@ pub struct Intake {
     pub(crate) news: Arc<dyn NewsDesk>,
     pub(crate) store: Arc<dyn InboxStore>,
     pub(crate) views: Arc<dyn ViewStore>,
+    pub(crate) lines: Arc<dyn SearchStore>,
     pub(crate) files: Arc<dyn FileStore>,
     pub(crate) file_budget: FileBudget,
     pub(crate) file_links: FileLinks,
@@ -361,6 +364,23 @@ impl Intake {
             return Ok(Vec::new());
         }
         self.views.views(conversation, before, limit).await
+    }
+
+    /// The last `limit` lines of these conversations of this channel that match, newest first: of turns that ended a moment ago or
+    /// earlier.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn search(
+        &self,
+        conversations: &[ConversationRef],
+        query: SearchQuery,
+        limit: u32,
+    ) -> Result<Vec<FoundLine>, StoreError> {
+        let own: Vec<ConversationRef> = conversations.iter().filter(|it| it.channel == self.channel).cloned().collect();
+        let conversations = Some(self.store.conversations_at(&own).await?);
+        let filter = SearchFilter { query, channels: None, conversations, session: None, before: None, limit };
+        self.lines.search(&filter).await
     }
 
     /// Puts the bytes of the stored files that `is_wanted` into the URLs of `files`, as far as they have at most `most` bytes in total:
