@@ -19,7 +19,7 @@ use rejoinder_core::{
     FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Guesses, WhileRunning};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Semaphore, broadcast::error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 mod accept;
@@ -30,7 +30,9 @@ mod inbound;
 mod outbound;
 mod protocol;
 mod receive;
+mod reply;
 mod rooms;
+mod search;
 mod section;
 mod socket;
 mod socket_permits;
@@ -76,6 +78,7 @@ pub struct WebchatAdapter {
     files: FileLimits,
     rooms: Arc<Rooms>,
     permits: Arc<SocketPermits>,
+    searches: Semaphore,
     socket_context: WhileRunning<SocketContext>,
 }
 
@@ -103,6 +106,7 @@ impl WebchatAdapter {
             clock,
             rooms: Arc::default(),
             permits: Arc::default(),
+            searches: Semaphore::new(search::AT_ONCE),
             socket_context: WhileRunning::default(),
         }
     }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use axum::extract::ws::Utf8Bytes;
 use rejoinder_core::{
-    AgentName, Attachment, CommandHelp, Intake, Language, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView,
-    WorkStep, store::TurnSeq,
+    AgentName, Attachment, CommandHelp, Intake, Language, Shown, SignalKind, Speaker, Timestamp, TurnId, TurnStatus,
+    TurnView, WorkStep, store::TurnSeq,
 };
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,8 @@ pub(crate) enum ClientFrame {
     Stop,
     /// The person deletes what was said in a conversation: a holder of its id may.
     Delete { id: String, conversation: String },
+    /// The person searches what was said in conversations: a holder of their ids may.
+    Search { id: String, text: String, conversations: Vec<String> },
     /// Asks for a pong.
     Ping,
     /// Answers a ping.
@@ -109,7 +111,9 @@ pub(crate) enum ServerFrame<'a> {
     },
     /// The person is shown that an answer is being written, or no longer.
     Typing { turn_id: TurnId, on: bool },
-    /// A frame could not be handled. `id` is that of the client's message or choice.
+    /// The answer to `search`: the lines, newest first. `more`: whether there are earlier ones.
+    Found { id: &'a str, lines: Vec<Hit>, more: bool },
+    /// A frame could not be handled. `id` is that of the client's message, choice or search.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
@@ -133,6 +137,9 @@ pub(crate) struct Command {
     name: String,
     description: String,
     takes_text: bool,
+    /// What there is to choose from, if that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
 }
 
 impl Command {
@@ -141,8 +148,25 @@ impl Command {
         let CommandHelp { name, description, mut descriptions, argument } = help;
         let own = language.and_then(|language| descriptions.remove(&language));
         let description = own.unwrap_or_else(|| description.into_owned());
-        Self { name: name.into_owned(), description, takes_text: argument.is_some() }
+        let takes_text = argument.is_some();
+        let choices = argument.map(|argument| argument.choices).unwrap_or_default();
+        Self { name: name.into_owned(), description, takes_text, choices }
     }
+}
+
+/// A line that a search found.
+#[skip_serializing_none]
+#[derive(Debug, Serialize)]
+pub(crate) struct Hit {
+    /// The secret id, as the page sent it.
+    pub(crate) conversation: String,
+    pub(crate) turn_id: TurnId,
+    pub(crate) at: String,
+    pub(crate) speaker: Speaker,
+    /// The agent that said it, if it is known.
+    pub(crate) agent: Option<String>,
+    /// The part of the line around the first word that was found.
+    pub(crate) excerpt: String,
 }
 
 /// A turn, as the page shows it.
@@ -324,6 +348,7 @@ impl Problem {
     pub(crate) const ID_REUSED: Self = Self::new("id_reused", "That was already sent with a different text.");
     pub(crate) const UNKNOWN_TURN: Self = Self::new("unknown_turn", "That question is not part of this conversation.");
     pub(crate) const UNKNOWN_CHOICE: Self = Self::new("unknown_choice", "That is not one of the choices.");
+    pub(crate) const SEARCHING: Self = Self::new("busy", "The last search still goes on.").retry();
     pub(crate) const UNAVAILABLE: Self =
         Self::new("unavailable", "That could not be stored right now. It will be sent again.").retry();
 }
@@ -392,6 +417,7 @@ mod tests {
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":1}"#)]
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":"yes"}"#)]
     #[case(r#"{"type":"delete","id":"a","conversation":"b"}"#)]
+    #[case(r#"{"type":"search","id":"a","text":"b","conversations":["c"]}"#)]
     #[case(r#"{"type":"ping"}"#)]
     fn frames_are_read(#[case] frame: &str) {
         assert!(read(frame).is_ok());

@@ -24,7 +24,9 @@ use crate::{
     access::Access,
     inbound,
     protocol::{ClientFrame, Command, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339},
+    reply::{Reply, refusal},
     rooms::SocketHandle,
+    search::{Search, Searches},
     socket_permits::SocketPermit,
 };
 
@@ -106,7 +108,9 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
     };
     let writer = tokio::spawn(writer.run());
     let _ended = ended.clone().drop_guard();
-    Reader { chat, intake, conversation, language, reply_sender, ended: ended.clone() }.run(&mut stream).await;
+    let searches = Searches::new(Arc::clone(&chat), intake.clone(), reply_sender.clone());
+    let reader = Reader { chat, intake, conversation, language, reply_sender, searches, ended: ended.clone() };
+    reader.run(&mut stream).await;
     ended.cancel();
     // If the writer panicked, it has closed the socket, and nothing is left to do.
     let _ = writer.await;
@@ -196,23 +200,6 @@ async fn load_turns(
     Ok((turns, steps, more))
 }
 
-/// A frame to write, and the turns whose final state it shows.
-struct Reply {
-    text: Utf8Bytes,
-    shown_turns: Vec<TurnId>,
-}
-
-impl Reply {
-    fn plain(frame: &ServerFrame<'_>) -> Self {
-        Self { text: frame.to_text(), shown_turns: Vec::new() }
-    }
-
-    fn with_turns(frame: &ServerFrame<'_>, turns: &[TurnView]) -> Self {
-        let shown_turns = turns.iter().filter(|turn| turn.status.is_final()).map(|turn| turn.turn_id).collect();
-        Self { text: frame.to_text(), shown_turns }
-    }
-}
-
 struct Writer {
     sink: Sink,
     handle: Arc<SocketHandle>,
@@ -285,6 +272,7 @@ struct Reader {
     conversation: ConversationRef,
     language: Option<Language>,
     reply_sender: mpsc::Sender<Reply>,
+    searches: Searches,
     ended: CancellationToken,
 }
 
@@ -332,6 +320,7 @@ impl Reader {
                 Some(self.accept(&id, event).await)
             }
             ClientFrame::Delete { id, conversation } => Some(self.delete(&id, &conversation, now).await),
+            ClientFrame::Search { id, text, conversations } => self.searches.begin(Search { id, text, conversations }),
             ClientFrame::Older { before } => {
                 Some(match load_turns(&self.intake, &self.conversation, Some(before)).await {
                     Ok((turns, steps, more)) => {
@@ -391,8 +380,4 @@ impl Reader {
             Err(problem) => refusal(Some(id), problem),
         }
     }
-}
-
-fn refusal(id: Option<&str>, problem: Problem) -> Reply {
-    Reply::plain(&ServerFrame::Error { id, problem })
 }

@@ -4,7 +4,7 @@ mod support;
 
 use rejoinder_webchat::Access;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
 
 use support::Chat;
@@ -89,6 +89,34 @@ async fn a_reaction_is_the_answer() {
 
     let shown = page.sees("answered").await["shown"].take();
     assert_eq!((&shown["signal"], &shown["text"]), (&json!("reaction"), &json!("👍")));
+}
+
+/// Only where a page with the ids of the conversations looks for it.
+#[tokio::test]
+async fn what_was_said_is_found_in_the_conversations_of_the_page() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(ELSEWHERE).await;
+    page.says_text("message-1", "a pear").await;
+    page.sees("answered").await;
+    let (mut page, welcome) = chat.page(HERE).await;
+    page.says_text("message-1", "a pear tree").await;
+    let turn = page.sees("answered").await;
+
+    let here = page.finds("pear", &[HERE], 2).await;
+    let both = page.finds("pear", &[HERE, ELSEWHERE, "a-conversation-of-nobody"], 4).await;
+
+    let line = |line: &Value| ["conversation", "turn_id", "speaker", "agent", "excerpt"].map(|key| line[key].clone());
+    let turn = &turn["turn_id"];
+    let answered = [json!(HERE), turn.clone(), json!("agent"), welcome["agent"].clone(), json!("*a pear tree*")];
+    let asked = [json!(HERE), turn.clone(), json!("person"), json!(null), json!("a pear tree")];
+    assert_eq!(here.iter().map(line).collect::<Vec<_>>(), [answered, asked]);
+    assert_eq!(both[..2], here[..]);
+    assert!(both[2..].iter().all(|line| line["conversation"] == ELSEWHERE), "{both:?}");
+    for (conversations, code) in [(json!(["short"]), "bad_conversation"), (json!(vec![HERE; 300]), "bad_frame")] {
+        page.says(&json!({"type": "search", "id": "other", "text": "pear", "conversations": conversations})).await;
+        let error = page.hears("error").await;
+        assert_eq!((&error["id"], &error["code"]), (&json!("other"), &json!(code)));
+    }
 }
 
 /// E6.

@@ -15,7 +15,7 @@ use rejoinder_webchat::{Access, WebchatAdapter, WebchatSection, WebchatSettings,
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream,
@@ -161,6 +161,22 @@ impl Page {
                 return frame;
             }
         }
+    }
+
+    /// What is found of a text, once there are so many lines: those of a turn are indexed a moment after it has ended.
+    pub(crate) async fn finds(&mut self, text: &str, conversations: &[&str], count: usize) -> Vec<Value> {
+        for number in 0..1_000 {
+            let id = format!("search-{number}");
+            self.says(&json!({"type": "search", "id": id, "text": text, "conversations": conversations})).await;
+            let mut found = self.hears("found").await;
+            assert_eq!((&found["id"], &found["more"]), (&json!(id), &json!(false)));
+            let Value::Array(lines) = found["lines"].take() else { panic!("no lines: {found}") };
+            if lines.len() == count {
+                return lines;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{text} is not found")
     }
 
     /// The next turn that satisfies `is_right`.
