@@ -7,6 +7,7 @@ import { Conversations } from "./conversations.js";
 import { Deletions } from "./deletions.js";
 import { arrange, make } from "./dom.js";
 import { Attachments } from "./files.js";
+import { shortcut } from "./keys.js";
 import { ConversationList } from "./list.js";
 import { Outbox } from "./outbox.js";
 import { changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
@@ -27,6 +28,9 @@ let missedFrom = null;
 let lostAt = null;
 let isStopping = false;
 let isLoadingOlder = false;
+/** What earlier turns are loaded for: until `isThere()`, or all; then `act()` is called. */
+let sought = null;
+let commands = [];
 let unreadCount = 0;
 const title = document.title;
 
@@ -59,7 +63,7 @@ const hear = {
     agent = frame.agent;
     composer.maxTextBytes = frame.max_text_bytes;
     attachments.limits = { count: frame.max_files, bytes: frame.max_file_bytes };
-    composer.commands = frame.commands;
+    composer.commands = commands = frame.commands;
     $("title").textContent = frame.title;
     $("greeting-text").textContent = frame.greeting;
     const wasHere = conversation.turns.length > 0;
@@ -73,6 +77,8 @@ const hear = {
     if (wasHere) announce(...news);
     outbox.restart();
     deletions.restart();
+    search?.then((search) => search.restart());
+    seek();
   },
   sync(frame) {
     const news = conversation.sync(frame.turns, frame.more);
@@ -86,6 +92,10 @@ const hear = {
     isLoadingOlder = false;
     show();
     view.scrollTop = view.scrollHeight - below;
+    seek();
+  },
+  found(frame) {
+    search?.then((search) => search.found(frame));
   },
   accepted({ id, turn_id }) {
     if (deletions.accepted(id)) return list.show();
@@ -129,8 +139,10 @@ const hear = {
       connection.close();
       return showBanner(message, inWords("Load again"), () => location.reload());
     }
+    if (id) search?.then((search) => search.refused(id, retry));
     if (id) return outbox.refused(id, message, retry);
     isLoadingOlder = false;
+    sought = null;
     isStopping = false;
     show();
   },
@@ -295,6 +307,8 @@ function showState(state) {
     $("banner").hidden = true;
   } else if (state === "waiting" || state === "offline") {
     lostAt ??= Date.now();
+    isLoadingOlder = false;
+    sought = null;
     conversation.silence();
     const banner = () =>
       navigator.onLine
@@ -400,11 +414,29 @@ $("stop").addEventListener("click", () => {
   composer.focus();
 });
 
-$("older").addEventListener("click", () => {
+$("older").addEventListener("click", loadOlder);
+
+function loadOlder() {
   const first = conversation.turns[0];
   isLoadingOlder = Boolean(first) && connection.send({ type: "older", before: first.turn_id });
   show();
-});
+}
+
+/** Loads earlier turns until `isThere()`, or all. Given up if the conversation is left, or the connection is lost. */
+function loadUntil(isThere) {
+  return new Promise((act) => {
+    sought = { isThere, act };
+    seek();
+  });
+}
+
+function seek() {
+  if (!sought || !connection.isOnline || isLoadingOlder) return;
+  if (conversation.hasOlder && !sought.isThere()) return loadOlder();
+  const { act } = sought;
+  sought = null;
+  act();
+}
 
 $("turns").addEventListener("click", (event) => {
   const button = event.target.closest("button");
@@ -478,6 +510,7 @@ function open(id) {
   missedFrom = null;
   isStopping = false;
   isLoadingOlder = false;
+  sought = null;
   readsTheEnd = true;
   $("conversation").setAttribute("aria-busy", String(conversation.turns.length === 0));
   connection.open();
@@ -552,6 +585,59 @@ addEventListener("storage", (event) => {
   if (what !== "unsent") return;
   if (event.newValue === null) outbox.drop(id);
   list.show();
+});
+
+// --- Search, the menu of the conversation, and keys. What they need more is loaded when it is used. ---
+
+/** The search in what was said. */
+let search = null;
+
+$("search").addEventListener("input", async () => {
+  const acts = {
+    send: (frame) => connection.send(frame),
+    ids: () => conversations.ids,
+    titleOf: (id) => conversations.get(id).title,
+    has: (turn) => Boolean(conversation.turn(turn)),
+    refuse: (words) => composer.notice(words),
+    loadUntil,
+    open(id) {
+      list.close();
+      visit(id);
+    },
+  };
+  search ??= import("./found.js").then(({ Found }) => new Found(acts));
+  (await search).look($("search").value);
+});
+
+$("more").addEventListener("click", async () => {
+  const { openActions } = await import("./actions.js");
+  const loadAll = () => (connection.isOnline ? loadUntil(() => false) : null);
+  openActions($("more"), { commands, say, loadAll, help: keys.help });
+});
+
+const go = (step) => {
+  const id = list.neighbour(step);
+  if (id) visit(id);
+};
+const keys = {
+  help: async () => (await import("./help.js")).showKeys(),
+  begin: () => $("new").click(),
+  commands: () => $("slash").click(),
+  edit: () => [...$("turns").querySelectorAll("[data-act=edit]")].at(-1)?.click(),
+  previous: () => go(-1),
+  next: () => go(1),
+  search() {
+    if ($("list-open").offsetParent && !$("drawer").open) $("list-open").click();
+    $("search").focus();
+    $("search").select();
+  },
+};
+
+addEventListener("keydown", (event) => {
+  const act = shortcut(event, !composer.isEmpty);
+  if (!act) return;
+  event.preventDefault();
+  keys[act]();
 });
 
 // --- Leaving a device that others use ---

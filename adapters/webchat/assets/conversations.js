@@ -3,7 +3,7 @@
 
 import { Conversation, isCommand } from "./conversation.js";
 import { changedName, newId, recall, remember, remembered, tabStorage } from "./storage.js";
-import { inWords } from "./words.js";
+import { folded, inWords } from "./words.js";
 
 /** How many conversations the list holds. */
 export const MOST = 200;
@@ -216,9 +216,4 @@ function title(said) {
 /** Markdown without its marks. */
 function plain(markdown) {
   return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^\s*(?:[#>]+|[-*+]|\|?[-:| ]+\|)\s/gm, " ").replace(/[*_`|]+/g, " ");
-}
-
-/** `words` as they are compared: without case and accents. */
-function folded(words) {
-  return words.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase();
 }

@@ -134,7 +134,7 @@ export class ConversationList {
       // Escape closes the drawer only when there is no search to end.
       event.preventDefault();
       $("search").value = "";
-      this.#search();
+      $("search").dispatchEvent(new Event("input"));
     } else if (event.key === "ArrowDown" && this.#shown.length) {
       event.preventDefault();
       this.#focus(this.#shown[0]);

@@ -17,6 +17,7 @@ export const WORDS = {
   "You are offline. What you write is kept and will be sent.": ["Du bist offline. Was du schreibst, wird aufgehoben und gesendet.", "No tienes conexión. Lo que escribas se guarda y se enviará."],
   "Try now": ["Jetzt versuchen", "Intentar ahora"],
   "Load again": ["Neu laden", "Volver a cargar"],
+  "More": ["Mehr", "Más"],
   "Cancel": ["Abbrechen", "Cancelar"],
 
   // The list
@@ -156,6 +157,11 @@ export const locale = navigator.language.toLowerCase().startsWith(language) ? na
 export function inWords(text, values = {}) {
   const found = WORDS[text]?.[LANGUAGES.indexOf(language) - 1] ?? text;
   return found.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+/** `words` as they are compared: without case and accents. */
+export function folded(words) {
+  return words.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase();
 }
 
 /** Puts the words of `index.html` into the page's language. */

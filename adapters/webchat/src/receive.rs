@@ -417,14 +417,20 @@ mod tests {
             .skip(1)
             .map(|rest| rest.split('"').next().unwrap_or_default())
             .chain([
+                "actions.js",
                 "code.js",
                 "connection.js",
                 "conversation.js",
                 "conversations.js",
                 "deletions.js",
                 "files.js",
+                "found.js",
+                "help.js",
                 "kept-files.js",
+                "keys.js",
                 "list.js",
+                "more.css",
+                "more.js",
                 "outbox.js",
                 "recorder.js",
                 "rich.css",
