@@ -69,6 +69,23 @@ async fn a_conversation_is_saved_as_markdown() {
     Browser::start("export", &gateway.url()).succeeds().await;
 }
 
+/// B11: what was said is found in all conversations of the browser. A menu saves and prints one, and chooses its agent; keys lead there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_was_said_is_found_saved_printed_and_reached_with_keys() {
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("answer to: {}", last_text(call)))).await;
+    let coder = agent.section().replace("[agents.main]", "[agents.coder]");
+    let routing = "[routing]\ndefault_agent = \"main\"\nchoosable = [\"coder\"]\n";
+    let gateway = chat(&agent, &format!("{coder}\n{routing}")).await;
+    let mut browser = Browser::start("found", &gateway.url());
+
+    for checkpoint in ["said", "found", "printed"] {
+        browser.reaches(checkpoint).await;
+        browser.resume().await;
+    }
+
+    browser.succeeds().await;
+}
+
 /// E6: no search finds it and no agent is shown it; it is deleted once, also when the gateway was killed before it could say so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_deleted_on_the_page_is_deleted_at_the_gateway() {
