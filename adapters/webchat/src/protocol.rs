@@ -34,8 +34,8 @@ pub(crate) enum ClientFrame {
         /// The language of the page, as a tag such as `de-AT`.
         language: Option<String>,
     },
-    /// The person sent a message.
-    Message { id: String, text: String },
+    /// The person sent a message, in place of this turn if that is the last question.
+    Message { id: String, text: String, instead_of: Option<TurnId> },
     /// The person picked one of the choices of a turn's signal, of the one that was shown at `asked` if it is there.
     Choose { id: String, turn_id: TurnId, choice: Pick, asked: Option<String> },
     /// Requests the turns before this one.
@@ -189,6 +189,9 @@ pub(crate) struct Turn {
     /// The turn whose answer is for this one as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     merged_into: Option<TurnId>,
+    /// The turn in whose place it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instead_of: Option<TurnId>,
 }
 
 /// The latest signal of a turn. Says whether the agent speaks or the gateway, and not which rung and why: people need not
@@ -252,6 +255,7 @@ impl Turn {
             steps: Vec::new(),
             picked: view.picked.as_deref().map(Into::into),
             merged_into: view.merged_into,
+            instead_of: view.instead_of,
         }
     }
 }
@@ -413,6 +417,7 @@ mod tests {
     #[rstest]
     #[case(r#"{"type":"stop","later":"fields are ignored"}"#)]
     #[case(r#"{"type":"message","id":"a","text":"b"}"#)]
+    #[case(r#"{"type":"message","id":"a","text":"b","instead_of":"01890a5d-ac96-774b-bcce-b302099a8057"}"#)]
     #[case(r#"{"type":"older","before":"01890a5d-ac96-774b-bcce-b302099a8057"}"#)]
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":1}"#)]
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":"yes"}"#)]
@@ -479,6 +484,7 @@ mod tests {
             }),
             picked: None,
             merged_into: None,
+            instead_of: None,
         }
     }
 

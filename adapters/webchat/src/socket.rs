@@ -301,8 +301,9 @@ impl Reader {
         let now = self.intake.clock().now();
         match frame {
             ClientFrame::Hello { .. } => Some(refusal(None, Problem::HELLO_AGAIN)),
-            ClientFrame::Message { id, text } => {
-                Some(self.accept(&id, inbound::message(&self.conversation, &id, &text, raw, now)).await)
+            ClientFrame::Message { id, text, instead_of } => {
+                let event = inbound::message(&self.conversation, &id, &text, raw, now);
+                Some(self.accept(&id, event.map(|event| InboundEvent { instead_of, ..event })).await)
             }
             ClientFrame::Choose { id, turn_id, choice, asked } => {
                 let event = match self.choice_text(turn_id, choice, asked.as_deref()).await {

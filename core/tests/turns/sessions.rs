@@ -464,6 +464,28 @@ async fn a_question_is_tried_again_without_the_first_try() {
     gateway.at_rest().await;
 }
 
+/// The last question can be asked in other words, and the agent is not shown the first ones. An earlier one is left as it is.
+#[tokio::test]
+async fn a_question_is_asked_in_other_words() {
+    let gateway = setup().start().await;
+    ada(&gateway, "one").await;
+    ada(&gateway, "two").await;
+    let last = || async { gateway.turns().await[0].turn_id };
+    let two = last().await;
+    let instead = |text| InboundEvent { instead_of: Some(two), ..says(&chat("ada"), text) };
+    assert_eq!(told(&gateway, instead("zwei")).await, "zwei [one]");
+    assert_eq!(told(&gateway, instead("due")).await, "due [one zwei]");
+    let due = last().await;
+    assert_eq!(ada(&gateway, "/retry").await, "due [one zwei]");
+    ada(&gateway, "/status").await;
+
+    let views = gateway.intake().views(&chat("ada"), None, 9).await.expect("readable");
+
+    let places: Vec<_> = views.iter().map(|view| view.instead_of).collect();
+    assert_eq!(places, [None, None, Some(two), None, Some(due), None]);
+    gateway.at_rest().await;
+}
+
 /// B3. What was stopped or went wrong can be tried again; what runs is not asked twice.
 #[tokio::test]
 async fn what_runs_is_not_tried_again_and_what_was_stopped_is() {

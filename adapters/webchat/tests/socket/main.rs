@@ -119,6 +119,21 @@ async fn what_was_said_is_found_in_the_conversations_of_the_page() {
     }
 }
 
+#[tokio::test]
+async fn a_message_may_take_the_place_of_the_last_one() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "hello").await;
+    let first = page.sees("answered").await;
+
+    let frame = json!({"type": "message", "id": "message-2", "text": "good day", "instead_of": first["turn_id"]});
+    page.says(&frame).await;
+
+    let second = page.sees("answered").await;
+    assert_eq!((&second["text"], &second["instead_of"]), (&json!("good day"), &first["turn_id"]));
+    assert_eq!(first["instead_of"], json!(null));
+}
+
 /// E6.
 #[tokio::test]
 async fn what_is_sent_again_is_not_doubled() {
