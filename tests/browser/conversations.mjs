@@ -143,7 +143,7 @@ async function writesInOneAndAnother(ada) {
   // A copy that was not changed is given up, and what stood in the input before is there again.
   await ada.button("Edit").click();
   await open(ada, "What goes well with risotto?");
-  await ada.page.getByText("You edit a copy.").waitFor({ state: "hidden" });
+  await ada.page.getByText("You edit your message.").waitFor({ state: "hidden" });
   assert.equal(await ada.input.inputValue(), "And for dess");
   // One that was changed waits before it.
   await ada.button("Edit").click();

@@ -2,7 +2,7 @@
 
 import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
-import { isCommand, isFinal, isUnasked, voiceOf } from "./conversation.js";
+import { isCommand, isFinal, isUnasked, versionsOf, voiceOf } from "./conversation.js";
 import { Conversations } from "./conversations.js";
 import { Deletions } from "./deletions.js";
 import { arrange, make } from "./dom.js";
@@ -31,6 +31,9 @@ let isLoadingOlder = false;
 /** What earlier turns are loaded for: until `isThere()`, or all; then `act()` is called. */
 let sought = null;
 let commands = [];
+/** The versions of questions, and which of them are looked at if not the last: by the ids of the first. */
+let versions = new Map();
+const lookedAt = new Map();
 let unreadCount = 0;
 const title = document.title;
 
@@ -50,7 +53,7 @@ const connection = new Connection({
 });
 const outbox = new Outbox({ send: (frame) => connection.send(frame), upload: sendWithFiles, holdFiles, dropFiles, onChange: showWithList });
 const deletions = new Deletions({ send: (frame) => connection.send(frame) });
-const composer = new Composer({ onSend: (words) => say(words, attachments.take()), onUnfinished: begin, hasFiles: () => !attachments.isEmpty, announce: speak });
+const composer = new Composer({ onSend: (words, instead_of) => say(words, attachments.take(), undefined, { instead_of }), onUnfinished: begin, hasFiles: () => !attachments.isEmpty, announce: speak });
 const attachments = new Attachments({ onChange: showAttached, refuse: (words) => composer.notice(words) });
 const conversations = new Conversations({ onChange: () => list.show(), onGone: leaveGone, isWaiting: (id) => outbox.counts.has(id) });
 const list = new ConversationList(conversations, { open: visit, remove: erase, unsent: () => outbox.counts, loss: lossOf, waits: () => !connection.isOnline && deletions.count > 0, announce: speak });
@@ -102,7 +105,7 @@ const hear = {
     const entry = outbox.entries.find((entry) => entry.id === id);
     if (entry && turn_id && !conversation.turn(turn_id)) {
       const at = new Date(serverTime()).toISOString();
-      conversation.put({ turn_id, at, text: entry.text, files: entry.files, status: "accepted", shown: null, isOurs: true });
+      conversation.put({ turn_id, at, text: entry.text, files: entry.files, instead_of: entry.instead_of, status: "accepted", shown: null, isOurs: true });
       adopt(id, turn_id);
     }
     // A pick that opened a turn was the first one.
@@ -161,7 +164,7 @@ function adopt(unsentId, turnId) {
 
 function show() {
   keepingPlace(() => {
-    const turns = conversation.seen;
+    const turns = inTheirVersions(conversation.seen);
     const unfinished = conversation.unfinished;
     const last = turns.findLast((turn) => !isCommand(turn) && !isUnasked(turn) && !turn.merged_into);
     // A turn that arrives before its "accepted" is the same message: it is shown once.
@@ -186,6 +189,7 @@ function show() {
         isLast: turn === last && unsent.length === 0,
         isSaidAgain: [...turns.slice(index + 1), ...unsent].some(({ text }) => text === turn.text),
         agent,
+        version: versionOf(turn.turn_id),
         picked: turn.picked ?? sent?.text ?? guessed,
       };
       showTurn(item, turn, item.context);
@@ -207,6 +211,34 @@ function show() {
     $("greeting-gone").hidden = !conversations.get(conversations.current).last;
     $("greeting-text").hidden = !$("greeting-gone").hidden;
   });
+}
+
+/** The turns, of each question that was asked more than once only the version that is looked at. */
+function inTheirVersions(turns) {
+  versions = versionsOf(turns);
+  const replaced = new Set(outbox.entries.filter(({ problem }) => !problem).map(({ instead_of }) => instead_of));
+  const isShown = (id) => {
+    const list = versions.get(id);
+    return !replaced.has(id) && (!list || id === (lookedAt.get(list[0]) ?? list.at(-1)));
+  };
+  return turns.filter(({ turn_id, merged_into }) => isShown(turn_id) && (!merged_into || isShown(merged_into)));
+}
+
+function versionOf(id) {
+  const list = versions.get(id);
+  return list && { number: list.indexOf(id) + 1, count: list.length };
+}
+
+/** Shows the version of a question that comes before or after that of a turn. */
+function lookAt(id, act) {
+  const list = versions.get(id);
+  const other = list[list.indexOf(id) + (act === "before" ? -1 : 1)];
+  lookedAt.set(list[0], other);
+  readsTheEnd = false;
+  show();
+  $("latest").hidden = readsTheEnd = isAtTheEnd();
+  const buttons = [...items.get(other).querySelectorAll(".versions button:enabled")];
+  (buttons.find(({ dataset }) => dataset.act === act) ?? buttons[0]).focus({ preventScroll: true });
 }
 
 function showWithList() {
@@ -246,13 +278,18 @@ function toTheEnd() {
   $("latest").hidden = true;
 }
 
+function isAtTheEnd() {
+  const { scrollHeight, scrollTop, clientHeight } = $("conversation");
+  return scrollHeight - scrollTop - clientHeight < 60;
+}
+
 let heightOfView = 0;
 
 $("conversation").addEventListener("scroll", () => {
   const view = $("conversation");
   // If the view's height changed, the person did not scroll: the composer grew, or a keyboard appeared.
   if (view.clientHeight !== heightOfView) return;
-  readsTheEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
+  readsTheEnd = isAtTheEnd();
   if (readsTheEnd) $("latest").hidden = true;
 }, { passive: true });
 new ResizeObserver(() => {
@@ -330,11 +367,12 @@ function showBanner(words, label, act) {
 
 // --- Input ---
 
-function say(words, files = [], voice = undefined) {
+function say(words, files = [], voice = undefined, more = {}) {
   missedFrom = null;
+  lookedAt.clear();
   readsTheEnd = true;
   conversations.said(words.trim() ? words : files.map(({ name }) => name).join(", "));
-  outbox.say(words, conversation.lastPlace, files, voice);
+  outbox.say(words, conversation.lastPlace, files, voice, more);
 }
 
 /** A conversation is in the list once something is written in it. */
@@ -445,7 +483,8 @@ $("turns").addEventListener("click", (event) => {
   const { act, copy, choice, unsentAct } = button.dataset;
   if (copy) copyWords(button, copy === "code" ? button.closest(".code").querySelector("code").textContent : conversation.turn(item.dataset.turnId).shown.text);
   else if (choice !== undefined) pick(item.dataset.turnId, Number(choice));
-  else if (act) repeat(conversation.turn(item.dataset.turnId).text, act === "edit");
+  else if (act === "before" || act === "after") lookAt(item.dataset.turnId, act);
+  else if (act) repeat(conversation.turn(item.dataset.turnId), act);
   else if (unsentAct === "retry") outbox.retry(item.dataset.unsent);
   else if (unsentAct) takeBack(item.dataset.unsent, unsentAct === "edit");
 });
@@ -457,10 +496,11 @@ function pick(turnId, choice) {
   composer.focus();
 }
 
-/** Says `words` once more, as they are or after an edit. */
-function repeat(words, isEdited) {
-  if (isEdited) return composer.edit(words);
-  say(words);
+/** Says what a turn says once more: as a new message, in its place, or in its place after an edit. */
+function repeat(turn, act) {
+  const instead_of = isFinal(turn) ? (versions.get(turn.turn_id)?.at(-1) ?? turn.turn_id) : undefined;
+  if (act === "edit") return composer.edit(turn.text, instead_of);
+  say(turn.text, [], undefined, act === "retry" ? { instead_of, sent: "/retry" } : {});
   composer.focus();
 }
 
@@ -600,6 +640,11 @@ $("search").addEventListener("input", async () => {
     has: (turn) => Boolean(conversation.turn(turn)),
     refuse: (words) => composer.notice(words),
     loadUntil,
+    bring(turn) {
+      const list = versions.get(turn);
+      if (list) lookedAt.set(list[0], turn);
+      show();
+    },
     open(id) {
       list.close();
       visit(id);

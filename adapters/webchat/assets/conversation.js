@@ -111,6 +111,20 @@ export class Conversation {
   }
 }
 
+/** The versions of each question that was asked more than once, by the ids of their turns: lists of ids from the first to the last. */
+export function versionsOf(turns) {
+  const lists = new Map();
+  const known = new Set();
+  for (const { turn_id, instead_of } of turns) {
+    known.add(turn_id);
+    if (!known.has(instead_of)) continue;
+    const list = lists.get(instead_of) ?? [instead_of];
+    list.push(turn_id);
+    for (const id of list) lists.set(id, list);
+  }
+  return lists;
+}
+
 export function isFinal(turn) {
   return !(turn.status in RANK);
 }

@@ -27,8 +27,8 @@ export class Found {
 
   /**
    * `send(frame)` returns whether the frame was given to the socket, `ids()` gives the conversations to search, `titleOf(id)` the name
-   * of one, and `open(id)` shows one. `has(turn)` says whether the turn is on the page, `loadUntil(isThere)` loads earlier ones, and
-   * `refuse(words)` says why nothing is shown.
+   * of one, and `open(id)` shows one. `has(turn)` says whether the turn is known, `loadUntil(isThere)` loads earlier ones, `bring(turn)`
+   * shows it if another version is shown in its place, and `refuse(words)` says why nothing is shown.
    */
   constructor(acts) {
     this.#acts = acts;
@@ -79,6 +79,7 @@ export class Found {
   async #jump({ conversation, turn_id }) {
     this.#acts.open(conversation);
     await this.#acts.loadUntil(() => this.#acts.has(turn_id));
+    this.#acts.bring(turn_id);
     const item = document.querySelector(`#turns > [data-turn-id="${turn_id}"]`);
     if (!item) return this.#acts.refuse(inWords("That message is not shown any more."));
     const view = $("conversation");

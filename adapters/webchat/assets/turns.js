@@ -51,7 +51,7 @@ export function showMarkup(element, html) {
  * Makes `item` show a turn. `context`: `day` (a heading above it, or null), `isMissed` (whether the turns that the
  * person missed start here), `draft` (markup or undefined), `steps` (what the agent did, or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
  * picked choice, or null), `canPick`, `agent` (the name of the agent that may be writing), `isLast` (whether it is what the
- * person said last), `isSaidAgain` (whether they said the same words later).
+ * person said last), `isSaidAgain` (whether they said the same words later), `version` (`{number, count}`, if it was asked more than once).
  */
 export function showTurn(item, turn, context) {
   const key = JSON.stringify([turn, { ...context, draft: undefined, steps: undefined }]);
@@ -91,25 +91,40 @@ function build(item, turn, context) {
   const answer = answerOf(turn, context, draft);
   if (!answer) return;
   if (isUnasked(turn) && answer.dataset.voice) answer.setAttribute("aria-label", VOICES[answer.dataset.voice].unasked);
-  item.append(answer);
+  item.append(answer, ...(isEarlier(context) ? [make("p", { className: "remark" }, inWords("An earlier version. The agent goes on from the last one."))] : []));
   if (item.work) answer.querySelector(".speaker")?.after(item.work);
 }
+
+const isEarlier = ({ version }) => version && version.number < version.count;
 
 function separators({ day, isMissed }) {
   const separator = (className, words) => make("div", { className, attributes: { role: "separator" } }, make("span", {}, words));
   return [day && separator("day", day), isMissed && separator("missed", inWords("While you were away"))].filter(Boolean);
 }
 
-function said(turn, { isLast, media }) {
+function said(turn, { isLast, media, version }) {
   const reaction = isFinal(turn) && turn.shown?.signal === "reaction" ? turn.shown.text : null;
-  const edit = isLast && turn.text.trim() !== "" && act("edit", inWords("Edit"), inWords("Puts these words into the input. You send them as a new message; this one stays."));
+  const edit = isLast && turn.text.trim() !== "" && act("edit", inWords("Edit"), inWords("Puts these words into the input"));
   return make(
     "div",
     { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
     turn.text.trim() !== "" && make("p", { className: "words", dir: "auto" }, turn.text),
     files(turn.files, media),
     reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": inWords("Reaction: {text}", { text: reaction }) } }, reaction),
-    make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" && !isFarewell(turn) ? ` · ${inWords("Stopped")}` : null, edit),
+    make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" && !isFarewell(turn) ? ` · ${inWords("Stopped")}` : null, edit, version && versions(version)),
+  );
+}
+
+/** Which version of a question it is, and the ways to the others. */
+function versions({ number, count }) {
+  const step = (name, sign, label, isThere) =>
+    make("button", { type: "button", className: "quiet-button", title: label, disabled: !isThere, data: { act: name }, attributes: { "aria-label": label } }, sign);
+  return make(
+    "span",
+    { className: "versions", attributes: { role: "group", "aria-label": inWords("Versions") } },
+    step("before", "‹", inWords("Previous version"), number > 1),
+    make("span", {}, inWords("{number} of {count}", { number, count })),
+    step("after", "›", inWords("Next version"), number < count),
   );
 }
 
@@ -196,9 +211,12 @@ export function tick(list) {
   }
 }
 
-/** The offer to send the same words again. A question is itself the way on. */
-function again(turn, { isSaidAgain }) {
-  const isOffered = !isSaidAgain && isUnanswered(turn) && turn.text.trim() !== "" && !turn.shown?.choices?.length;
+/** The offer to ask the same again. A question is itself the way on. */
+function again(turn, { isLast, isSaidAgain }) {
+  if (isUnasked(turn) || turn.shown?.choices?.length) return null;
+  if (isLast && isUnanswered(turn)) return act("retry", inWords("Try again"), inWords("Asks the same again. This version can still be read."));
+  if (isLast && turn.shown?.agent) return act("retry", inWords("Answer again"), inWords("Asks the same again. This version can still be read."));
+  const isOffered = !isSaidAgain && isUnanswered(turn) && turn.text.trim() !== "";
   return isOffered && act("again", inWords("Try again"), inWords("Sends the same words again, as a new message"));
 }
 

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{Attachment, FileLimits, Language, TurnId, Voice};
+use rejoinder_core::{Attachment, FileLimits, InboundEvent, Language, TurnId, Voice};
 use rejoinder_kit::{
     BodyRoom, Peer, Problem, bearer, data_url, files_too_large,
     multipart::{self, Part},
@@ -45,6 +45,8 @@ pub(crate) struct MessageForm {
     text: Option<String>,
     /// Set if the first file is a voice note: how many seconds it has.
     voice: Option<f64>,
+    /// The turn in whose place the message is, if that is the last question.
+    instead_of: Option<String>,
     /// The language of the person, as a tag such as `de-AT`.
     language: Option<String>,
     /// Any number of files.
@@ -84,12 +86,13 @@ pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Re
     let mut form = Form::default();
     multipart::read(&body, boundary, |part| form.add(&part, chat.files))?;
     drop(body);
-    let Form { conversation, id, text, voice, language, files, .. } = form;
+    let Form { conversation, id, text, voice, instead_of, language, files, .. } = form;
     let conversation = inbound::conversation(&chat.channel, &conversation).map_err(refused)?;
     let is_recording = files.first().is_some_and(|file| file.media_type.starts_with("audio/"));
     let voice = voice.filter(|_| is_recording);
     let now = context.intake.clock().now();
     let event = inbound::message_with(&conversation, &id, &text, files, voice, now).map_err(refused)?;
+    let event = InboundEvent { instead_of, ..event };
     let acceptor = Acceptor { chat, intake: &context.intake, conversation: &conversation, language };
     let turn_id = acceptor.accept(event).await.map_err(refused)?;
     drop(room);
@@ -117,6 +120,7 @@ struct Form {
     id: String,
     text: String,
     voice: Option<Voice>,
+    instead_of: Option<TurnId>,
     language: Option<Language>,
     files: Vec<Attachment>,
     /// How many bytes the files have.
@@ -133,6 +137,7 @@ impl Form {
             ("id", None) => part.text()?.clone_into(&mut self.id),
             ("text", None) => part.text()?.clone_into(&mut self.text),
             ("voice", None) => self.voice = Some(Voice::lasting(part.text()?.trim().parse().ok())),
+            ("instead_of", None) => self.instead_of = part.text()?.trim().parse().ok(),
             ("language", None) => self.language = Language::of(part.text()?),
             _ => {}
         }

@@ -365,6 +365,11 @@ async fn a_failure_does_not_look_like_an_answer_and_can_be_tried_again() {
     Browser::start("voices", &gateway.url()).succeeds().await;
 
     assert_eq!(turns(&gateway), 4);
+    let last = agent.calls().pop().expect("a call").body.to_string();
+    assert!(
+        last.contains("Hello, Ada.") && !last.contains("All is well."),
+        "the agent goes on from the last version: {last}"
+    );
 }
 
 /// A server that hears the same in any recording; its section.
