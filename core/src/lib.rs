@@ -86,6 +86,7 @@ pub mod store {
             tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
             turn::{EventSeq, Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
+            visitors::{Invitation, Passkey, ThreadSummary, Visit, VisitorChange},
         },
         ports::store::{
             Store,
@@ -127,6 +128,7 @@ pub mod store {
                 TranscriptLine, Transition, Transitions, TurnChange, Withdrawal,
             },
             turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
+            visitors::VisitorStore,
         },
     };
 }

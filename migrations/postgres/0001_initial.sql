@@ -702,6 +702,45 @@ create table sign_in_links (
     expires_at bigint not null
 );
 
+-- What people sign in to a chat page with.
+create table passkeys (
+    id bytea primary key,                       -- as the authenticator gave it
+    channel text collate "C" not null,
+    account text collate "C" not null,          -- the id of the person on the channel
+    party text collate "C" not null,            -- the host of the page for which it was made
+    algorithm bigint not null,                  -- the COSE number
+    key bytea not null,                         -- SubjectPublicKeyInfo
+    counter bigint not null,                    -- of signatures; 0: the authenticator does not count
+    browser text not null,                      -- what the browser calls itself, cut
+    added_at bigint not null,
+    used_at bigint
+);
+
+create index passkeys_of_account on passkeys (channel, account);
+
+create table visits (
+    id uuid primary key,
+    hash bytea not null unique,                 -- SHA-256 of the cookie's secret
+    channel text collate "C" not null,
+    account text collate "C" not null,
+    challenge bytea not null unique,            -- SHA-256 of the challenge that was signed
+    browser text not null,
+    opened_at bigint not null,
+    expires_at bigint not null
+);
+
+create index visits_of_account on visits (channel, account);
+create index visits_by_end on visits (expires_at);
+
+create table invitations (
+    code bytea primary key,                     -- SHA-256 of the code
+    channel text collate "C" not null,
+    account text collate "C" not null,
+    expires_at bigint not null
+);
+
+create index invitations_of_account on invitations (channel, account);
+
 create table log_lines (
     id bigint generated always as identity primary key,     -- never used again: pages of the list begin at ids
     at bigint not null,

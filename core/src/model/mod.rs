@@ -50,6 +50,7 @@ pub(crate) mod trace;
 pub(crate) mod turn;
 pub(crate) mod unread;
 pub(crate) mod view;
+pub(crate) mod visitors;
 pub(crate) mod voice;
 pub(crate) mod words;
 
@@ -58,5 +59,5 @@ pub(crate) use self::{
     conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
     file_links::*, finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*,
     question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*,
-    stored_file::*, target::*, tokens::*, trace::*, turn::*, unread::*, view::*, voice::*, words::*,
+    stored_file::*, target::*, tokens::*, trace::*, turn::*, unread::*, view::*, visitors::*, voice::*, words::*,
 };

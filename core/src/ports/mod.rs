@@ -16,7 +16,7 @@ pub(crate) mod store;
 pub(crate) use self::store::{
     Store, accept::*, agent_sessions::*, agreements::*, channels::*, day_use::*, error::*, files::*, hints::*,
     housekeeping::*, keyring::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*,
-    schedules::*, sessions::*, state::*, transition::*, turns::*,
+    schedules::*, sessions::*, state::*, transition::*, turns::*, visitors::*,
 };
 pub(crate) use self::{
     agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, reader::*, refusals::*, speech::*,

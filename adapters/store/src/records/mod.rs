@@ -17,3 +17,4 @@ pub(crate) mod summary;
 pub(crate) mod token;
 pub(crate) mod turn;
 pub(crate) mod view;
+pub(crate) mod visitor;

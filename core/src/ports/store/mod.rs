@@ -41,6 +41,7 @@ pub(crate) mod sessions;
 pub(crate) mod state;
 pub(crate) mod transition;
 pub(crate) mod turns;
+pub(crate) mod visitors;
 
 use self::{
     accept::InboxStore,
@@ -60,6 +61,7 @@ use self::{
     schedules::ScheduleStore,
     sessions::SessionStore,
     turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
+    visitors::VisitorStore,
 };
 
 /// A complete store. The core never drops a future of its traits before it has completed.
@@ -87,5 +89,6 @@ pub trait Store:
     + AgreementStore
     + HintStore
     + KeyringStore
+    + VisitorStore
 {
 }

@@ -9,7 +9,9 @@ use super::{
     record::{LeftRun, RunRecord, WaitingTurn},
     transition::Transitions,
 };
-use crate::model::{ChannelId, ConversationId, ConversationRef, NodeId, TurnId, TurnRecord, TurnView, Version};
+use crate::model::{
+    ChannelId, ConversationId, ConversationRef, NodeId, ThreadSummary, TurnId, TurnRecord, TurnView, Version,
+};
 
 store_trait! {
     /// Turns, their obligations and runs.
@@ -54,6 +56,9 @@ store_trait! {
         /// The names of the tools that the runs of turns called, as far as they are kept, each with its turn: by turns in the order in
         /// which these were accepted, and of each in the order of the calls.
         read fn used_tools(turns: &[TurnId]) -> Vec<(TurnId, String)>;
+
+        /// The threads of a chat in which there are turns, at most `limit`, the one with the last turn first.
+        read fn threads(channel: &ChannelId, chat: &str, limit: u32) -> Vec<ThreadSummary>;
     }
 }
 

@@ -21,6 +21,7 @@ mod stuck;
 mod tokens;
 mod turns;
 mod views;
+mod visitors;
 
 use rejoinder_core::{ChannelId, PersonFilter, folded};
 use sqlx::{Postgres, QueryBuilder};

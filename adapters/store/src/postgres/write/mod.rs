@@ -31,6 +31,7 @@ mod slots;
 mod tokens;
 mod values;
 mod versions;
+mod visitors;
 
 use rejoinder_core::StoreError;
 

@@ -76,6 +76,14 @@ pub(crate) static TABLES: &[Table] = tables! {
     }
     sign_ins [1, 1000] { id: Id, hash: Bytes, token: Id, browser: Text, opened_at: Number, expires_at: Number }
     sign_in_links [1, 1000] { code: Bytes, token: Id, session: Id, expires_at: Number }
+    passkeys [1, 1000] {
+        id: Bytes, channel: Name, account: Name, party: Name, algorithm: Number, key: Bytes, counter: Number, browser: Text,
+        added_at: Number, used_at: Number,
+    }
+    visits [1, 1000] {
+        id: Id, hash: Bytes, channel: Name, account: Name, challenge: Bytes, browser: Text, opened_at: Number, expires_at: Number,
+    }
+    invitations [1, 1000] { code: Bytes, channel: Name, account: Name, expires_at: Number }
     schedules [1, 1000] { id: Id, name: Name, body: JsonText }
     schedule_runs [2, 1000] {
         schedule_id: Id, due_at: Number, at: Number, turns: JsonText, problem: Text, not_reached: JsonText,

@@ -26,6 +26,7 @@ mod sessions;
 mod settings;
 mod tokens;
 mod versions;
+mod visitors;
 
 use rejoinder_core::StoreError;
 use rusqlite::params;
