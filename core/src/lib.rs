@@ -195,6 +195,7 @@ pub use operations::{
     administration::Administration,
     forget::{Erasure, Forgotten},
     people::NewPerson,
+    visitors::NewInvitation,
 };
 pub use operator::{
     actor::{Actor, Answer, Done},
@@ -214,6 +215,7 @@ pub use ports::{
     refusals::{Refusal, Refusals},
     speech::{Sound, SoundFormat, Speech, SpeechError, Synthesizer, Transcriber, Transcript},
     store::{Store, accept::EarlierMessage, error::StoreError},
+    visitors::Visitors,
 };
 pub use questions::request::{FOR_EVER, as_stored, is_shortened, shown_option};
 pub use schedules::Calendar;

@@ -22,7 +22,9 @@ use super::{
         nodes::{Fence, LeaseName},
         record::SentText,
         turns::ViewStore,
+        visitors::VisitorStore,
     },
+    visitors::Visitors,
 };
 use crate::model::{
     ActivityState, AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks,
@@ -197,6 +199,8 @@ pub(crate) trait Inlet: Send + Sync {
 
     fn may_invite(&self, id: &str, channel: &ChannelId) -> bool;
 
+    fn known_as(&self, id: &str, channel: &ChannelId) -> Option<String>;
+
     /// The platform of `channel` works again; see [`Intake::report_recovered`].
     fn report_recovered(&self, channel: &ChannelId);
 }
@@ -214,6 +218,7 @@ pub struct Intake {
     pub(crate) file_budget: FileBudget,
     pub(crate) file_links: FileLinks,
     pub(crate) keyring: Arc<dyn KeyringStore>,
+    pub(crate) visitors: Arc<dyn VisitorStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) speech: Arc<dyn SpeechDesk>,
     pub(crate) settings: LiveSettings,
@@ -305,6 +310,11 @@ impl Intake {
     /// Whether the person with this id may bring the agent into a chat.
     pub fn may_invite(&self, id: &str) -> bool {
         self.inlet.may_invite(id, &self.channel)
+    }
+
+    /// What operators call the person whom the channel knows by this id; `None` if nobody is known by it.
+    pub fn known_as(&self, id: &str) -> Option<String> {
+        self.inlet.known_as(id, &self.channel)
     }
 
     /// Reports that the platform works again, or for the first time since the start: deliveries that wait for a retry
@@ -496,6 +506,16 @@ impl Intake {
     pub fn keyring(&self) -> Option<Keyring> {
         let lease = self.fence.clone()?;
         Some(Keyring::new(Arc::clone(&self.keyring), self.channel.clone(), lease))
+    }
+
+    /// What the people of the channel sign in with, and their conversations.
+    pub fn visitors(&self) -> Visitors {
+        Visitors {
+            channel: self.channel.clone(),
+            store: Arc::clone(&self.visitors),
+            views: Arc::clone(&self.views),
+            clock: Arc::clone(&self.clock),
+        }
     }
 
     /// The gateway's clock.

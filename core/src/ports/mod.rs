@@ -12,6 +12,7 @@ pub(crate) mod reader;
 pub(crate) mod refusals;
 pub(crate) mod speech;
 pub(crate) mod store;
+pub(crate) mod visitors;
 
 pub(crate) use self::store::{
     Store, accept::*, agent_sessions::*, agreements::*, channels::*, day_use::*, error::*, files::*, hints::*,
@@ -19,5 +20,5 @@ pub(crate) use self::store::{
     schedules::*, sessions::*, state::*, transition::*, turns::*, visitors::*,
 };
 pub(crate) use self::{
-    agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, reader::*, refusals::*, speech::*,
+    agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, reader::*, refusals::*, speech::*, visitors::*,
 };

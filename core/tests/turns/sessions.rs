@@ -173,6 +173,25 @@ async fn a_session_with_an_answer_to_come_is_not_deleted() {
     gateway.at_rest().await;
 }
 
+/// Each thread of somebody's chat is a conversation of its own.
+#[tokio::test]
+async fn what_is_deleted_in_a_thread_was_said_there() {
+    let gateway = known().agent("main", repeats).start().await;
+    let in_thread = |thread: &str, text: &str| {
+        let said = says(&chat("ada"), text);
+        InboundEvent { conversation: said.conversation.clone().in_thread(thread), ..said }
+    };
+    told(&gateway, in_thread("a", "kept")).await;
+    told(&gateway, in_thread("a", "/new")).await;
+    told(&gateway, in_thread("b", "gone")).await;
+
+    told(&gateway, in_thread("b", "/session delete all")).await;
+
+    let sessions = told(&gateway, in_thread("a", "/session")).await;
+    assert!(sessions.contains("kept") && !sessions.contains("gone"), "{sessions}");
+    gateway.at_rest().await;
+}
+
 /// Also what is worked on and what waits: no answer comes after it. What another conversation continues in stays.
 #[tokio::test]
 async fn everything_that_was_said_can_be_deleted_at_once() {
