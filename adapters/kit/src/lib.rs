@@ -69,7 +69,7 @@ pub use self::{
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
     pages::{escaped, problem_in_words, problem_pages, push_escaped},
-    peer::{Peer, is_forwarded},
+    peer::{Peer, Via, is_forwarded},
     pick::{pick_data, picked},
     place::{CountedRequest, LeftPlace, Place},
     private::{make_private, make_private_folder, private_file},
