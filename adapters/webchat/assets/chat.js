@@ -39,6 +39,11 @@ const title = document.title;
 
 const path = location.pathname.replace(/\/+$/, "");
 const tokenHere = () => recall("token") ?? recall("token", tabStorage());
+/** Who is signed in, where people sign in. */
+let account = null;
+/** The code of a link with which the person makes a passkey. It does not stay in the address. */
+let invitation = new URLSearchParams(location.hash.slice(1)).get("invitation");
+if (invitation) history.replaceState(null, "", location.pathname);
 /** The files of messages of this tab that are not sent yet. */
 const held = new Map();
 
@@ -64,6 +69,7 @@ const hear = {
   welcome(frame) {
     setServerTime(frame.now);
     agent = frame.agent;
+    if (frame.account && !welcomes(frame.account)) return;
     composer.maxTextBytes = frame.max_text_bytes;
     attachments.limits = { count: frame.max_files, bytes: frame.max_file_bytes };
     composer.commands = commands = frame.commands;
@@ -82,6 +88,10 @@ const hear = {
     deletions.restart();
     search?.then((search) => search.restart());
     seek();
+  },
+  conversations(frame) {
+    conversations.merge(frame.conversations);
+    list.show();
   },
   sync(frame) {
     const news = conversation.sync(frame.turns, frame.more);
@@ -137,6 +147,7 @@ const hear = {
   error({ id, code, message, retry }) {
     if (id && deletions.refused(id, retry)) return retry || composer.notice(inWords("A conversation could not be deleted at the gateway. {problem}", { problem: message }));
     if (code === "token_required" || code === "token_wrong") return askForToken(code === "token_wrong" ? message : "");
+    if (code === "sign_in_required") return askToSignIn();
     if (code === "bad_conversation") return remove(conversations.current);
     if (code === "unsupported_protocol") {
       connection.close();
@@ -324,6 +335,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   unreadCount = 0;
   document.title = title;
+  renewList();
 });
 
 // --- The connection ---
@@ -736,6 +748,43 @@ $("token-form").addEventListener("submit", (event) => {
   connection.open();
 });
 
+// --- Signing in ---
+
+/** Takes over what is known of who is signed in. Returns whether that is who was here before: otherwise nothing of theirs stays. */
+function welcomes(who) {
+  if ((recall("account") ?? who.id) !== who.id) return leave(forgetAll);
+  remember("account", who.id);
+  account = who;
+  conversations.merge(who.conversations);
+  const notice = (words) => composer.notice(words);
+  import("./sign-in.js").then(({ showAccount }) => showAccount(who, { onOut: () => leave(forgetAll), notice })).catch(() => {});
+  return true;
+}
+
+async function askToSignIn() {
+  connection.close();
+  const banner = (again) => showBanner(inWords("You are not signed in."), inWords("Sign in"), again);
+  const onDone = () => {
+    invitation = null;
+    $("banner").hidden = true;
+    connection.open();
+  };
+  try {
+    (await import("./sign-in.js")).askToSignIn({ invitation, onDone, onLeft: banner });
+  } catch {
+    banner(askToSignIn);
+  }
+}
+
+/** On another device, the person may have begun or deleted conversations. */
+function renewList() {
+  if (account) connection.send({ type: "list" });
+}
+
+$("list-open").addEventListener("click", renewList);
+// A link with an invitation was opened in this tab.
+addEventListener("hashchange", () => location.hash.startsWith("#invitation=") && location.reload());
+
 // --- Start ---
 
 /** On a phone, focus would bring up the keyboard. */
@@ -749,4 +798,5 @@ switchTheme($("theme"), (isDark) => (isDark ? inWords("Switch to light theme") :
 setInterval(showWithList, 30_000);
 setInterval(() => tick($("turns")), 1_000);
 open(conversations.first);
+if (invitation) askToSignIn();
 focusForKeys();

@@ -1,5 +1,5 @@
 // The conversations of this browser. Whoever has the id of a conversation can read it, so the gateway has no list of
-// them, and no id stands in an address or in the page. No DOM here.
+// them, and no id stands in an address or in the page. Where people sign in, it has a list for each of them. No DOM here.
 
 import { Conversation, isCommand } from "./conversation.js";
 import { changedName, newId, recall, remember, remembered, tabStorage } from "./storage.js";
@@ -122,6 +122,19 @@ export class Conversations {
     const first = known?.first ?? title(turns.map((turn) => turn.text));
     const at = Math.max(Date.parse(last.at), Date.parse(last.shown?.at ?? last.at));
     this.#put(this.current, { at, first, last: beginning(plain(last.shown?.text || last.text)) });
+  }
+
+  /** Takes over the list of who is signed in: what is not in it is gone, unless something waits there. */
+  merge(listed) {
+    const deleted = new Set(remembered("deleted:").map((name) => recall(name)));
+    const there = listed.filter(({ id }) => ID.test(id) && !deleted.has(id));
+    for (const { id, first, last, at } of there) {
+      const known = this.#listed.get(id);
+      if (known?.at >= Date.parse(at)) continue;
+      this.#put(id, { at: Date.parse(at), first: known?.first ?? title([first ?? ""]), last: beginning(plain(last ?? "")) });
+    }
+    const ids = new Set(there.map(({ id }) => id));
+    for (const id of [...this.#listed.keys()]) if (!ids.has(id) && id !== this.current && !this.#isKept(id)) this.remove(id);
   }
 
   /** Gives a conversation a name. Without one it is called by what was said first. */

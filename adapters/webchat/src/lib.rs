@@ -25,22 +25,27 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 mod accept;
 mod access;
 mod capabilities;
+mod chats;
+mod cors;
 mod format;
 mod inbound;
 mod outbound;
+mod passkeys;
 mod protocol;
 mod receive;
 mod reply;
 mod rooms;
 mod search;
 mod section;
+mod sign_in;
 mod socket;
 mod socket_permits;
 mod upload;
+mod visitor;
 
-pub use access::Access;
+pub use access::{Access, SignIn};
 pub use receive::{openapi, router};
-pub use section::{AccessKind, WebchatSection};
+pub use section::{AccessKind, PersonHeader, WebchatSection};
 
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};
@@ -56,8 +61,8 @@ pub struct WebchatSettings {
     pub section: WebchatSection,
     /// Who may use the chat, with the section's token, already generated if the section says so.
     pub access: Access,
-    /// Further origins (`https://chat.example.org`) whose pages may open the socket. Needed only behind a proxy that
-    /// changes `Host`.
+    /// Further origins (`https://chat.example.org`) at which the chat's own page is opened. Needed only behind a proxy that changes
+    /// `Host`.
     pub origins: Vec<String>,
     /// Slows down who guesses the token.
     pub guesses: Arc<Guesses>,
@@ -72,6 +77,8 @@ pub struct WebchatAdapter {
     title: String,
     greeting: String,
     origins: Vec<String>,
+    /// The origins of other pages that may use the chat.
+    pages: Vec<String>,
     clock: SharedClock,
     access: Access,
     guesses: Arc<Guesses>,
@@ -100,6 +107,7 @@ impl WebchatAdapter {
             title: section.title,
             greeting: section.greeting,
             origins,
+            pages: section.origins,
             access,
             guesses,
             files,
@@ -112,11 +120,12 @@ impl WebchatAdapter {
     }
 
     fn show(&self, intake: &Intake, view: &TurnView) {
-        if !self.rooms.is_open(&view.conversation.chat) {
+        let room = inbound::room(&view.conversation);
+        if !self.rooms.is_open(&room) {
             return;
         }
         let frame = || ServerFrame::Turn { turn: Turn::linked(view, intake) }.to_text();
-        self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {
+        self.rooms.broadcast(&room, frame, |mailbox, text| {
             if text.len() > MAX_WAITING_FRAME {
                 mailbox.put_resync();
             } else {
@@ -155,7 +164,7 @@ impl ChannelAdapter for WebchatAdapter {
     }
 
     fn is_watched(&self, conversation: &ConversationRef, _turn: TurnId) -> bool {
-        self.rooms.is_open(&conversation.chat)
+        self.rooms.is_open(&inbound::room(conversation))
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
@@ -195,7 +204,8 @@ impl ChannelAdapter for WebchatAdapter {
     }
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        outbound::show(&self.rooms, &delivery.conversation().chat, delivery.turn(), delivery.action())?;
+        let room = inbound::room(delivery.conversation());
+        outbound::show(&self.rooms, &room, delivery.turn(), delivery.action())?;
         Ok(Receipt::of(delivery.id().to_string()))
     }
 }

@@ -5,15 +5,20 @@ use std::collections::HashMap;
 use axum::extract::ws::Utf8Bytes;
 use rejoinder_core::{
     AgentName, Attachment, CommandHelp, Intake, Language, Shown, SignalKind, Speaker, Timestamp, TurnId, TurnStatus,
-    TurnView, WorkStep, store::TurnSeq,
+    TurnView, WorkStep,
+    store::{ThreadSummary, TurnSeq},
 };
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::format;
+use crate::{format, visitor::Visitor};
 
 pub(crate) const VERSION: u32 = 1;
+
+/// The command that deletes what agents are shown of a conversation and what is found in it, and cancels what is open in it.
+/// Its frame is not kept, because it may have the conversation's secret id.
+pub(crate) const DELETE: &str = "/session delete all";
 
 /// The longest text of a message, in UTF-8 bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -46,6 +51,8 @@ pub(crate) enum ClientFrame {
     Delete { id: String, conversation: String },
     /// The person searches what was said in conversations: a holder of their ids may.
     Search { id: String, text: String, conversations: Vec<String> },
+    /// Asks for the list of the conversations of somebody who is signed in.
+    List,
     /// Asks for a pong.
     Ping,
     /// Answers a ping.
@@ -92,7 +99,12 @@ pub(crate) enum ServerFrame<'a> {
         now: String,
         turns: Vec<Turn>,
         more: bool,
+        /// Who is signed in, if people sign in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        account: Option<Account<'a>>,
     },
+    /// The conversations of who is signed in, the one with the last message first.
+    Conversations { conversations: Vec<Listed> },
     /// The conversation's last turns again, because changes may have been missed.
     Sync { turns: Vec<Turn>, more: bool },
     /// The answer to `older`.
@@ -129,6 +141,42 @@ pub(crate) enum ServerFrame<'a> {
 impl ServerFrame<'_> {
     pub(crate) fn to_text(&self) -> Utf8Bytes {
         serde_json::to_string(self).expect("frames serialise to JSON").into()
+    }
+}
+
+/// Somebody who is signed in.
+#[derive(Debug, Serialize)]
+pub(crate) struct Account<'a> {
+    id: &'a str,
+    name: &'a str,
+    /// Whether a proxy has said who they are: they sign out there.
+    by_proxy: bool,
+    conversations: Vec<Listed>,
+}
+
+impl<'a> Account<'a> {
+    pub(crate) fn of(visitor: &'a Visitor, threads: Vec<ThreadSummary>) -> Self {
+        let (id, name) = (&*visitor.account, &*visitor.name);
+        Self { id, name, by_proxy: visitor.is_by_proxy(), conversations: Listed::all(threads) }
+    }
+}
+
+/// A conversation in the list of a person.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed {
+    id: String,
+    /// What was said first and last there, cut; null if that is not kept any more.
+    first: Option<String>,
+    last: Option<String>,
+    at: String,
+}
+
+impl Listed {
+    /// The conversations that were not deleted.
+    pub(crate) fn all(threads: Vec<ThreadSummary>) -> Vec<Self> {
+        let is_there = |thread: &ThreadSummary| thread.last.as_deref() != Some(DELETE);
+        let listed = |ThreadSummary { thread, first, last, at }| Self { id: thread, first, last, at: rfc3339(at) };
+        threads.into_iter().filter(is_there).map(listed).collect()
     }
 }
 
@@ -330,6 +378,8 @@ impl Problem {
         Self::new("bad_conversation", "This conversation's id is not valid.").close(4400);
     pub(crate) const TOKEN_REQUIRED: Self = Self::new("token_required", "Please enter the access token.").close(4401);
     pub(crate) const TOKEN_WRONG: Self = Self::new("token_wrong", "That is not the right token.").close(4401);
+    pub(crate) const SIGN_IN_REQUIRED: Self = Self::new("sign_in_required", "Please sign in.").close(4401);
+    pub(crate) const SIGNED_OUT: Self = Self::new("sign_in_required", "You were signed out.").close(4401);
     pub(crate) const TOO_MANY_GUESSES: Self =
         Self::new("too_many_guesses", "Too many wrong tokens came from here. Please wait a minute.")
             .retry()

@@ -1,13 +1,13 @@
 //! The HTTP routes of the page, its assets and its socket.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
     extract::{FromRequestParts, Path, Request, State, ws::WebSocketUpgrade},
     http::{HeaderName, HeaderValue, StatusCode, header, request::Parts, uri::Authority},
     middleware::{self, Next},
-    response::{Redirect, Response},
+    response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
 use rejoinder_kit::{Peer, Problem, cached, embedded, escaped};
@@ -15,15 +15,15 @@ use rust_embed::RustEmbed;
 use utoipa::{OpenApi, ToSchema};
 
 use crate::{
-    WebchatAdapter, access,
-    access::{Access, AccessError},
+    WebchatAdapter,
+    access::{self, Access, AccessError},
+    chats::Chats,
+    cors,
     protocol::MAX_FRAME_BYTES,
-    socket,
+    sign_in, socket,
     upload::{self, MessageForm, StoredMessage},
+    visitor::visitor,
 };
-
-/// The name of the chat at `/chat`.
-const MAIN: &str = "main";
 
 const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
 
@@ -33,16 +33,17 @@ struct Assets;
 
 /// The routes of all web chats: `/chat` for the one named `main` (or the only one), `/chat/{name}` for each.
 pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
-    let chats = Chats { by_name: chats.into_iter().map(|chat| (chat.channel.name().to_owned(), chat)).collect() };
+    let chats = Chats::new(chats);
     Router::new()
         .route("/chat", get(main_page))
         .route("/chat/", get(async || Redirect::permanent("/chat")))
         .route("/chat/ws", get(main_socket))
-        .route("/chat/messages", post(main_message))
+        .route("/chat/messages", post(main_message).options(main_preflight))
         .route("/chat/assets/{file}", get(asset))
         .route("/chat/{name}", get(page))
         .route("/chat/{name}/ws", get(named_socket))
-        .route("/chat/{name}/messages", post(named_message))
+        .route("/chat/{name}/messages", post(named_message).options(named_preflight))
+        .merge(sign_in::routes())
         .layer(middleware::from_fn(with_common_headers))
         .with_state(Arc::new(chats))
 }
@@ -59,23 +60,6 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     Description::openapi()
 }
 
-struct Chats {
-    by_name: BTreeMap<String, Arc<WebchatAdapter>>,
-}
-
-impl Chats {
-    /// The chat `name`, or else the main one, if its access rules admit the request. Returns the requested host too.
-    fn find(&self, name: Option<&str>, parts: &Parts) -> Result<(Arc<WebchatAdapter>, Authority), Problem> {
-        let chat = match name {
-            Some(name) => self.by_name.get(name),
-            None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
-        };
-        let chat = chat.ok_or_else(no_such_chat)?;
-        let host = access::admit(&chat.access, parts)?;
-        Ok((Arc::clone(chat), host))
-    }
-}
-
 /// An RFC 9457 problem document.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "for the OpenAPI description only")]
@@ -88,21 +72,6 @@ struct ProblemDocument {
     status: u16,
     /// Details, and what to do about it.
     detail: String,
-}
-
-impl From<AccessError> for Problem {
-    fn from(error: AccessError) -> Self {
-        let (status, title) = match error {
-            AccessError::NoHost => (StatusCode::BAD_REQUEST, "Bad request: no host"),
-            _ => (StatusCode::FORBIDDEN, "Forbidden"),
-        };
-        Self::new(status, "not-let-in", title, error.to_string())
-    }
-}
-
-fn no_such_chat() -> Problem {
-    let detail = "no chat page is configured at this path: see [channels.webchat] in the configuration";
-    Problem::new(StatusCode::NOT_FOUND, "no-such-chat", "Not found: there is no such chat", detail)
 }
 
 /// The page of the main chat.
@@ -196,7 +165,7 @@ async fn named_socket(
 async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (mut parts, _) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
-    access::check_origin(&parts.headers, &host, &chat.origins)?;
+    check_origin(&chat, &parts, &host)?;
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => {
@@ -210,8 +179,26 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
         let (title, detail) = ("Service unavailable: too many sockets", "too many sockets are open: try again later");
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-sockets", title, detail));
     };
+    let visitor = match chat.socket_context.get() {
+        Some(context) => visitor(&chat, &context, &parts).await.map_err(|_| not_known_now())?,
+        None => None,
+    };
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, permit)))
+    Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, permit, visitor)))
+}
+
+fn not_known_now() -> Problem {
+    let (title, detail) =
+        ("Service unavailable", "it cannot be read right now who is signed in: try again in a moment");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", title, detail)
+}
+
+/// Rejects what pages send that are neither the chat's own nor named by the operator.
+fn check_origin(chat: &WebchatAdapter, parts: &Parts, host: &Authority) -> Result<(), AccessError> {
+    match cors::named_page(chat, &parts.headers) {
+        Some(_) => Ok(()),
+        None => access::check_origin(&parts.headers, host, &chat.origins),
+    }
 }
 
 /// Send a message with files.
@@ -269,8 +256,29 @@ async fn named_message(
 async fn message_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
-    access::check_origin(&parts.headers, &host, &chat.origins)?;
-    upload::take(&chat, &parts, body).await
+    check_origin(&chat, &parts, &host)?;
+    let taken = upload::take(&chat, &parts, body).await;
+    Ok(cors::allowing(&chat, &parts.headers, taken.into_response()))
+}
+
+/// What the pages of other origins ask before they send a message with files.
+async fn main_preflight(State(chats): State<Arc<Chats>>, request: Request) -> Result<Response, Problem> {
+    preflight_of(&chats, None, request)
+}
+
+async fn named_preflight(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    preflight_of(&chats, Some(&name), request)
+}
+
+fn preflight_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let (chat, host) = chats.find(name, &parts)?;
+    check_origin(&chat, &parts, &host)?;
+    Ok(cors::preflight(&chat, &parts.headers))
 }
 
 async fn asset(
@@ -280,8 +288,7 @@ async fn asset(
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
     // All chats share the assets: anybody who may open one of the chats may read them.
-    let is_open = chats.by_name.values().any(|chat| matches!(chat.access, Access::Token(_)));
-    if !is_open {
+    if !chats.have_open() {
         access::admit(&Access::Loopback, &parts)?;
     }
     let not_found =
@@ -435,6 +442,7 @@ mod tests {
                 "recorder.js",
                 "rich.css",
                 "rich.js",
+                "sign-in.js",
                 "storage.js",
                 "theme-button.js",
                 "turns.js",

@@ -12,6 +12,7 @@ use crate::{
     WebchatAdapter, inbound,
     protocol::{Hit, Problem, ServerFrame, rfc3339},
     reply::{Reply, refusal},
+    visitor::Visitor,
 };
 
 /// How many searches of a chat go on at once: operators' lists use the same connections.
@@ -30,6 +31,7 @@ const MOST_LINES: u32 = 50;
 pub(crate) struct Searches {
     chat: Arc<WebchatAdapter>,
     intake: Intake,
+    visitor: Option<Visitor>,
     replies: mpsc::Sender<Reply>,
     going_on: Arc<Semaphore>,
 }
@@ -43,8 +45,13 @@ pub(crate) struct Search {
 }
 
 impl Searches {
-    pub(crate) fn new(chat: Arc<WebchatAdapter>, intake: Intake, replies: mpsc::Sender<Reply>) -> Self {
-        Self { chat, intake, replies, going_on: Arc::new(Semaphore::new(1)) }
+    pub(crate) fn new(
+        chat: Arc<WebchatAdapter>,
+        intake: Intake,
+        visitor: Option<Visitor>,
+        replies: mpsc::Sender<Reply>,
+    ) -> Self {
+        Self { chat, intake, visitor, replies, going_on: Arc::new(Semaphore::new(1)) }
     }
 
     /// Begins a search, whose reply comes later. Returns one if it is not begun.
@@ -54,10 +61,11 @@ impl Searches {
             return Some(refusal(Some(&search.id), Problem::SEARCHING));
         };
         let (chat, intake, replies) = (Arc::clone(&self.chat), self.intake.clone(), self.replies.clone());
+        let visitor = self.visitor.clone();
         // The store is asked to the end, also if the socket closes.
         context.sockets.spawn(async move {
             let _going_on = going_on;
-            let reply = match found(&chat, &intake, &search).await {
+            let reply = match found(&chat, &intake, visitor.as_ref(), &search).await {
                 Ok((lines, more)) => Reply::plain(&ServerFrame::Found { id: &search.id, lines, more }),
                 Err(problem) => refusal(Some(&search.id), problem),
             };
@@ -68,11 +76,16 @@ impl Searches {
 }
 
 /// The lines, and whether there are earlier ones.
-async fn found(chat: &WebchatAdapter, intake: &Intake, search: &Search) -> Result<(Vec<Hit>, bool), Problem> {
+async fn found(
+    chat: &WebchatAdapter,
+    intake: &Intake,
+    visitor: Option<&Visitor>,
+    search: &Search,
+) -> Result<(Vec<Hit>, bool), Problem> {
     if search.text.chars().count() > LONGEST || search.conversations.len() > MOST_CONVERSATIONS {
         return Err(Problem::NOT_A_FRAME);
     }
-    let at = |id: &String| inbound::conversation(&chat.channel, id);
+    let at = |id: &String| inbound::conversation(&chat.channel, id, visitor);
     let conversations = search.conversations.iter().map(at).collect::<Result<Vec<ConversationRef>, _>>()?;
     let Some(query) = SearchQuery::parse(&search.text) else { return Ok((Vec::new(), false)) };
     let _permit = chat.searches.acquire().await;

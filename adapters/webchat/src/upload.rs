@@ -25,6 +25,7 @@ use crate::{
     inbound,
     protocol::{self, MAX_TEXT_BYTES},
     socket::check_token,
+    visitor::visitor,
 };
 
 /// How long a message with its files may take to arrive: 25 MiB at 1 Mbit/s, and some more.
@@ -72,6 +73,10 @@ pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Re
         let peer = Peer::of(&parts.extensions);
         check_token(chat, tokens, bearer(&parts.headers), peer).await.map_err(refused)?;
     }
+    let visitor = visitor(chat, &context, parts).await.map_err(|_| refused(protocol::Problem::UNAVAILABLE))?;
+    if visitor.is_none() && matches!(chat.access, Access::People(_)) {
+        return Err(refused(protocol::Problem::SIGN_IN_REQUIRED));
+    }
     let boundary = boundary(&parts.headers)?;
     let mut room = BodyRoom::new(context.intake.file_share(), MAX_TEXT_BYTES);
     let limit = MAX_TEXT_BYTES + MAX_OVERHEAD + chat.files.max;
@@ -87,11 +92,12 @@ pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Re
     multipart::read(&body, boundary, |part| form.add(&part, chat.files))?;
     drop(body);
     let Form { conversation, id, text, voice, instead_of, language, files, .. } = form;
-    let conversation = inbound::conversation(&chat.channel, &conversation).map_err(refused)?;
+    let conversation = inbound::conversation(&chat.channel, &conversation, visitor.as_ref()).map_err(refused)?;
+    let sender = inbound::sender(&conversation, visitor.as_ref());
     let is_recording = files.first().is_some_and(|file| file.media_type.starts_with("audio/"));
     let voice = voice.filter(|_| is_recording);
     let now = context.intake.clock().now();
-    let event = inbound::message_with(&conversation, &id, &text, files, voice, now).map_err(refused)?;
+    let event = inbound::message_with(&conversation, &sender, &id, &text, files, voice, now).map_err(refused)?;
     let event = InboundEvent { instead_of, ..event };
     let acceptor = Acceptor { chat, intake: &context.intake, conversation: &conversation, language };
     let turn_id = acceptor.accept(event).await.map_err(refused)?;
@@ -169,7 +175,7 @@ impl Form {
 /// Says over HTTP what an `error` frame would say. Its sentence is for the person.
 fn refused(problem: protocol::Problem) -> Problem {
     let (status, title) = match problem.code {
-        "token_required" | "token_wrong" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+        "token_required" | "token_wrong" | "sign_in_required" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
         "too_many_guesses" | "limited" => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
         "id_reused" => (StatusCode::CONFLICT, "Conflict"),
         _ if problem.retry => (StatusCode::SERVICE_UNAVAILABLE, "Service unavailable"),

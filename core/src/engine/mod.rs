@@ -383,6 +383,11 @@ impl Engine {
         self.caller.gate.last_block(channel)
     }
 
+    /// Whether people are known on a channel, and not only that somebody has a token.
+    pub fn has_people(&self, channel: &ChannelId) -> bool {
+        self.settings.get().access.contains_key(channel)
+    }
+
     /// The intake of a channel, and its view of its own turns.
     pub fn intake(&self, channel: &ChannelId) -> Intake {
         Intake {

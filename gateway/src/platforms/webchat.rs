@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::ChannelAdapter;
-use rejoinder_webchat::{Access, AccessKind, WebchatAdapter, WebchatSection, WebchatSettings};
+use rejoinder_kit::Tokens;
+use rejoinder_webchat::{Access, AccessKind, SignIn, WebchatAdapter, WebchatSection, WebchatSettings};
 use utoipa::openapi::OpenApi;
 
 use super::platform::{Built, ChannelNotice, Platform};
 use crate::materials::{Materials, WiringError};
+
+/// The file in the data directory with the key that proves the challenges of people who sign in.
+const SIGN_IN_KEY: &str = "chat-sign-in-key";
 
 pub(super) struct Webchat;
 
@@ -28,10 +32,11 @@ impl Platform for Webchat {
             let token = token.map(|token| materials.tokens(token, &format!("chat-{name}-token"))).transpose()?;
             let (access, token_source) = match token {
                 Some((token, source)) => (Access::Token(token), Some(source)),
+                None if section.access == AccessKind::People => (Access::People(sign_in(materials, section)?), None),
                 None => (Access::Loopback, None),
             };
             let public_url =
-                materials.config.server.public_url.as_ref().filter(|_| section.access == AccessKind::Token);
+                materials.config.server.public_url.as_ref().filter(|_| section.access != AccessKind::Loopback);
             chats.push(Arc::new(WebchatAdapter::new(WebchatSettings {
                 name: name.to_owned(),
                 section: section.clone(),
@@ -60,10 +65,26 @@ impl Platform for Webchat {
                  other machines are rejected. Set access = \"token\" to let them in."
             )
         };
-        closed.map(remark).collect()
+        let remarks = closed.map(remark);
+        let pages = config.channels.of::<WebchatSection>().filter(|_| config.server.public_url.is_none());
+        let with_passkeys_only = pages.filter(|(_, page)| page.access == AccessKind::People && page.header.is_none());
+        let without_url = |(name, _)| {
+            format!(
+                "channels.webchat.{name} lets in people who sign in, and server.public_url is not set: passkeys work under \
+                 http://localhost only, as they belong to the address of the page."
+            )
+        };
+        remarks.chain(with_passkeys_only.map(without_url)).collect()
     }
 
     fn openapi(&self) -> Option<OpenApi> {
         Some(rejoinder_webchat::openapi())
     }
+}
+
+/// How people sign in to a chat.
+fn sign_in(materials: &Materials<'_>, section: &WebchatSection) -> Result<SignIn, WiringError> {
+    let key = materials.generated_token(SIGN_IN_KEY)?.token;
+    let public_url = materials.config.server.public_url.clone();
+    Ok(SignIn { key: Tokens::new([&key]), header: section.header.clone(), public_url })
 }

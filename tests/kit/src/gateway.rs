@@ -3,8 +3,8 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, FileLinks, Intake, NodeId, Parts,
-    Policy, Settings, SharedClock, Speech, Store, SystemClock, TurnId,
+    Actor, AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, FileLinks, Identity, Intake,
+    NodeId, Parts, Policy, Settings, SharedClock, Speech, Store, SystemClock, TurnId,
     conformance::{
         rejecting::{RejectingLayer, Rejection},
         scripted::{Gate, ScriptedAgent},
@@ -234,6 +234,15 @@ impl<A: ChannelAdapter> Gateway<A> {
     pub async fn attempt_count(&self, turn: TurnId) -> usize {
         let dossier = self.store.dossier(turn).await.expect("the store can be read").expect("a turn");
         dossier.attempts.iter().filter(|attempt| attempt.result.is_some()).count()
+    }
+
+    /// An operator makes somebody unknown.
+    ///
+    /// # Panics
+    /// When they are not known.
+    pub async fn revoke(&self, person: &Identity) {
+        let grace = Actor::named("grace".to_owned());
+        self.engine.operations().revoke(person, grace).await.expect("the person is known");
     }
 
     /// The number of undeliverable turns.

@@ -631,3 +631,76 @@ async fn the_page_fits_and_can_be_read_on_every_device() {
 
     browser.succeeds().await;
 }
+
+/// With passkeys. Conversations are those of the person, on each device.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_person_signs_in_on_two_devices() {
+    let people = "[channels.webchat.main]\naccess = \"people\"\n[people.Ada]\nidentities = [\"webchat.main/ada\"]\n";
+    let (_agent, gateway) = echo(people).await;
+    let invited = gateway.output_of(&["people", "invite", "Ada", "--json"]);
+    let invited: serde_json::Value = serde_json::from_str(&invited).expect("JSON");
+    let code = invited["path"].as_str().and_then(|path| path.strip_prefix("/chat#invitation=")).expect("a link");
+    // Passkeys belong to a name.
+    let url = gateway.url().replace("127.0.0.1", "localhost");
+
+    Browser::start_with("people", &url, &[("REJOINDER_INVITATION", code)]).succeeds().await;
+
+    assert_eq!(invited["identity"], "webchat.main/ada");
+    assert!(!gateway.log().contains(code), "{}", gateway.log());
+    let _ = gateway.output_of(&["people", "sign-out", "Ada", "--passkeys"]);
+    let again = gateway.run(&["people", "invite", "Bob"]);
+    assert!(!again.status.success(), "nobody is Bob");
+}
+
+/// A proxy says who is signed in there. Nobody else does, and who is not known stays outside.
+#[rstest]
+#[case("127.0.0.1", "ada", StatusCode::OK)]
+#[case("127.0.0.1", "eve", StatusCode::UNAUTHORIZED)]
+#[case("192.0.2.7", "ada", StatusCode::UNAUTHORIZED)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_proxy_says_who_is_signed_in(#[case] proxy: &str, #[case] who: &str, #[case] status: StatusCode) {
+    let people = format!(
+        "[channels.webchat.main]\naccess = \"people\"\nheader = {{ name = \"X-Remote-User\", from = [\"{proxy}\"] }}\n\
+         [people.Ada]\nidentities = [\"webchat.main/ada\"]\n"
+    );
+    let (_agent, gateway) = echo(&people).await;
+    let field = |(name, value): (&str, &str)| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let fields = [("conversation", "a-conversation-of-tests"), ("id", "message-1"), ("text", "hello")];
+    let form = format!("{}--b--\r\n", fields.map(field).concat());
+
+    let request = gateway.http().post(format!("{}/chat/messages", gateway.url()));
+    let request = request.header("x-remote-user", who).header("content-type", "multipart/form-data; boundary=b");
+    let sent = request.body(form).send().await.expect("an answer");
+
+    assert_eq!(sent.status(), status);
+}
+
+/// The pages that the operator names read the answer; others are refused.
+#[rstest]
+#[case("https://home.example.org", StatusCode::NO_CONTENT, true)]
+#[case("https://evil.example.org", StatusCode::FORBIDDEN, false)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_named_page_of_another_origin_may_send_messages(
+    #[case] origin: &str,
+    #[case] status: StatusCode,
+    #[case] is_allowed: bool,
+) {
+    let named = "[channels.webchat.main]\norigins = [\"https://home.example.org\"]\n";
+    let (_agent, gateway) = echo(named).await;
+    let url = format!("{}/chat/messages", gateway.url());
+
+    let asked = gateway.http().request(reqwest::Method::OPTIONS, &url).header(header::ORIGIN, origin);
+    let asked = asked.header("access-control-request-method", "POST").send().await.expect("an answer");
+    let sent = gateway.http().post(&url).header(header::ORIGIN, origin).body("no form").send().await;
+    let sent = sent.expect("an answer");
+
+    let allowed = |answer: &reqwest::Response| {
+        answer.headers().get(header::ACCESS_CONTROL_ALLOW_ORIGIN).map(|allowed| allowed.as_bytes().to_vec())
+    };
+    let expected = is_allowed.then(|| origin.as_bytes().to_vec());
+    assert_eq!((asked.status(), allowed(&asked)), (status, expected.clone()));
+    assert_eq!(allowed(&sent), expected);
+    assert!(asked.headers().get(header::ACCESS_CONTROL_ALLOW_CREDENTIALS).is_none());
+}

@@ -4,15 +4,18 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
-    Cause, FileLimits, Ladder, Language, Policies, Policy, Question, Rung, SharedClock, SystemClock,
+    Cause, ChannelId, Clock, FileLimits, Identity, Ladder, Language, PersonRole, Policies, Policy, Question, Rung,
+    SeedPerson, SharedClock, SystemClock,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
+    store::{Transition, Transitions, Visit, VisitorChange},
 };
 use rejoinder_testkit::{Gateway, Setup};
-use rejoinder_webchat::{Access, WebchatAdapter, WebchatSection, WebchatSettings, router};
+use rejoinder_webchat::{Access, SignIn, WebchatAdapter, WebchatSection, WebchatSettings, router};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::{
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
@@ -21,6 +24,7 @@ use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream,
     tungstenite::{self, Message, client::IntoClientRequest},
 };
+use uuid::Uuid;
 
 /// The longest wait for a frame.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -58,12 +62,54 @@ impl Chat {
         Self::on(access, setup()).await
     }
 
+    /// A chat where Ada and Bob sign in.
+    pub(crate) async fn of_people() -> Self {
+        Self::with(Access::People(SignIn { key: "key".into(), header: None, public_url: None })).await
+    }
+
+    /// A visit of somebody: the cookie of a browser in which they are signed in.
+    pub(crate) async fn visit(&self, account: &str) -> String {
+        let secret = Uuid::now_v7().to_string();
+        let now = SystemClock.now();
+        let visit = Visit {
+            id: Uuid::now_v7(),
+            hash: Sha256::digest(&secret).into(),
+            channel: main(),
+            account: account.to_owned(),
+            challenge: Sha256::digest(format!("challenge of {secret}")).into(),
+            browser: "Firefox".to_owned(),
+            opened_at: now,
+            expires_at: now + Duration::from_hours(1),
+        };
+        self.change(VisitorChange::Open(visit)).await;
+        format!("rejoinder_visit_main={secret}")
+    }
+
+    async fn change(&self, change: VisitorChange) {
+        let transition = Transition { visitors: vec![change], ..Transition::default() };
+        self.gateway.store.commit(transition).await.expect("it is stored");
+    }
+
+    /// An operator makes somebody unknown.
+    pub(crate) async fn forget(&self, account: &str) {
+        self.gateway.revoke(&Identity { channel: main(), id: account.to_owned() }).await;
+    }
+
+    /// A page in a browser with this cookie, after hello and welcome.
+    pub(crate) async fn page_of(&self, cookie: &str, conversation: &str) -> (Page, Value) {
+        let mut page = self.connect(&[("cookie", cookie)]).await.expect("an open socket");
+        page.says(&json!({"type": "hello", "conversation": conversation})).await;
+        let welcome = page.hears("welcome").await;
+        (page, welcome)
+    }
+
     async fn on(access: Access, setup: Setup) -> Self {
         let adapter = Arc::new(WebchatAdapter::new(WebchatSettings {
             name: "main".to_owned(),
             section: WebchatSection {
                 title: "Chat & <b>tests</b>".to_owned(),
                 greeting: "Hello.".to_owned(),
+                origins: vec!["https://home.example.org".to_owned()],
                 ..WebchatSection::default()
             },
             access,
@@ -113,8 +159,20 @@ impl Chat {
     }
 }
 
+fn main() -> ChannelId {
+    ChannelId::new("webchat", "main")
+}
+
 fn setup() -> Setup {
     Setup::new().agent(agent).settings(|settings| {
+        let person = |name: &str| SeedPerson {
+            name: name.to_owned(),
+            role: PersonRole::Member,
+            identities: vec![Identity { channel: main(), id: name.to_lowercase() }],
+            home: None,
+            language: None,
+        };
+        settings.people = vec![person("Ada"), person("Bob")];
         let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::Clarify("what".to_owned())]);
         settings.policies = Policies::new(Policy { ladder, ..Policy::default() });
         let choices = vec!["This".to_owned(), "That".to_owned()];
