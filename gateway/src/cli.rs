@@ -158,7 +158,7 @@ enum Command {
     /// What agents ask approval for
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// List the people who are known
+    /// List the people who are known, and let them sign in to a chat page
     #[command(subcommand)]
     People(people::PeopleCommand),
     /// Send a message to a conversation, a person, or everybody with a role

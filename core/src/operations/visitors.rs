@@ -40,8 +40,8 @@ impl Operations {
             let (seen, now) = (self.people.seen(), self.clock.now());
             let unknown = || OperationError::Unknown("nobody is known by this channel and id");
             let record = self.people.person_of(person).filter(|_| by.may(&person.channel)).ok_or_else(unknown)?;
-            let known = record.identities.iter().map(|known| &known.identity);
-            let (identity, people) = match known.cloned().find(|known| known.channel == channel) {
+            let found = record.identities.iter().find(|known| known.identity.channel == channel);
+            let (identity, people) = match found.map(|known| known.identity.clone()) {
                 Some(identity) => (identity, Vec::new()),
                 None => {
                     let identity = Identity { channel: channel.clone(), id: record.id.to_string() };

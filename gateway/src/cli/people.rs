@@ -24,8 +24,8 @@ pub(super) enum PeopleCommand {
 }
 
 const INVITE_HELP: &str = "\
-The chat page has access = \"people\". The link opens once, within a day; another one takes its place. Give it to the person alone: who opens
-it is that person from then on. With it they add a device as well, also after all are lost.
+The chat page has access = \"people\". The link opens once, within a day; another one takes its place. Give it to the person alone: who
+opens it is that person from then on. After all devices are lost, another link lets them in again.
 
 Examples:
   rejoinder people invite Ada
