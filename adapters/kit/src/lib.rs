@@ -22,6 +22,7 @@
 //! * [`uncached`]: answers that nothing between may keep.
 //! * [`quoted`]: header values whose parts may be quoted.
 //! * [`embedded`]: files for browsers, embedded in the binary.
+//! * [`App`] and [`worker`]: pages that can be installed as apps.
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
 //! * [`Place`]: the place of a request among those that its caller may have at once.
@@ -35,6 +36,7 @@
 
 mod accept;
 mod answer_files;
+mod app;
 pub mod asking;
 mod body;
 pub mod calls;
@@ -64,6 +66,7 @@ mod while_running;
 pub use self::{
     accept::Format,
     answer_files::{AnswerFile, with_links},
+    app::{App, WORKER, worker},
     body::{BodyRoom, body_too_large, files_too_large, read_body},
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
