@@ -785,6 +785,17 @@ $("list-open").addEventListener("click", renewList);
 // A link with an invitation was opened in this tab.
 addEventListener("hashchange", () => location.hash.startsWith("#invitation=") && location.reload());
 
+// --- The app ---
+
+/** Browsers have workers on this machine and over TLS. */
+const app = navigator.serviceWorker && import("./app.js").then(({ App }) => new App({ path }));
+
+async function takeShared() {
+  const { words, files } = await (await app).takeShared();
+  if (words) composer.putBack(words);
+  attachments.add(files);
+}
+
 // --- Start ---
 
 /** On a phone, focus would bring up the keyboard. */
@@ -800,3 +811,4 @@ setInterval(() => tick($("turns")), 1_000);
 open(conversations.first);
 if (invitation) askToSignIn();
 focusForKeys();
+if (app) takeShared().catch(() => {});

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
-use rejoinder_kit::{Peer, Problem, cached, embedded, escaped};
+use rejoinder_kit::{App, Peer, Problem, WORKER, cached, embedded, escaped, worker};
 use rust_embed::RustEmbed;
 use utoipa::{OpenApi, ToSchema};
 
@@ -39,13 +39,22 @@ pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
         .route("/chat/", get(async || Redirect::permanent("/chat")))
         .route("/chat/ws", get(main_socket))
         .route("/chat/messages", post(main_message).options(main_preflight))
+        .route("/chat/manifest.webmanifest", get(main_manifest))
+        .route("/chat/share", post(async || Redirect::to("/chat")))
         .route("/chat/assets/{file}", get(asset))
         .route("/chat/{name}", get(page))
         .route("/chat/{name}/ws", get(named_socket))
         .route("/chat/{name}/messages", post(named_message).options(named_preflight))
+        .route("/chat/{name}/manifest.webmanifest", get(named_manifest))
+        .route("/chat/{name}/share", post(shared))
         .merge(sign_in::routes())
         .layer(middleware::from_fn(with_common_headers))
         .with_state(Arc::new(chats))
+}
+
+/// The path of the page of the chat `name`, or of the main one.
+fn path_of(name: Option<&str>) -> String {
+    name.map_or_else(|| "/chat".to_owned(), |name| format!("/chat/{name}"))
 }
 
 /// The OpenAPI description of the web chats' routes, for `/openapi.json`.
@@ -109,7 +118,8 @@ fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Respon
     let (parts, _) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
     let page = Assets::get("index.html").expect("the page is embedded");
-    let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &escaped(&chat.title));
+    let page = String::from_utf8_lossy(&page.data);
+    let page = page.replace("{{title}}", &escaped(&chat.title)).replace("{{path}}", &escaped(&path_of(name)));
     let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
     let policy = HeaderValue::from_str(&content_security_policy(&host)).expect("an authority is printable ASCII");
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -125,7 +135,7 @@ fn content_security_policy(host: &Authority) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host} wss://{host}; \
          img-src 'self' data: blob:; media-src 'self' blob:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; \
-         require-trusted-types-for 'script'; trusted-types rejoinder"
+         manifest-src 'self'; require-trusted-types-for 'script'; trusted-types rejoinder rejoinder-worker"
     )
 }
 
@@ -281,6 +291,30 @@ fn preflight_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<R
     Ok(cors::preflight(&chat, &parts.headers))
 }
 
+async fn main_manifest(State(chats): State<Arc<Chats>>, request: Request) -> Result<Response, Problem> {
+    manifest_of(&chats, None, request)
+}
+
+async fn named_manifest(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    manifest_of(&chats, Some(&name), request)
+}
+
+fn manifest_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let (chat, _) = chats.find(name, &parts)?;
+    let app = App { path: &path_of(name), name: &chat.title, assets: "/chat/assets", takes_shares: true };
+    Ok(app.manifest(&parts.headers))
+}
+
+/// Where there is a worker, it takes what is shared and opens the page.
+async fn shared(Path(name): Path<String>) -> Redirect {
+    Redirect::to(&path_of(Some(&name)))
+}
+
 async fn asset(
     State(chats): State<Arc<Chats>>,
     Path(file): Path<String>,
@@ -290,6 +324,9 @@ async fn asset(
     // All chats share the assets: anybody who may open one of the chats may read them.
     if !chats.have_open() {
         access::admit(&Access::Loopback, &parts)?;
+    }
+    if file == WORKER {
+        return Ok(worker::<Assets>("/chat", false, &parts.headers));
     }
     let not_found =
         || Problem::new(StatusCode::NOT_FOUND, "no-such-file", "Not found: there is no such file", file.clone());
@@ -370,6 +407,11 @@ mod tests {
     #[case(&["main"], "/chat/", 308)]
     #[case(&["main"], "/chat/assets/chat.js", 200)]
     #[case(&["main"], "/chat/assets/index.html", 404)]
+    #[case(&["main"], "/chat/assets/worker.js", 200)]
+    #[case(&["main"], "/chat/manifest.webmanifest", 200)]
+    #[case(&["main", "other"], "/chat/other/manifest.webmanifest", 200)]
+    #[case(&["main"], "/chat/other/manifest.webmanifest", 404)]
+    #[case(&["main"], "/chat/share", 405)]
     #[case(&["main"], "/chat/assets/..%2Fsrc%2Flib.rs", 404)]
     #[case(&["main"], "/chat/ws", 400)]
     #[tokio::test]
@@ -383,6 +425,8 @@ mod tests {
     #[case("/chat")]
     #[case("/chat/ws")]
     #[case("/chat/assets/chat.js")]
+    #[case("/chat/assets/worker.js")]
+    #[case("/chat/manifest.webmanifest")]
     #[tokio::test]
     async fn another_name_of_this_machine_opens_nothing(#[case] path: &str) {
         let (status, headers, body) =
@@ -414,6 +458,42 @@ mod tests {
         assert!(!body.split_whitespace().any(is_inline), "{body}");
     }
 
+    #[rstest]
+    #[case("/chat", &["main", "other"])]
+    #[case("/chat/other", &["main", "other"])]
+    #[tokio::test]
+    async fn a_page_is_an_app_of_its_own(#[case] path: &str, #[case] names: &[&str]) {
+        let chats = || names.iter().map(|name| chat(name, Access::Loopback)).collect::<Vec<_>>();
+        let (_, _, page) = get(chats(), path, &[LOCAL]).await;
+        let link = format!("<link rel=\"manifest\" href=\"{path}/manifest.webmanifest\">");
+        assert!(page.contains(&link), "{page}");
+
+        let (_, headers, manifest) = get(chats(), &format!("{path}/manifest.webmanifest"), &[LOCAL]).await;
+
+        assert_eq!(headers[header::CONTENT_TYPE], "application/manifest+json");
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).expect("JSON");
+        assert_eq!((&manifest["start_url"], &manifest["name"]), (&path.into(), &"Chat <script>".into()));
+    }
+
+    #[tokio::test]
+    async fn the_worker_is_that_of_all_pages_and_asks_nobody_else() {
+        let (_, headers, _) = get(vec![chat("main", Access::Loopback)], "/chat/assets/worker.js", &[LOCAL]).await;
+
+        assert_eq!(headers["service-worker-allowed"], "/chat");
+        assert_eq!(headers[header::CONTENT_SECURITY_POLICY], "default-src 'none'; connect-src 'self'");
+    }
+
+    /// Without the worker, which takes what is shared.
+    #[tokio::test]
+    async fn what_is_shared_too_early_opens_the_page() {
+        let request = Request::post("/chat/other/share").body(Body::empty()).expect("a request");
+
+        let response = router(vec![chat("other", Access::Loopback)]).oneshot(request).await.expect("a response");
+
+        assert_eq!(response.status(), StatusCode::SEE_OTHER);
+        assert_eq!(response.headers()[header::LOCATION], "/chat/other");
+    }
+
     #[test]
     fn the_page_finds_all_that_it_asks_for() {
         let page = Assets::get("index.html").expect("the page").data;
@@ -425,6 +505,7 @@ mod tests {
             .map(|rest| rest.split('"').next().unwrap_or_default())
             .chain([
                 "actions.js",
+                "app.js",
                 "code.js",
                 "connection.js",
                 "conversation.js",

@@ -131,7 +131,7 @@ impl ChannelSection for WebchatSection {
     const PLATFORM: &'static str = "webchat";
     const MANUAL: &'static str = include_str!("../section.toml");
     /// Routes below `/chat/` use these names.
-    const RESERVED_NAMES: &'static [&'static str] = &["assets", "messages", "session", "ws"];
+    const RESERVED_NAMES: &'static [&'static str] = &["assets", "messages", "session", "share", "ws"];
 
     fn common(&self) -> Common {
         // The page lets in nobody who is not known.
