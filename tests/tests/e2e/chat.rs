@@ -228,6 +228,24 @@ async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
     assert_eq!(turns(&gateway), 3);
 }
 
+/// The page opens while the gateway is away, with what was not sent, and keeps nothing that was said. What is shared with it stands in
+/// the input.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_page_is_an_app() {
+    let agent = ScriptedAgent::replying("A secret.").await;
+    let mut gateway = chat(&agent, "").await;
+    let mut browser = Browser::start("app", &gateway.url());
+
+    browser.reaches("installed").await;
+    gateway.kill();
+    browser.resume().await;
+    browser.reaches("without a gateway").await;
+    gateway.restart().await;
+    browser.resume().await;
+
+    browser.succeeds().await;
+}
+
 /// E6: the page gets no acknowledgement, so it sends the message again.
 #[rstest]
 #[case::lost_before_the_commit("received:1")]
