@@ -31,7 +31,7 @@ async function activate() {
 
 function isPage(path) {
   const below = path.slice(PAGE.path.length);
-  const isOne = PAGE.isOne ? !/^\/(api|assets)(\/|$)/.test(below) : /^(\/[^/]+)?$/.test(below);
+  const isOne = PAGE.isOne ? !/^\/(api|assets|files)(\/|$)/.test(below) : /^(\/[^/]+)?$/.test(below);
   return path.startsWith(PAGE.path) && (below === "" || below[0] === "/") && isOne;
 }
 
@@ -54,8 +54,9 @@ async function fetched(request, key) {
   const cache = await caches.open(CACHE);
   const kept = await cache.match(key, { ignoreVary: true });
   const fresh = fetch(request).then((response) => {
+    const isOurs = PAGE.files.includes(key) || /^text\/html/.test(response.headers.get("Content-Type"));
     // The browser may be short of space.
-    if (response.ok) cache.put(key, response.clone()).catch(() => {});
+    if (response.ok && isOurs) cache.put(key, response.clone()).catch(() => {});
     return response;
   });
   if (!kept) return fresh;

@@ -1,6 +1,6 @@
 // The page as an app: its worker, which shows it without a connection, and what was shared with it.
 
-const policy = globalThis.trustedTypes?.createPolicy("rejoinder-worker", { createScriptURL: (url) => url });
+import { install } from "./install.js";
 
 /** As in `worker.js`. */
 const SHARED = "rejoinder:shared";
@@ -11,8 +11,7 @@ export class App {
   /** `path` is that of the page. */
   constructor({ path }) {
     this.#path = path;
-    const worker = new URL("worker.js", import.meta.url).pathname;
-    navigator.serviceWorker.register(policy?.createScriptURL(worker) ?? worker, { scope: "/chat", updateViaCache: "none" }).catch(() => {});
+    install("/chat");
   }
 
   /** The words and the files that were shared with the page, once. */

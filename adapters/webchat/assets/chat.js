@@ -787,7 +787,7 @@ addEventListener("hashchange", () => location.hash.startsWith("#invitation=") &&
 
 // --- The app ---
 
-/** Browsers have workers on this machine and over TLS. */
+/** Browsers have it on this machine and over TLS. */
 const app = navigator.serviceWorker && import("./app.js").then(({ App }) => new App({ path }));
 
 async function takeShared() {

@@ -514,6 +514,7 @@ mod tests {
                 "files.js",
                 "found.js",
                 "help.js",
+                "install.js",
                 "kept-files.js",
                 "keys.js",
                 "list.js",
