@@ -76,6 +76,7 @@ pub mod store {
             },
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             people::{DirectChat, Guess, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
+            push::PushSubscription,
             question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
             schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState},
@@ -114,6 +115,7 @@ pub mod store {
             },
             outbox::OutboxStore,
             people::PeopleStore,
+            pushes::{PushStore, SUBSCRIPTIONS_KEPT},
             questions::QuestionStore,
             record::{
                 AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation, LeftRun,

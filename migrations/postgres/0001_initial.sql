@@ -492,6 +492,19 @@ create table file_uses (
 create index file_uses_of_file on file_uses (digest);
 create index file_uses_spoken on file_uses (spoken_at) where spoken_at is not null;
 
+-- Where browsers are told of answers while no page shows the conversation (RFC 8030, RFC 8291).
+create table push_subscriptions (
+    channel text collate "C" not null,
+    chat text collate "C" not null,
+    endpoint text collate "C" not null,         -- a URL of the browser's push service
+    key bytea not null,                         -- the browser's public key, 65 bytes
+    auth bytea not null,                        -- 16 bytes
+    told_at bigint not null,                    -- what was shown until then is told
+    primary key (channel, chat, endpoint)
+);
+
+create index push_subscriptions_of_endpoint on push_subscriptions (channel, endpoint);
+
 create table agent_sessions (
     session_id uuid not null,                   -- no foreign key: the row stays until the agent is told that the session is gone
     agent text collate "C" not null,

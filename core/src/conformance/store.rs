@@ -23,6 +23,7 @@ mod listing;
 mod nodes;
 mod operating;
 mod people;
+mod pushing;
 mod queueing;
 mod reacting;
 mod reading;
@@ -38,7 +39,7 @@ mod visitors;
 pub use self::{
     accepting::*, agreements::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*,
     hinting::*, housekeeping::*, keeping::*, keyring::*, lasting::*, lines::*, listing::*, nodes::*, operating::*,
-    people::*, queueing::*, reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject,
+    people::*, pushing::*, queueing::*, reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject,
     transitions::*, two_writers::*, visitors::*,
 };
 
@@ -149,6 +150,9 @@ macro_rules! store_conformance {
             a_sound_of_spoken_words_goes_before_its_turn
             the_file_of_an_event_is_stored_with_its_turn
             a_transition_that_conflicts_stores_no_file
+            a_browser_is_told_once
+            a_conversation_has_the_latest_subscriptions
+            a_subscription_needs_its_conversation_and_goes_with_it
             deliveries_go_out_in_the_order_they_were_claimed
             what_waits_can_be_made_due
             what_is_sent_at_once_needs_an_empty_lane

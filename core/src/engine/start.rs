@@ -402,7 +402,7 @@ impl Ground {
         let engine = given!(Engine: ground [
             clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle, file_budget, file_links
         ], [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, speech, watch],
-            [store, views, lines, files, keyring, visitors, agreements],
+            [store, views, lines, files, keyring, visitors, pushes, agreements],
             schedules: planner);
         let first = [
             looped("leases", ground.leases.clone(), |leases, _| leases.run()),

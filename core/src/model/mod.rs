@@ -33,6 +33,7 @@ pub(crate) mod masker;
 pub(crate) mod name;
 pub(crate) mod nul;
 pub(crate) mod people;
+pub(crate) mod push;
 pub(crate) mod question;
 pub(crate) mod queue;
 pub(crate) mod routing;
@@ -58,6 +59,7 @@ pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
     conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
     file_links::*, finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*,
-    question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*,
-    stored_file::*, target::*, tokens::*, trace::*, turn::*, unread::*, view::*, visitors::*, voice::*, words::*,
+    push::*, question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*,
+    stored_delivery::*, stored_file::*, target::*, tokens::*, trace::*, turn::*, unread::*, view::*, visitors::*,
+    voice::*, words::*,
 };

@@ -20,6 +20,7 @@ use super::{
         list::{FoundLine, SearchFilter},
         log::SearchStore,
         nodes::{Fence, LeaseName},
+        pushes::PushStore,
         record::SentText,
         turns::ViewStore,
         visitors::VisitorStore,
@@ -28,8 +29,8 @@ use super::{
 };
 use crate::model::{
     ActivityState, AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks,
-    FileShare, InboundEvent, LiveSettings, Reached, SearchQuery, StoredFile, Target, TurnId, TurnView, Unheard, Usage,
-    Words, WorkStep, clean, data_url,
+    FileShare, InboundEvent, LiveSettings, PushSubscription, Reached, SearchQuery, StoredFile, Target, TurnId,
+    TurnView, Unheard, Usage, Words, WorkStep, clean, data_url,
 };
 
 /// How many characters of a tool's name are shown.
@@ -219,6 +220,7 @@ pub struct Intake {
     pub(crate) file_links: FileLinks,
     pub(crate) keyring: Arc<dyn KeyringStore>,
     pub(crate) visitors: Arc<dyn VisitorStore>,
+    pub(crate) pushes: Arc<dyn PushStore>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) speech: Arc<dyn SpeechDesk>,
     pub(crate) settings: LiveSettings,
@@ -516,6 +518,43 @@ impl Intake {
             views: Arc::clone(&self.views),
             clock: Arc::clone(&self.clock),
         }
+    }
+
+    /// Has a browser told of what is shown in a conversation of this channel from now on. Nothing is stored if nobody has said anything
+    /// there yet.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn subscribe(&self, of: &ConversationRef, subscription: PushSubscription) -> Result<(), StoreError> {
+        self.pushes.add_subscription(of, subscription, self.clock.now()).await
+    }
+
+    /// Tells a browser of nothing any more.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn unsubscribe(&self, endpoint: &str) -> Result<(), StoreError> {
+        self.pushes.remove_subscription(&self.channel, endpoint).await
+    }
+
+    /// Tells nobody of a conversation any more.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn unsubscribe_all(&self, of: &ConversationRef) -> Result<(), StoreError> {
+        self.pushes.remove_subscriptions(of).await
+    }
+
+    /// The browsers that are to be told of what was shown in a conversation at `shown_at`. Each call gives others: over all nodes, each
+    /// browser is told once.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn untold(&self, of: &ConversationRef, shown_at: Timestamp) -> Result<Vec<PushSubscription>, StoreError> {
+        if !self.pushes.is_subscribed(of).await? {
+            return Ok(Vec::new());
+        }
+        self.pushes.take_subscriptions(of, shown_at).await
     }
 
     /// The gateway's clock.

@@ -16,7 +16,7 @@ pub(crate) mod visitors;
 
 pub(crate) use self::store::{
     Store, accept::*, agent_sessions::*, agreements::*, channels::*, day_use::*, error::*, files::*, hints::*,
-    housekeeping::*, keyring::*, list::*, log::*, nodes::*, outbox::*, people::*, questions::*, record::*,
+    housekeeping::*, keyring::*, list::*, log::*, nodes::*, outbox::*, people::*, pushes::*, questions::*, record::*,
     schedules::*, sessions::*, state::*, transition::*, turns::*, visitors::*,
 };
 pub(crate) use self::{

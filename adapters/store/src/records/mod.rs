@@ -8,6 +8,8 @@ pub(crate) mod delivery;
 pub(crate) mod line;
 pub(crate) mod log;
 pub(crate) mod person;
+#[cfg(feature = "postgres")]
+pub(crate) mod push;
 pub(crate) mod question;
 pub(crate) mod run;
 pub(crate) mod schedule;

@@ -54,6 +54,7 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("voices", include_str!("../../../../migrations/sqlite/0040_voices.sql")),
         ("spoken", include_str!("../../../../migrations/sqlite/0041_spoken.sql")),
         ("visitors", include_str!("../../../../migrations/sqlite/0043_visitors.sql")),
+        ("push_subscriptions", include_str!("../../../../migrations/sqlite/0044_push_subscriptions.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

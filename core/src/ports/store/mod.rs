@@ -34,6 +34,7 @@ pub(crate) mod log;
 pub(crate) mod nodes;
 pub(crate) mod outbox;
 pub(crate) mod people;
+pub(crate) mod pushes;
 pub(crate) mod questions;
 pub(crate) mod record;
 pub(crate) mod schedules;
@@ -57,6 +58,7 @@ use self::{
     nodes::NodeStore,
     outbox::OutboxStore,
     people::PeopleStore,
+    pushes::PushStore,
     questions::QuestionStore,
     schedules::ScheduleStore,
     sessions::SessionStore,
@@ -75,6 +77,7 @@ pub trait Store:
     + SessionStore
     + AgentSessionStore
     + PeopleStore
+    + PushStore
     + QuestionStore
     + ScheduleStore
     + OutboxStore

@@ -12,6 +12,7 @@ mod lists;
 mod log;
 mod log_lines;
 mod people;
+mod pushes;
 mod questions;
 mod rows;
 mod schedules;

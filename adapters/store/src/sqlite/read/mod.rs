@@ -12,6 +12,7 @@ mod log;
 mod log_lines;
 mod nodes;
 mod people;
+mod pushes;
 mod questions;
 mod rows;
 mod schedules;

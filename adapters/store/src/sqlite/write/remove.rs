@@ -256,8 +256,9 @@ const HAND_OVER_SESSIONS: &str = "
 
 const SELECT_SESSIONS: &str = "select id from sessions where conversation_id = ?";
 
-const DELETE_CONVERSATION: [&str; 2] = [
+const DELETE_CONVERSATION: [&str; 3] = [
     "delete from blocked where (channel, account, chat) = (select channel, 0, chat from conversations where id = ?)",
+    "delete from push_subscriptions where (channel, chat) = (select channel, chat from conversations where id = ?)",
     "delete from conversations where id = ?",
 ];
 
