@@ -23,6 +23,7 @@
 //! * [`quoted`]: header values whose parts may be quoted.
 //! * [`embedded`]: files for browsers, embedded in the binary.
 //! * [`App`] and [`worker`]: pages that can be installed as apps.
+//! * [`public_url`] and [`PublicAddresses`]: URLs that strangers choose.
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
 //! * [`Place`]: the place of a request among those that its caller may have at once.
@@ -53,6 +54,7 @@ mod pick;
 mod place;
 mod private;
 mod problem;
+mod public;
 pub mod quoted;
 mod receiver;
 mod secret_headers;
@@ -77,10 +79,11 @@ pub use self::{
     place::{CountedRequest, LeftPlace, Place},
     private::{make_private, make_private_folder, private_file},
     problem::Problem,
+    public::{PublicAddresses, public_url},
     receiver::{Receiver, RunEnd, ShuttingDown},
     secret_headers::secret_headers,
     sent::{SentMessage, SentMessages, created_at},
-    signed_post::{SignedPost, signing_key},
+    signed_post::{SignedPost, retry_after, signing_key},
     table::{Alignment, Table},
     tokens::{Tokens, bearer, token_digest},
     uncached::uncached,
