@@ -45,7 +45,7 @@ mod visitor;
 
 pub use access::{Access, SignIn};
 pub use receive::{openapi, router};
-pub use section::{AccessKind, PersonHeader, WebchatSection};
+pub use section::{AccessKind, PersonHeader, PushKind, WebchatSection};
 
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};

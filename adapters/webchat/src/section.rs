@@ -22,6 +22,9 @@ pub struct WebchatSection {
     pub title: String,
     /// The text that an empty conversation shows; empty: none.
     pub greeting: String,
+    pub push: PushKind,
+    /// The operator's own push services: URLs that may lead into this network, and need no TLS.
+    pub push_services: Vec<Url>,
     #[serde(rename = "..common")]
     pub common: DirectKeys,
 }
@@ -48,6 +51,19 @@ pub struct PersonHeader {
     pub from: Vec<Network>,
 }
 
+/// What a browser that wants it is told of an answer while no page is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PushKind {
+    /// Its first words.
+    #[default]
+    Words,
+    /// That there is one.
+    Notice,
+    /// Nothing.
+    Off,
+}
+
 impl Default for WebchatSection {
     fn default() -> Self {
         Self {
@@ -57,6 +73,8 @@ impl Default for WebchatSection {
             origins: Vec::new(),
             title: "Rejoinder".to_owned(),
             greeting: "Hello. What can I do for you?".to_owned(),
+            push: PushKind::default(),
+            push_services: vec![],
             common: DirectKeys::default(),
         }
     }

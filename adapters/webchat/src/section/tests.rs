@@ -62,6 +62,15 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] sai
     assert_eq!(Machine::with_channel::<WebchatSection>(toml).errors(), format!("config key {said}"));
 }
 
+#[rstest]
+#[case("push = \"quiet\"", "`channels.webchat.main.push` must be")]
+#[case("push_services = [\"nowhere\"]", "`channels.webchat.main.push_services")]
+fn a_mistake_about_notifications_is_named(#[case] key: &str, #[case] said: &str) {
+    let errors = Machine::with_channel::<WebchatSection>(&format!("[channels.webchat.main]\n{key}")).errors();
+
+    assert!(errors.contains(said), "{errors}");
+}
+
 #[test]
 fn no_token_is_shown() {
     let config = Machine::with_channel::<WebchatSection>(
