@@ -32,6 +32,7 @@ mod inbound;
 mod outbound;
 mod passkeys;
 mod protocol;
+mod push;
 mod receive;
 mod reply;
 mod rooms;
@@ -44,6 +45,7 @@ mod upload;
 mod visitor;
 
 pub use access::{Access, SignIn};
+pub use push::PushSettings;
 pub use receive::{openapi, router};
 pub use section::{AccessKind, PersonHeader, PushKind, WebchatSection};
 
