@@ -136,6 +136,8 @@ const METRICS: &[Metric] = &[
     counter("rejoinder_channel_restarts_total", "Restarts of channels that failed", &[CHANNEL]),
     counter("rejoinder_hook_requests_total", "Requests to hooks",
         &[("hook", Configured("its name, or `unknown`", hooks)), ("status", Configured("of HTTP", hook_statuses))]),
+    counter("rejoinder_webchat_pushes_total", "Messages for browsers at their push services",
+        &[("result", Of(&["sent", "gone", "refused", "failed", "dropped"]))]),
     counter("rejoinder_webchat_resyncs_total", "Chat pages that fell behind and reloaded", &[]),
     counter("rejoinder_matrix_locked_total", "Matrix events that arrived before their keys",
         &[MATRIX_CHANNEL, ("result", Of(&["waiting", "read_late", "unreadable"]))]),

@@ -4,6 +4,8 @@
 //! delivered when its row is stored. The page reads the rows: at first, at every change, and after a reconnect. Drafts
 //! and typing notices go to the pages that have the conversation open.
 //!
+//! Browsers that want it are told of answers while no page shows their conversation (`push.rs`).
+//!
 //! The chat never admits a page of another origin, never fetches anything from elsewhere, never shows HTML that an
 //! agent wrote, and never reports a message as accepted before it is stored.
 //!
@@ -50,6 +52,7 @@ pub use receive::{openapi, router};
 pub use section::{AccessKind, PersonHeader, PushKind, WebchatSection};
 
 use protocol::{ServerFrame, Turn};
+use push::Pushes;
 use rooms::{Progress, Rooms};
 use socket_permits::SocketPermits;
 
@@ -70,6 +73,8 @@ pub struct WebchatSettings {
     pub guesses: Arc<Guesses>,
     /// How much files a message may have.
     pub files: FileLimits,
+    /// How browsers are told of answers while no page is open; `None`: they are not.
+    pub push: Option<PushSettings>,
     pub clock: SharedClock,
 }
 
@@ -86,6 +91,7 @@ pub struct WebchatAdapter {
     guesses: Arc<Guesses>,
     files: FileLimits,
     rooms: Arc<Rooms>,
+    pushes: Option<Arc<Pushes>>,
     permits: Arc<SocketPermits>,
     searches: Semaphore,
     socket_context: WhileRunning<SocketContext>,
@@ -103,7 +109,11 @@ impl WebchatAdapter {
     /// The web chat that `settings` describe. It accepts no sockets until it [runs](ChannelAdapter::run).
     #[must_use]
     pub fn new(settings: WebchatSettings) -> Self {
-        let WebchatSettings { name, section, access, origins, guesses, files, clock } = settings;
+        let WebchatSettings { name, section, access, origins, guesses, files, push, clock } = settings;
+        let rooms = Arc::default();
+        let pushes = push.and_then(|push| {
+            Pushes::of(push, (section.push, &section.push_services), (&name, &section.title), (&rooms, &clock))
+        });
         Self {
             channel: ChannelId::new("webchat", &name),
             title: section.title,
@@ -114,7 +124,8 @@ impl WebchatAdapter {
             guesses,
             files,
             clock,
-            rooms: Arc::default(),
+            rooms,
+            pushes,
             permits: Arc::default(),
             searches: Semaphore::new(search::AT_ONCE),
             socket_context: WhileRunning::default(),
@@ -180,6 +191,7 @@ impl ChannelAdapter for WebchatAdapter {
             since: self.clock.now(),
         };
         // However the run ends: first no new sockets open, then the open ones close.
+        let told = closing.clone();
         let closing = closing.drop_guard();
         let opened = self.socket_context.open(context);
         loop {
@@ -188,7 +200,12 @@ impl ChannelAdapter for WebchatAdapter {
                 change = changes.recv() => change,
             };
             match change {
-                Ok(Some(view)) => self.show(&intake, &view),
+                Ok(Some(view)) => {
+                    self.show(&intake, &view);
+                    if let Some(pushes) = &self.pushes {
+                        pushes.tell(&view, &intake, (&sockets, &told));
+                    }
+                }
                 Ok(None) => self.rooms.resync(),
                 Err(RecvError::Lagged(missed)) => {
                     tracing::debug!(channel = %self.channel, missed, "missed changes, every socket reads the store again");

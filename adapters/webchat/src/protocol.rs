@@ -53,6 +53,10 @@ pub(crate) enum ClientFrame {
     Search { id: String, text: String, conversations: Vec<String> },
     /// Asks for the list of the conversations of somebody who is signed in.
     List,
+    /// The browser wants to be told of answers in this conversation while no page shows it.
+    Subscribe { id: String, endpoint: String, key: SecretString, auth: SecretString },
+    /// The browser wants to be told of nothing any more.
+    Unsubscribe { id: String, endpoint: String },
     /// Asks for a pong.
     Ping,
     /// Answers a ping.
@@ -96,6 +100,9 @@ pub(crate) enum ServerFrame<'a> {
         /// How many files a message may have, and how many bytes these may have together.
         max_files: usize,
         max_file_bytes: usize,
+        /// The key for which browsers subscribe; `None`: they are told of nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        push_key: Option<&'a str>,
         now: String,
         turns: Vec<Turn>,
         more: bool,
@@ -403,6 +410,8 @@ impl Problem {
     pub(crate) const UNKNOWN_TURN: Self = Self::new("unknown_turn", "That question is not part of this conversation.");
     pub(crate) const UNKNOWN_CHOICE: Self = Self::new("unknown_choice", "That is not one of the choices.");
     pub(crate) const SEARCHING: Self = Self::new("busy", "The last search still goes on.").retry();
+    pub(crate) const NOT_A_SUBSCRIPTION: Self =
+        Self::new("bad_subscription", "This browser cannot be notified from here.");
     pub(crate) const UNAVAILABLE: Self =
         Self::new("unavailable", "That could not be stored right now. It will be sent again.").retry();
 }
@@ -473,6 +482,8 @@ mod tests {
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":"yes"}"#)]
     #[case(r#"{"type":"delete","id":"a","conversation":"b"}"#)]
     #[case(r#"{"type":"search","id":"a","text":"b","conversations":["c"]}"#)]
+    #[case(r#"{"type":"subscribe","id":"a","endpoint":"b","key":"c","auth":"d"}"#)]
+    #[case(r#"{"type":"unsubscribe","id":"a","endpoint":"b"}"#)]
     #[case(r#"{"type":"ping"}"#)]
     fn frames_are_read(#[case] frame: &str) {
         assert!(read(frame).is_ok());

@@ -375,6 +375,7 @@ mod tests {
             origins: vec![],
             guesses: Arc::default(),
             files: FileLimits::default(),
+            push: None,
             clock: Arc::new(SystemClock),
         }))
     }

@@ -109,6 +109,7 @@ pub(crate) async fn serve(
         max_text_bytes: MAX_TEXT_BYTES,
         max_files: chat.files.per_message,
         max_file_bytes: chat.files.max,
+        push_key: chat.pushes.as_ref().map(|pushes| pushes.key()),
         now: rfc3339(intake.clock().now()),
         turns: Turn::list(&turns, steps, &intake),
         more,
@@ -388,6 +389,14 @@ impl Reader {
                     Err(_) => refusal(None, Problem::UNAVAILABLE),
                 })
             }
+            ClientFrame::Subscribe { id, endpoint, key, auth } => {
+                let keys = (key.expose_secret(), auth.expose_secret());
+                Some(stored(&id, self.subscribe(endpoint, keys).await))
+            }
+            ClientFrame::Unsubscribe { id, endpoint } => {
+                let removed = self.intake.unsubscribe(&endpoint).await;
+                Some(stored(&id, removed.map_err(|_| Problem::UNAVAILABLE)))
+            }
             ClientFrame::Ping => Some(Reply::plain(&ServerFrame::Pong)),
             ClientFrame::Pong => None,
         }
@@ -426,6 +435,13 @@ impl Reader {
         }
     }
 
+    /// Has the browser told of what is shown in the conversation from now on.
+    async fn subscribe(&self, endpoint: String, (key, auth): (&str, &str)) -> Result<(), Problem> {
+        let subscription = self.chat.pushes.as_ref().and_then(|pushes| pushes.subscription(endpoint, key, auth));
+        let subscription = subscription.ok_or(Problem::NOT_A_SUBSCRIPTION)?;
+        self.intake.subscribe(&self.conversation, subscription).await.map_err(|_| Problem::UNAVAILABLE)
+    }
+
     /// Deletes what was said in a conversation, in which anything may be said again.
     async fn delete(&self, id: &str, conversation: &str, now: Timestamp) -> Reply {
         let visitor = self.visitor.as_ref();
@@ -436,10 +452,20 @@ impl Reader {
         match event {
             Ok(event) => match self.intake.views(&event.conversation, None, 1).await {
                 Ok(turns) if turns.is_empty() => Reply::plain(&ServerFrame::Accepted { id, turn_id: None }),
-                Ok(_) => self.accept(id, Ok(event)).await,
+                Ok(_) => match self.intake.unsubscribe_all(&event.conversation).await {
+                    Ok(()) => self.accept(id, Ok(event)).await,
+                    Err(_) => refusal(Some(id), Problem::UNAVAILABLE),
+                },
                 Err(_) => refusal(Some(id), Problem::UNAVAILABLE),
             },
             Err(problem) => refusal(Some(id), problem),
         }
+    }
+}
+
+fn stored(id: &str, stored: Result<(), Problem>) -> Reply {
+    match stored {
+        Ok(()) => Reply::plain(&ServerFrame::Accepted { id, turn_id: None }),
+        Err(problem) => refusal(Some(id), problem),
     }
 }

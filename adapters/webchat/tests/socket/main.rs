@@ -1,5 +1,6 @@
 //! Tests of the chat's socket with the real core and a real store.
 
+mod pushes;
 mod support;
 
 use rejoinder_webchat::Access;

@@ -1,21 +1,29 @@
 //! A web chat with the real core and a real store, and a client of its protocol.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
-    Cause, ChannelId, Clock, FileLimits, Identity, Ladder, Language, PersonRole, Policies, Policy, Question, Rung,
-    SeedPerson, SharedClock, SystemClock,
+    Cause, ChannelAdapter as _, ChannelId, Clock, ConversationRef, FileLimits, Identity, Ladder, Language, PersonRole,
+    Policies, Policy, Question, Rung, SeedPerson, SharedClock, SystemClock, Timestamp, TurnId,
     conformance::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
     store::{Transition, Transitions, Visit, VisitorChange},
 };
-use rejoinder_testkit::{Gateway, Setup};
-use rejoinder_webchat::{Access, SignIn, WebchatAdapter, WebchatSection, WebchatSettings, router};
+use rejoinder_testkit::{Gateway, Setup, until};
+use rejoinder_webchat::{Access, PushSettings, SignIn, WebchatAdapter, WebchatSection, WebchatSettings, router};
+use reqwest::Client;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 use tokio::{
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
@@ -24,10 +32,11 @@ use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream,
     tungstenite::{self, Message, client::IntoClientRequest},
 };
+use url::Url;
 use uuid::Uuid;
 
 /// The longest wait for a frame.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An agent that does what the messages tell it.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
@@ -103,19 +112,36 @@ impl Chat {
         (page, welcome)
     }
 
+    /// A chat whose browsers have the push service at `url`, which is the operator's.
+    pub(crate) async fn pushing(url: &str) -> Self {
+        Self::of(Access::Loopback, setup(), vec![url.parse().expect("a URL")]).await
+    }
+
     async fn on(access: Access, setup: Setup) -> Self {
+        Self::of(access, setup, vec![]).await
+    }
+
+    async fn of(access: Access, setup: Setup, push_services: Vec<Url>) -> Self {
+        let push = PushSettings {
+            secret: "secret".into(),
+            contact: "mailto:operator@example.org".to_owned(),
+            public: || Client::builder().build(),
+            own: Client::builder().no_proxy().build().expect("a client"),
+        };
         let adapter = Arc::new(WebchatAdapter::new(WebchatSettings {
             name: "main".to_owned(),
             section: WebchatSection {
                 title: "Chat & <b>tests</b>".to_owned(),
                 greeting: "Hello.".to_owned(),
                 origins: vec!["https://home.example.org".to_owned()],
+                push_services,
                 ..WebchatSection::default()
             },
             access,
             origins: vec![],
             guesses: Arc::default(),
             files: FileLimits::default(),
+            push: Some(push),
             clock: Arc::new(SystemClock),
         }));
         let gateway = Gateway::start(setup, Arc::clone(&adapter)).await;
@@ -130,6 +156,31 @@ impl Chat {
     /// Lets a waiting agent continue.
     pub(crate) fn release_agent(&self) {
         self.gateway.release_agent();
+    }
+
+    /// Waits until no page has a conversation open.
+    pub(crate) async fn until_left(&self, conversation: &str) {
+        let address = self.address_of(conversation);
+        let turn = TurnId::new(Timestamp::from_millis(0));
+        until("the page has left", async || !self.gateway.adapter.is_watched(&address, turn)).await;
+    }
+
+    /// Waits until these endpoints, in order, are to be told of a conversation.
+    pub(crate) async fn until_told(&self, conversation: &str, endpoints: &[String]) {
+        let (address, later) = (self.address_of(conversation), AtomicI64::new(i64::MAX / 2));
+        until("others are told", async || {
+            let shown_at = Timestamp::from_millis(later.fetch_add(1, Ordering::Relaxed));
+            let taken = self.gateway.store.take_subscriptions(&address, shown_at).await.expect("they are taken");
+            let mut taken: Vec<String> = taken.into_iter().map(|subscription| subscription.endpoint).collect();
+            taken.sort();
+            taken == endpoints
+        })
+        .await;
+    }
+
+    pub(crate) fn address_of(&self, conversation: &str) -> ConversationRef {
+        let digest = hex::encode(&Sha256::digest(conversation)[..16]);
+        ConversationRef::new(self.gateway.adapter.channel().clone(), &digest)
     }
 
     pub(crate) async fn stop(&self) {
