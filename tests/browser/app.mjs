@@ -1,6 +1,21 @@
 // The page as an app: it can be installed, opens without a gateway, and takes what is shared with it.
 
-import { assert, counts, meet, reads, url, visit, visitor } from "./browser.mjs";
+import { assert, counts, eventually, meet, reads, url, visit, visitor } from "./browser.mjs";
+
+/** A browser with a push service, which a test has not. The keys are those of RFC 8291. */
+const PUSH_SERVICE = `{
+  let kept = null;
+  PushManager.prototype.getSubscription = async () => kept;
+  PushManager.prototype.subscribe = async ({ applicationServerKey }) => (kept = {
+    endpoint: "https://push.example.org/bob",
+    options: { applicationServerKey: applicationServerKey.buffer },
+    toJSON: () => ({ endpoint: "https://push.example.org/bob", keys: {
+      p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+      auth: "BTBZMqHH6r4Tts7J_aSIgg",
+    } }),
+    unsubscribe: async () => { kept = null; return true; },
+  });
+}`;
 
 await visit(async (browser) => {
   const tolerates = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|closed before|Failed to fetch/;
@@ -21,7 +36,7 @@ await visit(async (browser) => {
   await ada.page.reload();
   await reads(ada.state, "Reconnecting…");
   await ada.page.getByRole("alert").getByText("The connection was lost. What you write is kept and will be sent.").waitFor();
-  await counts(ada.page.getByText("A secret."), 0);
+  await counts(ada.turns, 0);
   await ada.says("Are you there?");
   await ada.page.getByText("Will be sent when the connection is back").waitFor();
   await ada.input.fill("not finished");
@@ -35,6 +50,11 @@ await visit(async (browser) => {
   await ada.input.fill("");
   await takesWhatIsShared(ada);
   await ada.leaves();
+
+  const bob = await visitor(browser, { serviceWorkers: "allow", permissions: ["notifications"], scripts: [PUSH_SERVICE] });
+  await bob.isConnected();
+  await isNotified(bob);
+  await bob.leaves();
 });
 
 async function canBeInstalled(ada) {
@@ -69,11 +89,38 @@ async function takesWhatIsShared(ada) {
   const fields = `<input name="title" value="A title"><input name="url" value="https://example.org/"><input name="file" type="file">`;
   await tab.setContent(`<form method="post" enctype="multipart/form-data" action="${url}/chat/share">${fields}<button>Share</button></form>`);
   await tab.setInputFiles("[type=file]", [{ name: "ä list.txt", mimeType: "text/plain", buffer: Buffer.from("milk") }]);
-  await tab.getByRole("button").click();
+  await tab.getByRole("button", { name: "Share" }).click();
   await reads(tab.locator("#attached .attached-name"), "ä list.txt");
   assert.equal(await tab.getByLabel("Message", { exact: true }).inputValue(), "A title\nhttps://example.org/");
   assert.equal(tab.url(), `${url}/chat`);
   await tab.reload();
   await reads(tab.locator("#connection"), "Connected");
   await counts(tab.locator("#attached li"), 0);
+}
+
+/** The gateway is told of the browser once it knows the conversation, and what the push service brings is shown. */
+async function isNotified(bob) {
+  const told = [];
+  bob.page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => told.push(JSON.parse(payload))));
+  await bob.page.reload();
+  await bob.isConnected();
+  await bob.button("Notify me of answers").click();
+  await bob.button("Stop notifying me").waitFor();
+  await bob.says("Tell me.");
+  await reads(bob.words(0), "A secret.");
+  const subscribed = () => told.filter(({ type }) => type === "subscribe").map(({ endpoint }) => endpoint);
+  await eventually("the gateway is told", subscribed, (found) => found.length > 0);
+  assert.deepEqual(subscribed(), ["https://push.example.org/bob"]);
+
+  const chromium = await bob.page.context().newCDPSession(bob.page);
+  const registered = new Promise((done) => chromium.on("ServiceWorker.workerRegistrationUpdated", ({ registrations: [first] }) => first && done(first.registrationId)));
+  await chromium.send("ServiceWorker.enable");
+  const data = JSON.stringify({ path: "/chat", conversation: "0123", title: "Rejoinder", text: "A secret." });
+  await chromium.send("ServiceWorker.deliverPushMessage", { origin: url, registrationId: await registered, data });
+  const notifications = () => bob.page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map(({ title, body }) => [title, body]));
+  assert.deepEqual(await eventually("it is shown", notifications, (found) => found.length > 0), [["Rejoinder", "A secret."]]);
+
+  await bob.button("Stop notifying me").click();
+  await bob.button("Notify me of answers").waitFor();
+  await eventually("the gateway is told", async () => told.at(-1).type, (type) => type === "unsubscribe");
 }

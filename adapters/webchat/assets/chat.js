@@ -88,6 +88,7 @@ const hear = {
     deletions.restart();
     search?.then((search) => search.restart());
     seek();
+    app?.then((app) => (app.key = frame.push_key ?? null)).then(follow);
   },
   conversations(frame) {
     conversations.merge(frame.conversations);
@@ -121,6 +122,7 @@ const hear = {
     // A pick that opened a turn was the first one.
     if (entry?.turn_id && turn_id) conversation.putPick(entry.turn_id, entry.text, entry.asked);
     outbox.accepted(id);
+    if (turn_id) follow();
   },
   turn({ turn }) {
     const wasShown = conversation.turn(turn.turn_id)?.shown;
@@ -148,6 +150,7 @@ const hear = {
     if (id && deletions.refused(id, retry)) return retry || composer.notice(inWords("A conversation could not be deleted at the gateway. {problem}", { problem: message }));
     if (code === "token_required" || code === "token_wrong") return askForToken(code === "token_wrong" ? message : "");
     if (code === "sign_in_required") return askToSignIn();
+    if (code === "bad_subscription") return composer.notice(inWords("This browser cannot be notified."));
     if (code === "bad_conversation") return remove(conversations.current);
     if (code === "unsupported_protocol") {
       connection.close();
@@ -719,7 +722,7 @@ function leave(forget) {
   $("token").value = "";
   forget();
   globalThis.indexedDB?.deleteDatabase(`rejoinder:${path}:files`);
-  location.reload();
+  Promise.resolve(app?.then((app) => app.forget())).catch(() => {}).then(() => location.reload());
 }
 
 // --- The token ---
@@ -788,7 +791,19 @@ addEventListener("hashchange", () => location.hash.startsWith("#invitation=") &&
 // --- The app ---
 
 /** Browsers have it on this machine and over TLS. */
-const app = navigator.serviceWorker && import("./app.js").then(({ App }) => new App({ path }));
+const app = navigator.serviceWorker && import("./app.js").then(({ App }) => new App({ path, send: (frame) => connection.send(frame), notice: (words) => composer.notice(words) }));
+
+/** Has this browser told of answers in the conversation that is open. */
+function follow() {
+  app?.then((app) => app.follow(conversations.current, conversation.turns.length > 0)).catch(() => {});
+}
+
+// A notification was clicked.
+navigator.serviceWorker?.addEventListener("message", async ({ data }) => {
+  const ids = conversations.find("").map(({ id }) => id);
+  const id = await (await app).find(ids, data.conversation);
+  if (id !== null) visit(id);
+});
 
 async function takeShared() {
   const { words, files } = await (await app).takeShared();

@@ -59,6 +59,12 @@ export const WORDS = {
   "This browser no longer shows any of these conversations, and they cannot be opened here again. The list, the access token, and what was written but not sent are removed from it. The gateway keeps what was said for as long as its operator has chosen.": ["Dieser Browser zeigt keine dieser Unterhaltungen mehr, und sie lassen sich hier nicht wieder öffnen. Die Liste, das Zugangstoken und was geschrieben, aber nicht gesendet wurde, werden daraus entfernt. Das Gateway behält das Gesagte so lange, wie es dort eingestellt ist.", "Este navegador ya no muestra ninguna de estas conversaciones, y no se pueden volver a abrir aquí. Se quitan de él la lista, la clave de acceso y lo que se escribió sin enviar. La pasarela conserva lo dicho durante el tiempo que haya elegido quien la administra."],
   "Forget": ["Vergessen", "Olvidar"],
 
+  // Notifications
+  "Notify me of answers": ["Bei Antworten benachrichtigen", "Avisarme de las respuestas"],
+  "Stop notifying me": ["Nicht mehr benachrichtigen", "No avisarme más"],
+  "The browser does not let this page notify you.": ["Der Browser lässt diese Seite dich nicht benachrichtigen.", "El navegador no permite a esta página avisarte."],
+  "This browser cannot be notified.": ["Dieser Browser lässt sich nicht benachrichtigen.", "No se puede avisar a este navegador."],
+
   // Access
   "Access token": ["Zugangstoken", "Clave de acceso"],
   "This chat is private. Enter the token that you were given.": ["Dieser Chat ist privat. Gib das Token ein, das du bekommen hast.", "Este chat es privado. Introduce la clave que te dieron."],
