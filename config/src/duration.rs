@@ -54,6 +54,14 @@ pub(crate) fn kept_or_forever<'de, D: Deserializer<'de>>(deserializer: D) -> Res
     written.map(|written| within::<D::Error, SECOND, { 3650 * DAY }>(written, print_days)).transpose()
 }
 
+/// Reads how long something is kept: from a second to ten years, or `"off"` for not at all.
+pub(crate) fn kept_or_off<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let written = text::parsed(deserializer, "a duration such as \"7d\" or \"12h\", or \"off\"", |text| {
+        if text == "off" { Some(None) } else { parse_with_days(text).map(Some) }
+    })?;
+    written.map_or(Ok(Duration::ZERO), |written| within::<D::Error, SECOND, { 3650 * DAY }>(written, print_days))
+}
+
 /// Reads how long something is kept: up to ten years, `"0s"` for not at all.
 pub(crate) fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let written = text::parsed(deserializer, "a duration such as \"7d\" or \"12h\"", parse_with_days)?;
@@ -124,6 +132,11 @@ pub(crate) fn write_or_forever<S: Serializer>(duration: &Option<Duration>, seria
         Some(duration) => serializer.serialize_str(&print_days(*duration)),
         None => serializer.serialize_str("forever"),
     }
+}
+
+/// As [`write_days`]; zero is `"off"`.
+pub(crate) fn write_kept_or_off<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    if duration.is_zero() { serializer.serialize_str("off") } else { write_days(duration, serializer) }
 }
 
 /// In milliseconds.

@@ -16,4 +16,7 @@ pub struct Retention {
     pub dead_letters: Option<Duration>,
     #[serde(serialize_with = "duration::write_or_forever", deserialize_with = "duration::kept_or_forever")]
     pub payloads: Option<Duration>,
+    /// Zero: not at all.
+    #[serde(serialize_with = "duration::write_kept_or_off", deserialize_with = "duration::kept_or_off")]
+    pub voice: Duration,
 }

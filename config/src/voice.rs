@@ -25,6 +25,12 @@ pub struct Voice {
         deserialize_with = "duration::between_or_off::<_, MINUTE, { 1000 * HOUR }>"
     )]
     pub per_day: Option<Duration>,
+    /// How much is spoken on one day. `None`: any amount.
+    #[serde(
+        serialize_with = "duration::write_or_off",
+        deserialize_with = "duration::between_or_off::<_, MINUTE, { 1000 * HOUR }>"
+    )]
+    pub spoken_per_day: Option<Duration>,
     /// `None`: nothing is written down.
     #[serde(default)]
     pub transcriptions: Option<Transcriptions>,

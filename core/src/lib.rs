@@ -76,6 +76,7 @@ pub mod store {
             },
             log::{AuditEntry, LogEntry, LogEvent, LogFilter, LogSeq, NewLogEntry, Subject},
             people::{DirectChat, Guess, KnownIdentity, Pairing, PairingState, PeopleChange, PersonRecord},
+            push::PushSubscription,
             question::{AskedQuestion, QuestionFilter, QuestionRecord},
             run::RunContent,
             schedule::{Schedule, ScheduleChange, ScheduleOrigin, ScheduleRun, ScheduleState},
@@ -86,6 +87,7 @@ pub mod store {
             tokens::{LinkRecord, Role, SignInChange, SignInRecord, TokenChange, TokenRecord},
             turn::{EventSeq, Handler, TurnRecord, TurnSeq, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
+            visitors::{Invitation, Passkey, ThreadSummary, Visit, VisitorChange},
         },
         ports::store::{
             Store,
@@ -113,6 +115,7 @@ pub mod store {
             },
             outbox::OutboxStore,
             people::PeopleStore,
+            pushes::{PushStore, SUBSCRIPTIONS_KEPT},
             questions::QuestionStore,
             record::{
                 AbsentChannel, AttemptRecord, Backlog, BlockedScope, DeadTurn, Dossier, KnownConversation, LeftRun,
@@ -127,6 +130,7 @@ pub mod store {
                 TranscriptLine, Transition, Transitions, TurnChange, Withdrawal,
             },
             turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
+            visitors::VisitorStore,
         },
     };
 }
@@ -169,7 +173,10 @@ pub use model::{
     people::{Identity, KnownAs, KnownPeople, PersonRole, SeedPerson},
     queue::{Backlog, NotAQueueMode, Overflow, QueueMode, Queues},
     routing::{Condition, Hours, PolicyChange, Rule, day_name},
-    run::{Activity, ActivityState, Cost, Currency, ModelInput, NotACost, NotACurrency, Price, ToolUse, Usage, Used},
+    run::{
+        Activity, ActivityState, Cost, Currency, ModelInput, NotACost, NotACurrency, Price, ToolUse, Usage, Used,
+        WorkStep,
+    },
     schedule::{
         Missed, NewSchedule, NotASchedule, ScheduleCall, ScheduleLimits, ScheduleSettings, ScheduledAction, When,
         read_time, zone,
@@ -180,8 +187,9 @@ pub use model::{
     target::{Addressees, BegunTurn, NotATarget, NotReached, Reached, Target},
     trace::{CallerTrace, Span, TraceHeaders, TurnTrace},
     turn::Handler,
+    unread::Unread,
     view::{FallbackView, Shown, TurnStatus, TurnView, agent_of},
-    voice::{Heard, NotAVoiceMode, Unheard, Voice, VoiceMode},
+    voice::{Heard, NotAVoiceMode, SpeechOfToday, SpeechUse, Unheard, Voice, VoiceMode},
     words::{NotAPlaceForWords, PromptSession, Words, WordsTo},
 };
 pub use operations::{
@@ -189,6 +197,7 @@ pub use operations::{
     administration::Administration,
     forget::{Erasure, Forgotten},
     people::NewPerson,
+    visitors::NewInvitation,
 };
 pub use operator::{
     actor::{Actor, Answer, Done},
@@ -204,15 +213,19 @@ pub use ports::{
     handed_out::HandedOut,
     intake::{Accepted, Intake, IntakeError, News, NewsError, Task},
     keyring::{Keyring, OpenKeyring},
+    reader::TextReader,
     refusals::{Refusal, Refusals},
-    speech::{Sound, SoundFormat, Speech, SpeechError, Synthesizer, Transcriber},
+    speech::{Sound, SoundFormat, Speech, SpeechError, Synthesizer, Transcriber, Transcript},
     store::{Store, accept::EarlierMessage, error::StoreError},
+    visitors::Visitors,
 };
 pub use questions::request::{FOR_EVER, as_stored, is_shortened, shown_option};
 pub use schedules::Calendar;
 pub use shown::{
     in_words::in_words,
-    markdown::{EmbeddedFiles, read_markdown, row_cells, shows_anything, split_markdown, spoken},
+    markdown::{
+        EmbeddedFiles, read_markdown, read_markdown_with_notes, row_cells, shows_anything, split_markdown, spoken,
+    },
 };
 
 pub use base::words::{age, excerpt};

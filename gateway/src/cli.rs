@@ -158,7 +158,7 @@ enum Command {
     /// What agents ask approval for
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
-    /// List the people who are known
+    /// List the people who are known, and let them sign in to a chat page
     #[command(subcommand)]
     People(people::PeopleCommand),
     /// Send a message to a conversation, a person, or everybody with a role
@@ -210,8 +210,8 @@ enum Command {
 
 /// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
-    // The gateway starts itself beside the programs that it runs; nothing else calls this.
-    if let Some(code) = rejoinder_agents::supervise() {
+    // The gateway starts itself beside the programs that it runs, and for each document that it reads; nothing else calls this.
+    if let Some(code) = rejoinder_agents::supervise().or_else(rejoinder_reader::read_file) {
         return code;
     }
     umask::keep_private();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rejoinder_kit::PublicAddresses;
 use reqwest::header::HeaderMap;
 use url::{Host, Url};
 
@@ -40,11 +41,18 @@ pub(crate) fn http_client() -> Result<reqwest::Client, reqwest::Error> {
 
 /// The same with headers for every request.
 pub(crate) fn http_client_with(headers: HeaderMap) -> Result<reqwest::Client, reqwest::Error> {
+    builder().default_headers(headers).build()
+}
+
+/// The HTTP client for URLs that strangers choose: it reaches public addresses only, and uses no proxy.
+pub(crate) fn public_client() -> Result<reqwest::Client, reqwest::Error> {
+    builder().https_only(true).no_proxy().dns_resolver(PublicAddresses).build()
+}
+
+fn builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder()
-        .default_headers(headers)
         .user_agent(concat!("rejoinder/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_keepalive(Duration::from_secs(30))
         .redirect(reqwest::redirect::Policy::none())
-        .build()
 }

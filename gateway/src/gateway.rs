@@ -16,9 +16,10 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_config::Config;
 use rejoinder_core::{
     AgentName, AgentRuntime, Engine, HandedOut, NodeId, SharedClock, Store, StoreClock, StoreError, StoredRuns,
-    store::StoreState,
+    TextReader, store::StoreState,
 };
 use rejoinder_kit::{Tokens, problem_pages};
+use rejoinder_reader::ChildReader;
 use rejoinder_store::OpenError;
 use rustix::system::uname;
 use tokio::net::TcpListener;
@@ -549,6 +550,7 @@ async fn start(
     if materials.share_generated(&**store).await? {
         parts = wiring::parts(materials)?;
     }
+    let reader = ChildReader::own().inspect_err(|error| warn!(%error, "agents get no texts of documents"));
     let core = rejoinder_core::Parts {
         store: Arc::clone(store),
         clock: Arc::clone(materials.clock),
@@ -556,6 +558,7 @@ async fn start(
         channels: parts.channels.clone(),
         agents: Arc::clone(&materials.runtimes),
         speech: parts.speech.clone(),
+        reader: reader.ok().map(|reader| Arc::new(reader) as Arc<dyn TextReader>),
         settings: parts.settings.clone(),
         file_links: parts.file_links.clone(),
         node_name: uname().nodename().to_string_lossy().into_owned(),

@@ -174,6 +174,8 @@ fn filter(level: LogLevel) -> Targets {
     let matrix = if ours >= LevelFilter::DEBUG { libraries } else { LevelFilter::OFF };
     // It logs whole URLs and what servers send.
     let mcp = LevelFilter::OFF;
+    // It logs each broken packet of a recording. The adapter has an error for that.
+    let sound = LevelFilter::OFF;
     let libraries = Targets::new().with_default(libraries).with_target("matrix_sdk", matrix).with_target("rmcp", mcp);
-    libraries.with_target("rejoinder", ours)
+    libraries.with_target("symphonia", sound).with_target("rejoinder", ours)
 }

@@ -205,7 +205,7 @@ impl<'a> Materials<'a> {
         let Some(server) = &self.config.voice.speech else { return Ok(None) };
         let unusable = |reason| WiringError::Speech { server: "speech", reason };
         let synthesizer = HttpSynthesizer::new(server, self.http.clone()).map_err(unusable)?;
-        Ok(Some(Arc::new(synthesizer)))
+        Ok(Some(Arc::new(synthesizer.at_most(self.config.voice.spoken_per_day))))
     }
 
     /// What makes and verifies links to files: the same wherever it is used.

@@ -1,10 +1,11 @@
 //! How operators see turns: the same over HTTP and on the command line.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use rejoinder_core::{
-    Action, Attachment, Author, ConversationId, ConversationRef, Cost, Expectation, FallbackView, Handler,
-    InboundEvent, ModelInput, ObligationState, Quote, Rung, StoredFile, ToolUse, TurnStatus, Via,
+    Action, Attachment, Author, ConversationId, ConversationRef, Cost, Expectation, FallbackView, FileDigest, Handler,
+    Heard, InboundEvent, ModelInput, ObligationState, Quote, Rung, StoredFile, ToolUse, TurnStatus, Unheard, Via,
+    Voice,
     explain::{Entry, Explanation, Initiator},
     store::{
         AttemptRecord, DeadLetter, DeliveryRecord, DeliveryState, Dossier, LeaseName, Origin, Remark, RunContent,
@@ -179,19 +180,25 @@ pub(crate) struct FileDetail {
     /// Of a stored file: `sha256:` and 64 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) digest: Option<String>,
+    /// Whether it was stored, and its time is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) removed: bool,
 }
 
-impl From<&Attachment> for FileDetail {
-    fn from(file: &Attachment) -> Self {
-        let stored = StoredFile::in_url(&file.url);
+impl FileDetail {
+    /// `kept`: the files that are stored for its turn, if that is known.
+    fn of(file: &Attachment, kept: Option<&BTreeSet<FileDigest>>) -> Self {
+        let in_url = StoredFile::in_url(&file.url);
+        let stored = in_url.filter(|stored| kept.is_none_or(|kept| kept.contains(&stored.digest)));
         // A row of an earlier version has the bytes in the URL.
-        let url = Some(&file.url).filter(|url| stored.is_none() && !url.starts_with("data:"));
+        let url = Some(&file.url).filter(|url| in_url.is_none() && !url.starts_with("data:"));
         Self {
             name: file.name.clone(),
             media_type: file.media_type.clone(),
             url: url.cloned(),
             size: stored.map(|stored| stored.size),
             digest: stored.map(|stored| stored.digest.to_string()),
+            removed: in_url.is_some() && stored.is_none(),
         }
     }
 }
@@ -206,6 +213,14 @@ pub(crate) fn content_of(action: &Action) -> (String, Vec<String>) {
     }
 }
 
+/// The words of an answer that is spoken.
+pub(crate) fn spoken_in(action: &Action) -> Option<String> {
+    match action {
+        Action::Send { content, .. } => content.spoken.clone(),
+        _ => None,
+    }
+}
+
 item! {
     /// Everything about a turn.
     #[derive(Deserialize)]
@@ -213,7 +228,8 @@ item! {
         let turn = &dossier.turn;
         let (event, obligation) = (&turn.event, &turn.obligation);
         let runs = dossier.runs.iter().map(|run| RunDetail::of(run, dossier.contents.get(&run.number)));
-        let deliveries = dossier.deliveries.iter().map(|delivery| DeliveryDetail::of(delivery, &dossier.attempts));
+        let kept = Some(&dossier.files);
+        let deliveries = dossier.deliveries.iter().map(|delivery| DeliveryDetail::of(delivery, &dossier.attempts, kept));
     } with {
         #[schema(format = "uuid")] turn_id: String = turn.id.to_string(),
         #[serde(flatten)] address: AddressItem = AddressItem::of(&event.conversation, turn.conversation),
@@ -240,7 +256,7 @@ item! {
         },
         /// When the next action is due.
         #[schema(format = DateTime)] wake_at: Option<String> = obligation.wake_at().map(rfc3339),
-        event: EventDetail = EventDetail::of(event),
+        event: EventDetail = EventDetail::of(event, kept),
         runs: Vec<RunDetail> = runs.collect(),
         deliveries: Vec<DeliveryDetail> = deliveries.collect(),
         /// Notes about the turn, for example signals that were suppressed, or a recovery.
@@ -251,7 +267,7 @@ item! {
 item! {
     /// The inbound event.
     #[derive(Deserialize)]
-    pub(crate) EventDetail of (event: &InboundEvent) {
+    pub(crate) EventDetail of (event: &InboundEvent, kept: Option<&BTreeSet<FileDigest>>) {
         /// The platform's id of the event.
         external_id: String = event.external_id.clone(),
         /// The platform's id of the sender.
@@ -263,7 +279,10 @@ item! {
         text: String = event.text.clone(),
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schema(value_type = Vec<Object>, required = false)]
-        attachments: Vec<FileDetail> = event.attachments.iter().map(FileDetail::from).collect(),
+        attachments: Vec<FileDetail> = event.attachments.iter().map(|file| FileDetail::of(file, kept)).collect(),
+        /// Set if it was spoken.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        voice: Option<VoiceDetail> = event.voice.map(|voice| VoiceDetail::of(voice, event.heard_by.as_deref())),
         /// The message that it replies or reacts to.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Object, required = false)]
@@ -272,6 +291,23 @@ item! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Object, required = false)]
         forwarded: Option<Author> = event.forwarded.clone(),
+    }
+}
+
+item! {
+    /// That a message was spoken.
+    #[derive(Deserialize)]
+    pub(crate) VoiceDetail of (voice: Voice, heard_by: Option<&str>) {
+        /// How many seconds the recording has, as far as that is known.
+        #[serde(skip_serializing_if = "Option::is_none")] seconds: Option<u64> = voice.seconds,
+        /// `words`: they are in the text, below what was written beside the recording; `awaited`, `failed`, or `not_tried`.
+        #[schema(value_type = String)] heard: Heard = voice.heard,
+        /// Why there are no words: `too_long`, `over_budget`, `no_file`, `no_server`, `failed` or `no_words`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = String, required = false)]
+        why: Option<Unheard> = voice.why,
+        /// The model that has written the words down.
+        #[serde(skip_serializing_if = "Option::is_none")] model: Option<String> = heard_by.map(ToOwned::to_owned),
     }
 }
 
@@ -368,7 +404,7 @@ item! {
 item! {
     /// One message or reaction to send.
     #[derive(Deserialize)]
-    pub(crate) DeliveryDetail of (delivery: &DeliveryRecord, attempts: &[AttemptRecord]) {
+    pub(crate) DeliveryDetail of (delivery: &DeliveryRecord, attempts: &[AttemptRecord], kept: Option<&BTreeSet<FileDigest>>) {
         let (text, choices) = content_of(&delivery.action);
         let own = attempts.iter().filter(|attempt| attempt.delivery == delivery.id);
         let is_pending = delivery.state == DeliveryState::Pending;
@@ -404,7 +440,9 @@ item! {
         choices: Vec<String> = choices,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         #[schema(value_type = Vec<Object>, required = false)]
-        attachments: Vec<FileDetail> = delivery.action.all_files().map(FileDetail::from).collect(),
+        attachments: Vec<FileDetail> = delivery.action.all_files().map(|file| FileDetail::of(file, kept)).collect(),
+        /// The words of its sound, if it is an answer that is spoken.
+        #[serde(skip_serializing_if = "Option::is_none")] spoken: Option<String> = spoken_in(&delivery.action),
         #[schema(format = DateTime)] created_at: String = rfc3339(delivery.created_at),
         /// When the next attempt is due, while it is pending.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -171,8 +171,8 @@ fn remarks_on_voice(voice: &Voice) -> impl Iterator<Item = String> {
 }
 
 pub(crate) const fn lifetimes(retention: Retention, log: Log) -> Lifetimes {
-    let Retention { turns, dead_letters, payloads } = retention;
-    Lifetimes { turns, dead_letters, payloads, lines: Some(log.keep) }
+    let Retention { turns, dead_letters, payloads, voice } = retention;
+    Lifetimes { turns, dead_letters, payloads, lines: Some(log.keep), voice: Some(voice) }
 }
 
 struct Wiring<'a>(&'a Materials<'a>);

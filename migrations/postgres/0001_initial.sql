@@ -485,10 +485,25 @@ alter table files alter column content set storage external;
 create table file_uses (
     turn_id uuid not null,                      -- no foreign keys: they are removed with the turn, and written with the file
     digest bytea not null,
+    spoken_at bigint,                           -- since when the sound of spoken words is kept; null: as long as its turn
     primary key (turn_id, digest)
 );
 
 create index file_uses_of_file on file_uses (digest);
+create index file_uses_spoken on file_uses (spoken_at) where spoken_at is not null;
+
+-- Where browsers are told of answers while no page shows the conversation (RFC 8030, RFC 8291).
+create table push_subscriptions (
+    channel text collate "C" not null,
+    chat text collate "C" not null,
+    endpoint text collate "C" not null,         -- a URL of the browser's push service
+    key bytea not null,                         -- the browser's public key, 65 bytes
+    auth bytea not null,                        -- 16 bytes
+    told_at bigint not null,                    -- what was shown until then is told
+    primary key (channel, chat, endpoint)
+);
+
+create index push_subscriptions_of_endpoint on push_subscriptions (channel, endpoint);
 
 create table agent_sessions (
     session_id uuid not null,                   -- no foreign key: the row stays until the agent is told that the session is gone
@@ -699,6 +714,45 @@ create table sign_in_links (
     session uuid,                               -- the session in which it was made
     expires_at bigint not null
 );
+
+-- What people sign in to a chat page with.
+create table passkeys (
+    id bytea primary key,                       -- as the authenticator gave it
+    channel text collate "C" not null,
+    account text collate "C" not null,          -- the id of the person on the channel
+    party text collate "C" not null,            -- the host of the page for which it was made
+    algorithm bigint not null,                  -- the COSE number
+    key bytea not null,                         -- SubjectPublicKeyInfo
+    counter bigint not null,                    -- of signatures; 0: the authenticator does not count
+    browser text not null,                      -- what the browser calls itself, cut
+    added_at bigint not null,
+    used_at bigint
+);
+
+create index passkeys_of_account on passkeys (channel, account);
+
+create table visits (
+    id uuid primary key,
+    hash bytea not null unique,                 -- SHA-256 of the cookie's secret
+    channel text collate "C" not null,
+    account text collate "C" not null,
+    challenge bytea not null unique,            -- SHA-256 of the challenge that was signed
+    browser text not null,
+    opened_at bigint not null,
+    expires_at bigint not null
+);
+
+create index visits_of_account on visits (channel, account);
+create index visits_by_end on visits (expires_at);
+
+create table invitations (
+    code bytea primary key,                     -- SHA-256 of the code
+    channel text collate "C" not null,
+    account text collate "C" not null,
+    expires_at bigint not null
+);
+
+create index invitations_of_account on invitations (channel, account);
 
 create table log_lines (
     id bigint generated always as identity primary key,     -- never used again: pages of the list begin at ids

@@ -59,8 +59,8 @@ export async function visit(visit) {
  * `tolerates`: what the browser may complain about; `scripts`: what is run in each page before its own scripts.
  */
 export async function visitor(browser, { tolerates, path = "/chat", scripts = [], ...options } = {}) {
-  // An animation that never ends keeps a core busy, as nothing but the processor draws.
-  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", ...options });
+  // An animation that never ends keeps a core busy, as nothing but the processor draws. A page with a worker opens without a gateway.
+  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", serviceWorkers: "block", ...options });
   context.setDefaultTimeout(PATIENCE);
   for (const content of scripts) await context.addInitScript(content);
   const complaints = [];
@@ -70,9 +70,12 @@ export async function visitor(browser, { tolerates, path = "/chat", scripts = []
   return new Visitor(page, complaints);
 }
 
+/** What the console says where workers are blocked. */
+const BLOCKED = "Service Worker registration blocked by Playwright";
+
 /** Notes in `complaints` what is wrong on a page. */
 function watch(page, complaints, tolerates) {
-  const complain = (words) => tolerates?.test(words) || complaints.push(words);
+  const complain = (words) => tolerates?.test(words) || words === BLOCKED || complaints.push(words);
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && complain(message.text()));
   page.on("pageerror", (error) => complain(`${error.stack}`));
   page.on("request", (request) => new URL(request.url()).origin === url || complain(`asks elsewhere: ${request.url()}`));

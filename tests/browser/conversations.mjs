@@ -21,6 +21,7 @@ await visit(async (browser) => {
   await deletesOne(ada);
   await meet("deleted");
   await usesKeysOnly(ada);
+  await pinsOne(ada);
   await opensWhatIsNoLongerKept(ada);
   await holdsTwoHundred(ada);
   await ada.leaves();
@@ -142,7 +143,7 @@ async function writesInOneAndAnother(ada) {
   // A copy that was not changed is given up, and what stood in the input before is there again.
   await ada.button("Edit").click();
   await open(ada, "What goes well with risotto?");
-  await ada.page.getByText("You edit a copy.").waitFor({ state: "hidden" });
+  await ada.page.getByText("You edit your message.").waitFor({ state: "hidden" });
   assert.equal(await ada.input.inputValue(), "And for dess");
   // One that was changed waits before it.
   await ada.button("Edit").click();
@@ -212,12 +213,9 @@ async function usesKeysOnly(ada) {
   await ada.page.getByRole("searchbox").focus();
   await keyboard.press("Tab");
   assert.equal(await focused(), "Two");
-  await keyboard.press("Tab");
-  await keyboard.press("Tab");
-  await keyboard.press("Tab");
+  for (let stop = 0; stop < 4; stop += 1) await keyboard.press("Tab");
   assert.equal(await focused(), "forget");
-  await keyboard.press("Shift+Tab");
-  await keyboard.press("Shift+Tab");
+  for (let stop = 0; stop < 3; stop += 1) await keyboard.press("Shift+Tab");
   await keyboard.press("Enter");
   await keyboard.press("ControlOrMeta+A");
   await keyboard.type("The second");
@@ -232,6 +230,27 @@ async function usesKeysOnly(ada) {
   await keyboard.press("Enter");
   await eventually("it is deleted", () => ada.titles(), (found) => !found.includes("The second"));
   assert.notEqual(await focused(), "", "the focus is lost");
+}
+
+/** What is pinned stays above what is used later, over a reload, until that is taken back. */
+async function pinsOne(ada) {
+  const { keyboard } = ada.page;
+  const first = async (title) => eventually(`${title} is first`, () => ada.titles(), (found) => found[0] === title);
+  assert.notEqual((await ada.titles())[0], "Is anybody here?");
+  await ada.listed("Is anybody here?").focus();
+  await keyboard.press("p");
+  await first("Is anybody here?");
+  await reads(ada.page.locator("[aria-live=polite]"), "“Is anybody here?” is pinned");
+  await ada.button("New conversation").click();
+  await asks(ada, "Four");
+  await ada.page.reload();
+  await ada.isConnected();
+  await first("Is anybody here?");
+  assert.deepEqual(await violations(ada.page), [], "a pin");
+  const pin = ada.button("Pin “Is anybody here?”");
+  assert.equal(await pin.getAttribute("aria-pressed"), "true");
+  await pin.click();
+  await first("Four");
 }
 
 /** The gateway has removed what was said: there is nothing to see, and that is no error. */

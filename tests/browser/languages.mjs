@@ -23,6 +23,8 @@ async function hasAllWords(browser) {
   const bob = await visitor(browser);
   const missing = await bob.page.evaluate(async () => {
     const { WORDS } = await import("/chat/assets/words.js");
+    // What is loaded when it is used.
+    for (const name of ["actions", "found", "help"]) await import(`/chat/assets/${name}.js`);
     const files = [...new Set(performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => name.endsWith(".js")))];
     const sources = await Promise.all(files.map(async (name) => (await fetch(name)).text()));
     const said = sources.flatMap((source) => [...source.matchAll(/inWords\("([^"]+)"/g)].map(([, text]) => text));

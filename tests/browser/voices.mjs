@@ -1,12 +1,13 @@
 // Who speaks, and when; and another try when the agent has failed. The agent fails at the first question for the status.
 
+import { axe, violations } from "./axe.mjs";
 import { assert, counts, reads, visit, visitor } from "./browser.mjs";
 
 const GATEWAY = "The gateway, not the agent";
 const SORRY = "Sorry, I could not finish that. Please try again.";
 
 await visit(async (browser) => {
-  const ada = await visitor(browser);
+  const ada = await visitor(browser, { scripts: [axe] });
   await ada.isConnected();
   await ada.page.evaluate(() => {
     window.announced = [];
@@ -16,7 +17,7 @@ await visit(async (browser) => {
   await isAnswered(ada);
   await isNotAnswered(ada);
   await triesAgain(ada);
-  await editsACopy(ada);
+  await edits(ada);
   await dropsAFile(ada);
   await ada.leaves();
 });
@@ -58,18 +59,36 @@ async function isNotAnswered(ada) {
 
 async function triesAgain(ada) {
   await ada.answer(1).getByRole("button", { name: "Try again" }).click();
-  await reads(said(ada, 2).locator(".words"), "What is the status?");
-  await reads(ada.words(2), "All is well.");
-  await reads(ada.voice(2), "main");
-  await reads(ada.words(1), SORRY);
+  await reads(ada.words(1), "All is well.");
+  await reads(said(ada, 1).locator(".words"), "What is the status?");
+  await reads(ada.voice(1), "main");
   await counts(ada.button("Try again"), 0);
-  await counts(ada.turns, 3);
+  await counts(ada.button("Answer again"), 1);
+  await counts(ada.turns, 2);
+  await looksAtVersions(ada, "1 of 2", SORRY, "All is well.");
+  assert.deepEqual(await violations(ada.page), [], "versions");
 }
 
-async function editsACopy(ada) {
-  const note = ada.page.getByText("It is sent as a new message, and the old one stays.");
+/** The version before the last one, and the last one again, with keys. */
+async function looksAtVersions(ada, place, before, last) {
+  const versions = ada.turn(1).getByRole("group", { name: "Versions" });
+  await versions.getByRole("button", { name: "Previous version" }).focus();
+  await ada.page.keyboard.press("Enter");
+  await versions.getByText(place, { exact: true }).waitFor();
+  await reads(ada.words(1), before);
+  await ada.turn(1).getByText("An earlier version. The agent goes on from the last one.").waitFor();
+  const act = await ada.page.evaluate(() => document.activeElement.dataset.act);
+  assert.ok(["before", "after"].includes(act), "the focus is lost");
+  await versions.getByRole("button", { name: "Next version" }).focus();
+  await ada.page.keyboard.press("Enter");
+  await reads(ada.words(1), last);
+  await counts(ada.turns, 2);
+}
+
+async function edits(ada) {
+  const note = ada.page.getByText("The new version takes its place, and the old one can still be read.");
   await ada.input.fill("By the way");
-  await said(ada, 2).getByRole("button", { name: "Edit" }).click();
+  await said(ada, 1).getByRole("button", { name: "Edit" }).click();
   assert.equal(await ada.input.inputValue(), "What is the status?");
   await note.waitFor();
   await ada.page.keyboard.press("Escape");
@@ -79,12 +98,16 @@ async function editsACopy(ada) {
   await ada.button("Edit").click();
   await ada.page.keyboard.type(" Of the pump?");
   await ada.page.keyboard.press("Enter");
-  await reads(said(ada, 3).locator(".words"), "What is the status? Of the pump?");
-  await reads(ada.words(3), "It runs.");
-  await reads(said(ada, 2).locator(".words"), "What is the status?");
+  await reads(ada.words(1), "It runs.");
+  await reads(said(ada, 1).locator(".words"), "What is the status? Of the pump?");
+  await looksAtVersions(ada, "2 of 3", "All is well.", "It runs.");
   await note.waitFor({ state: "hidden" });
   assert.equal(await ada.input.inputValue(), "By the way", "what was begun is lost");
-  await counts(ada.turns, 4);
+  await counts(ada.turns, 2);
+  await ada.page.reload();
+  await ada.isConnected();
+  await ada.turn(1).getByText("3 of 3", { exact: true }).waitFor();
+  await ada.input.fill("By the way");
 }
 
 /** The browser would open it in place of the page. */

@@ -110,7 +110,8 @@ impl Shared {
 /// A scripted agent behind an OpenAI-compatible server, or of [another kind](AgentKind), in the test's own process.
 ///
 /// It streams what its script streams, and the rest of the reply at the end: a reply must begin with what was streamed. It
-/// calls a tool to ask, to react, to defer, to stay silent and to send the file of a reply; agents of other kinds only reply. It sends no headers before it
+/// calls a tool to ask, to react, to defer, to stay silent and to send the file of a reply; agents of other kinds only reply, services and
+/// programs also with files. It sends no headers before it
 /// streams: until then an error is a status, afterwards an error cuts the connection in the middle of a piece. With the Agent2Agent
 /// protocol an error is that of its task, and cuts the connection; a script that its task cannot perform fails the test when the agent is
 /// dropped.

@@ -29,12 +29,22 @@ impl Browser {
     /// If Node.js cannot be started.
     #[must_use]
     pub fn start(script: &str, url: &str) -> Self {
+        Self::start_with(script, url, &[])
+    }
+
+    /// The same with environment variables.
+    ///
+    /// # Panics
+    /// If Node.js cannot be started.
+    #[must_use]
+    pub fn start_with(script: &str, url: &str, variables: &[(&str, &str)]) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut process = Command::new("node")
             .arg(tests.join(format!("browser/{script}.mjs")))
             .env("REJOINDER_COUNTERPARTS", counterparts())
             .env("REJOINDER_URL", url)
             .env("REJOINDER_SCREENSHOTS", tests.join("../target/screenshots"))
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

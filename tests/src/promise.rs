@@ -10,6 +10,7 @@
 mod commands;
 mod crashes;
 mod drafts;
+mod files;
 mod kills;
 mod outages;
 mod pairing;
@@ -30,6 +31,9 @@ pub use drafts::{
     Pace, a_deferral_grows_into_the_answer, a_deferral_whose_response_is_lost_leaves_one,
     a_draft_whose_response_is_lost_leaves_one, a_process_killed_before_it_noted_its_deferral_leaves_one,
     a_process_killed_before_it_noted_its_draft_leaves_one,
+};
+pub use files::{
+    FileMessage, FileSteps, SharesFiles, a_crash_at_any_step_loses_no_file, a_spoken_answer_is_shown_once_over_kills,
 };
 pub use kills::{killed_again_and_again_every_message_is_answered, killed_again_and_again_while_answers_grow};
 pub use outages::{

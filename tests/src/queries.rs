@@ -24,6 +24,18 @@ impl Gateway {
         !list.is_some_and(is_open) && self.open_turns().is_empty()
     }
 
+    /// The most memory that the process has had, in KiB.
+    ///
+    /// # Panics
+    /// If it does not run.
+    #[must_use]
+    pub fn peak_memory(&self) -> u64 {
+        let process = self.process_id().expect("the gateway runs");
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process is there");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the memory of a process");
+        peak.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
     /// The id of the only turn of this gateway, in any state.
     ///
     /// # Panics

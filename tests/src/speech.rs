@@ -12,7 +12,8 @@ use axum::{
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// A server with `POST /v1/audio/speech`. The sound of a text has the text in it, and how many were spoken before it.
+/// A server with `POST /v1/audio/speech`. The sound of a text has the text in it, and how many were spoken until then. It begins as MP3
+/// if that is asked for, else as Ogg.
 #[derive(Debug)]
 pub struct SpeechServer {
     port: u16,
@@ -78,5 +79,6 @@ async fn speak(State(script): State<Script>, Json(asked): Json<Value>) -> Respon
     if spoken.is_down {
         return (StatusCode::SERVICE_UNAVAILABLE, "no voice is loaded").into_response();
     }
-    format!("OggS {} {text}", spoken.texts.len()).into_bytes().into_response()
+    let begin = if asked["response_format"] == "mp3" { "ID3" } else { "OggS" };
+    format!("{begin} {} {text}", spoken.texts.len()).into_bytes().into_response()
 }

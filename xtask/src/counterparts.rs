@@ -12,6 +12,7 @@ mod faketime;
 mod node;
 mod promtool;
 mod python;
+mod speech;
 mod stamp;
 mod step;
 mod tools;
@@ -38,6 +39,7 @@ const STEPS: &[(&str, InstallStep)] = &[
     ("chromium", chromium::install),
     ("faketime", faketime::install),
     ("promtool", promtool::install),
+    ("speech", speech::install),
 ];
 
 const NEXTEST: (&str, InstallStep) = ("cargo-nextest", tools::nextest);

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 /// The checked crates, each with the workspace crates that it may depend on (`*`: any). Dev-dependencies are not checked.
-const CRATES: [(&str, &[&str]); 15] = [
+const CRATES: [(&str, &[&str]); 16] = [
     ("rejoinder-guard", &[]),
     ("rejoinder-core", &["rejoinder-guard"]),
     ("rejoinder-config", &["rejoinder-core", "rejoinder-guard"]),
@@ -34,6 +34,7 @@ const CRATES: [(&str, &[&str]); 15] = [
     ("rejoinder-acp", &["rejoinder-agents", "rejoinder-config", "rejoinder-core", "rejoinder-guard"]),
     ("rejoinder-mcp", &["rejoinder-agents", "rejoinder-core", "rejoinder-kit"]),
     ("rejoinder-mcp-client", &["rejoinder-agents", "rejoinder-core", "rejoinder-kit"]),
+    ("rejoinder-reader", &["rejoinder-core"]),
     ("rejoinder-speech", &["rejoinder-agents", "rejoinder-config", "rejoinder-core", "rejoinder-kit"]),
     ("rejoinder-terminal", &["rejoinder-config", "rejoinder-core"]),
     ("rejoinder", &["*"]),

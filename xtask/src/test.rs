@@ -34,8 +34,8 @@ const JUDGES: [&str; 3] = ["--package", "rejoinder-judges", "--locked"];
 /// Set up what the tests need, then run all tests.
 ///
 /// Needs Node.js 20.15 or newer with npm. Packages from npm and PyPI, and cargo-nextest, are installed once into
-/// target/counterparts. Python 3.11 or newer, Chromium and libfaketime are installed with apt-get if they are missing
-/// (set CHROMIUM to use a Chromium of your own), and promtool is unpacked into target/counterparts.
+/// target/counterparts. Python 3.11 or newer, Chromium, libfaketime, espeak-ng and opus-tools are installed with apt-get if they
+/// are missing (set CHROMIUM to use a Chromium of your own), and promtool is unpacked into target/counterparts.
 ///
 /// The last lines name the failed tests and say `N passed, N failed`.
 #[derive(Args)]

@@ -204,6 +204,11 @@ impl<'a> Run<'a> {
                         return Ok(Followed::Full);
                     }
                 }
+                Event::Update(Update::AgentThoughtChunk(chunk)) => {
+                    if let Content::Text { text } = chunk.content {
+                        self.events.thought(text).await;
+                    }
+                }
                 Event::Update(Update::ToolCall(call) | Update::ChangedToolCall(call)) => {
                     self.answer.interrupt();
                     let Changed { activities, ended } = self.tools.update(call);

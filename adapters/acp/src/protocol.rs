@@ -167,6 +167,7 @@ pub(crate) struct SessionUpdate {
 #[serde(tag = "sessionUpdate", rename_all = "snake_case")]
 pub(crate) enum Update {
     AgentMessageChunk(Chunk),
+    AgentThoughtChunk(Chunk),
     ToolCall(ToolCall),
     #[serde(rename = "tool_call_update")]
     ChangedToolCall(ToolCall),
@@ -174,7 +175,7 @@ pub(crate) enum Update {
     Info(SessionInfo),
     #[serde(rename = "usage_update")]
     Usage(UsageUpdate),
-    /// Thoughts, plans, commands, and what later versions add.
+    /// Plans, commands, and what later versions add.
     #[serde(other)]
     Other,
 }

@@ -19,6 +19,8 @@ pub struct AnswerUpdate {
     pub show: String,
     /// Whether `show` replaces everything shown of this answer so far.
     pub replaces_shown: bool,
+    /// More of what the model thinks before its answer, if the server tells it apart.
+    pub thought: String,
     /// Whether the model made progress. An empty event only shows that the server is alive.
     pub progress: bool,
     pub usage: Option<Usage>,
@@ -151,6 +153,9 @@ impl<'a> Report<'a> {
     }
 
     pub async fn update(&mut self, update: AnswerUpdate) {
+        if !update.thought.is_empty() {
+            self.events.thought(update.thought).await;
+        }
         if update.replaces_shown {
             self.text.clear();
             self.events.rewrite(self.before.as_str()).await;

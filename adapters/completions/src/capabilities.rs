@@ -30,6 +30,7 @@ pub(crate) const fn table() -> Capabilities {
         // Deltas of a stream. Nobody reads them without one.
         drafts: Support::Full,
         drafts_are_messages: false,
+        draft_steps: false,
         draft_interval: DRAFT_INTERVAL,
         typing: Support::No,
         typing_interval: Duration::from_secs(1),

@@ -102,6 +102,10 @@ pub(crate) struct Limits {
 /// Reads a body. The error names what is wrong, and where.
 pub(crate) fn read(body: &[u8], models: &Models, limits: Limits) -> Result<Question, ApiError> {
     let length = body.len();
+    // A value takes many times its own bytes in memory, and only the text of a file may be long.
+    if length > limits.body && outside_texts(body) > limits.body {
+        return Err(body_too_large(limits.body).into());
+    }
     let mut reader = serde_json::Deserializer::from_slice(body);
     let body: Body = serde_path_to_error::deserialize(&mut reader).map_err(|error| not_readable(&error))?;
     reader.end().map_err(|error| not_json(&error))?;
@@ -135,6 +139,18 @@ pub(crate) fn read(body: &[u8], models: &Models, limits: Limits) -> Result<Quest
         user,
         raw,
     })
+}
+
+/// How many bytes of JSON are not inside a text: each value has one at least.
+fn outside_texts(json: &[u8]) -> usize {
+    let (mut is_inside, mut is_escaped) = (false, false);
+    let is_outside = |byte: &&u8| {
+        let is_quote = **byte == b'"' && !is_escaped;
+        is_escaped = is_inside && **byte == b'\\' && !is_escaped;
+        is_inside ^= is_quote;
+        is_quote || !is_inside
+    };
+    json.iter().filter(is_outside).count()
 }
 
 fn not_readable(error: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {

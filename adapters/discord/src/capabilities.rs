@@ -38,6 +38,7 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
         caption_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         drafts: if streams { in_public } else { Support::No },
         drafts_are_messages: true,
+        draft_steps: false,
         // "Rate Limits": limits are per channel and given in headers. At the time of writing: five edits in five seconds. A draft does not
         // take the last one, which is the answer's.
         draft_interval: Duration::from_secs(1),

@@ -26,6 +26,7 @@ pub(crate) const fn capabilities() -> Capabilities {
         caption_limit: None,
         drafts: Support::No,
         drafts_are_messages: false,
+        draft_steps: false,
         draft_interval: Duration::ZERO,
         typing: Support::No,
         typing_interval: Duration::ZERO,

@@ -11,10 +11,10 @@ use flate2::{Compression, write::GzEncoder};
 use rust_embed::RustEmbed;
 use sha2::{Digest, Sha256};
 
-/// What all pages have in common: colours, controls, the icon and the switch of the theme.
+/// What all pages have in common: colours, controls, icons, the switch of the theme and the worker.
 #[derive(RustEmbed)]
 #[folder = "assets/"]
-struct Shared;
+pub(crate) struct Shared;
 
 /// The response with the file `name`, embedded with a page or with all pages, as [`cached`]; `None` if there is no such file.
 #[must_use]

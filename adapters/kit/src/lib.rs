@@ -22,6 +22,8 @@
 //! * [`uncached`]: answers that nothing between may keep.
 //! * [`quoted`]: header values whose parts may be quoted.
 //! * [`embedded`]: files for browsers, embedded in the binary.
+//! * [`App`] and [`worker`]: pages that can be installed as apps.
+//! * [`public_url`] and [`PublicAddresses`]: URLs that strangers choose.
 //! * [`Tokens`]: the tokens that callers send.
 //! * [`Peer`] and [`Guesses`]: who sends a request, and how often it may guess a secret.
 //! * [`Place`]: the place of a request among those that its caller may have at once.
@@ -35,6 +37,7 @@
 
 mod accept;
 mod answer_files;
+mod app;
 pub mod asking;
 mod body;
 pub mod calls;
@@ -51,6 +54,7 @@ mod pick;
 mod place;
 mod private;
 mod problem;
+mod public;
 pub mod quoted;
 mod receiver;
 mod secret_headers;
@@ -64,20 +68,22 @@ mod while_running;
 pub use self::{
     accept::Format,
     answer_files::{AnswerFile, with_links},
+    app::{App, WORKER, worker},
     body::{BodyRoom, body_too_large, files_too_large, read_body},
     embedded::{cached, embedded},
     guesses::{Guesses, REFUSED_REQUESTS, TooManyGuesses},
     health::Health,
     pages::{escaped, problem_in_words, problem_pages, push_escaped},
-    peer::{Peer, is_forwarded},
+    peer::{Peer, Via, is_forwarded},
     pick::{pick_data, picked},
     place::{CountedRequest, LeftPlace, Place},
     private::{make_private, make_private_folder, private_file},
     problem::Problem,
+    public::{PublicAddresses, public_url},
     receiver::{Receiver, RunEnd, ShuttingDown},
     secret_headers::secret_headers,
     sent::{SentMessage, SentMessages, created_at},
-    signed_post::{SignedPost, signing_key},
+    signed_post::{SignedPost, retry_after, signing_key},
     table::{Alignment, Table},
     tokens::{Tokens, bearer, token_digest},
     uncached::uncached,

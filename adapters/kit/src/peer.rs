@@ -12,6 +12,11 @@ const SUBSCRIBER: u32 = 56;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub IpAddr);
 
+/// The other end of a request's connection: a proxy, if the request came through one. The server puts it into the extensions of each
+/// request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Via(pub IpAddr);
+
 impl Peer {
     /// The peer of a request. Requests of a server that names no peers all have the same one.
     #[must_use]

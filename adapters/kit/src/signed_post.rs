@@ -96,8 +96,9 @@ fn classify(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(
     })
 }
 
-/// `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3).
-fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+/// `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3); at most an hour.
+#[must_use]
+pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = if let Ok(seconds) = value.parse() {
         Duration::from_secs(seconds)

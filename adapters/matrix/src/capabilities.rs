@@ -33,6 +33,7 @@ pub(crate) fn capabilities(options: &MatrixSection) -> Capabilities {
         caption_limit: Some(TextLimit { max: TEXT_BYTES, unit: TextUnit::Bytes }),
         drafts: if options.streaming == Streaming::Off { Support::No } else { Support::Full },
         drafts_are_messages: true,
+        draft_steps: false,
         // Edits count as messages; `pace` limits them for the whole account.
         draft_interval: Duration::from_secs(1),
         // "PUT /rooms/{roomId}/typing/{userId}".

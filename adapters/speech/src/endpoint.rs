@@ -74,6 +74,14 @@ impl Endpoint {
     }
 }
 
+/// The status with which a server refuses a format that it does not know, perhaps.
+pub(crate) fn unknown_format(error: &SpeechError) -> Option<u16> {
+    match error {
+        SpeechError::Refused { status: status @ (400 | 415 | 422), .. } => Some(*status),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

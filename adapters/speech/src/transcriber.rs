@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use rejoinder_config::Transcriptions;
 use rejoinder_core::{Language, SpeechError, Transcriber};
 use reqwest::{
@@ -12,8 +13,10 @@ use reqwest::{
 use serde::Deserialize;
 
 use crate::{
-    endpoint::{Endpoint, KeyError},
+    conversion::convert,
+    endpoint::{Endpoint, KeyError, unknown_format},
     kind::kind_of,
+    wav,
 };
 
 /// The largest answer, in bytes: more words than an hour has.
@@ -52,21 +55,10 @@ impl HttpTranscriber {
     pub fn at_most(self, most_per_day: Option<Duration>) -> Self {
         Self { most_per_day, ..self }
     }
-}
 
-#[async_trait]
-impl Transcriber for HttpTranscriber {
-    fn longest(&self) -> Duration {
-        self.longest
-    }
-
-    fn most_per_day(&self) -> Option<Duration> {
-        self.most_per_day
-    }
-
-    async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError> {
+    async fn ask(&self, recording: Bytes) -> Result<String, SpeechError> {
         let (media_type, ending) = kind_of(&recording).unwrap_or(UNKNOWN);
-        let file = Part::bytes(recording).file_name(format!("recording.{ending}")).mime_str(media_type);
+        let file = Part::stream(recording).file_name(format!("recording.{ending}")).mime_str(media_type);
         let file = file.map_err(|error| SpeechError::Broken(error.to_string()))?;
         let mut form = Form::new().text("model", self.model.clone()).text("response_format", "json").part("file", file);
         if let Some(language) = self.language {
@@ -76,5 +68,30 @@ impl Transcriber for HttpTranscriber {
         let transcript: Transcript =
             serde_json::from_slice(&answer).map_err(|_| SpeechError::Broken("it is no JSON with a `text`".into()))?;
         Ok(transcript.text.trim().to_owned())
+    }
+}
+
+#[async_trait]
+impl Transcriber for HttpTranscriber {
+    fn model(&self) -> Option<&str> {
+        Some(&self.model)
+    }
+
+    fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    fn most_per_day(&self) -> Option<Duration> {
+        self.most_per_day
+    }
+
+    async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError> {
+        let recording = Bytes::from(recording);
+        let heard = self.ask(recording.clone()).await;
+        let Some(status) = heard.as_ref().err().and_then(unknown_format) else { return heard };
+        match convert(recording, self.longest, wav::write).await {
+            Ok(wav) => self.ask(wav.into()).await,
+            Err(why) => Err(SpeechError::Unconverted { status, why: why.to_string() }),
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! Both calls, against a server with scripted answers.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -22,6 +25,10 @@ use tokio::net::TcpListener;
 const KEY: &str = "sk-0123456789";
 const OGG: &[u8] = b"OggS\0\x02, and what is said";
 const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Half a second of a tone.
+const M4A: &[u8] = include_bytes!("recordings/tone.m4a");
+const WAV: &[u8] = include_bytes!("recordings/tone.wav");
 
 /// What a server was asked: the path and the key, and the fields of the form with file names and media types, or the body.
 type Asked = Vec<(String, String)>;
@@ -49,6 +56,11 @@ impl Server {
         let mut asked = self.asked.lock().expect("nobody panicked");
         assert_eq!(asked.len(), 1);
         asked.remove(0)
+    }
+
+    /// What was asked for again and again: the value of a field of each request.
+    fn each(&self, field: usize) -> Vec<String> {
+        self.asked.lock().expect("nobody panicked").iter().map(|asked| asked[field].1.clone()).collect()
     }
 
     fn transcriber(&self, language: Option<Language>) -> HttpTranscriber {
@@ -159,6 +171,49 @@ async fn a_text_is_spoken(
     assert_eq!(body, json!({ "model": "kokoro", "voice": "heart", "input": text, "response_format": asked }));
 }
 
+#[tokio::test]
+async fn a_voice_note_is_made_of_what_the_server_speaks() {
+    let server = Server::start(|| WAV.into_response()).await;
+
+    let spoken = server.synthesizer().synthesize("Hello", SoundFormat::Opus).await.expect("a sound");
+
+    assert_eq!(spoken.media_type, "audio/ogg");
+    assert!(spoken.bytes.starts_with(b"OggS") && spoken.bytes.windows(8).any(|bytes| bytes == b"OpusHead"));
+}
+
+#[rstest]
+#[case(SoundFormat::Opus, "opus", "audio/ogg")]
+#[case(SoundFormat::Mp3, "mp3", "audio/wav")]
+#[tokio::test]
+async fn a_server_that_has_wav_alone_is_asked_for_it(
+    #[case] format: SoundFormat,
+    #[case] asked: &str,
+    #[case] media_type: &str,
+) {
+    let none = || (StatusCode::UNPROCESSABLE_ENTITY, "response_format: wav").into_response();
+    let server = Server::start(first_and_then(none, || WAV.into_response())).await;
+
+    let spoken = server.synthesizer().synthesize("Hello", format).await.expect("a sound");
+
+    assert_eq!(spoken.media_type, media_type);
+    let bodies = server.each(2);
+    let formats: Vec<Value> = bodies
+        .iter()
+        .map(|body| serde_json::from_str::<Value>(body).expect("JSON")["response_format"].clone())
+        .collect();
+    assert_eq!(formats, [asked, "wav"]);
+}
+
+/// The platform may know it.
+#[tokio::test]
+async fn a_sound_that_cannot_be_converted_is_sent_as_it_is() {
+    let server = Server::start(|| b"ID3\x04\0 and no sound".into_response()).await;
+
+    let spoken = server.synthesizer().synthesize("Hello", SoundFormat::Opus).await.expect("a sound");
+
+    assert_eq!((spoken.media_type, &*spoken.bytes), ("audio/mpeg", &b"ID3\x04\0 and no sound"[..]));
+}
+
 /// An endless answer, of which only the beginning is sent if nobody reads on.
 fn endless() -> Response {
     let parts = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 1 << 16]));
@@ -191,6 +246,46 @@ async fn what_is_wrong_is_said_without_the_key(#[case] answer: fn() -> Response,
 
     assert_eq!(error.to_string(), told);
     assert!(!error.summary().contains("may not"));
+    assert_eq!(server.each(0).len(), 1, "it is asked once");
+}
+
+/// Answers like this once, and then like that.
+fn first_and_then(
+    first: impl Fn() -> Response + Send + Sync + 'static,
+    then: impl Fn() -> Response + Send + Sync + 'static,
+) -> impl Fn() -> Response + Send + Sync + 'static {
+    let was_asked = AtomicBool::new(false);
+    move || if was_asked.swap(true, Ordering::Relaxed) { then() } else { first() }
+}
+
+#[rstest]
+#[case(StatusCode::BAD_REQUEST)]
+#[case(StatusCode::UNSUPPORTED_MEDIA_TYPE)]
+#[case(StatusCode::UNPROCESSABLE_ENTITY)]
+#[tokio::test]
+async fn a_recording_that_the_server_does_not_take_is_sent_as_wav(#[case] status: StatusCode) {
+    let words = || "{\"text\":\"What is on today?\"}".into_response();
+    let server = Server::start(first_and_then(move || status.into_response(), words)).await;
+
+    let heard = server.transcriber(None).transcribe(M4A.to_vec()).await;
+
+    assert_eq!(heard, Ok("What is on today?".to_owned()));
+    let files = server.each(4);
+    let [original, wav] = &files[..] else { panic!("{} requests", files.len()) };
+    assert!(original.starts_with("recording.m4a audio/mp4: "), "{original}");
+    assert!(wav.starts_with("recording.wav audio/wav: RIFF"), "{wav}");
+}
+
+#[tokio::test]
+async fn a_recording_that_cannot_be_converted_is_refused_in_one_sentence() {
+    let server = Server::start(|| StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response()).await;
+
+    let error = server.transcriber(None).transcribe(OGG.to_vec()).await.expect_err("there are no words");
+
+    let told =
+        "the server answers 415, and the recording cannot be converted: it is no sound of a kind that can be converted";
+    assert_eq!((error.to_string(), error.summary()), (told.to_owned(), told.to_owned()));
+    assert_eq!(server.each(0).len(), 1);
 }
 
 #[tokio::test]

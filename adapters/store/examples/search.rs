@@ -62,13 +62,13 @@ async fn main() {
         ("two common words, the second of them two letters", format!("{second} {}", prefix(2))),
     ] {
         let query = SearchQuery::parse(&query).expect("it has a word");
-        let all = SearchFilter { query, channels: None, conversation: None, session: None, before: None, limit: 51 };
+        let all = SearchFilter { query, channels: None, conversations: None, session: None, before: None, limit: 51 };
         let channels = Some(vec![ChannelId::new("webhook", "rare")]);
-        let conversation = Some(ConversationId::from(Uuid::from_u128(1)));
+        let conversations = Some(vec![ConversationId::from(Uuid::from_u128(1))]);
         measure(&store, what, &all).await;
         measure(&store, "  from the middle", &SearchFilter { before: Some(lines), ..all.clone() }).await;
         measure(&store, "  in a channel with few of them", &SearchFilter { channels, ..all.clone() }).await;
-        measure(&store, "  in one conversation", &SearchFilter { conversation, ..all.clone() }).await;
+        measure(&store, "  in one conversation", &SearchFilter { conversations, ..all.clone() }).await;
     }
     store.close().await;
 }

@@ -52,6 +52,7 @@ pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Arc<[St
         caption_limit: Some(TextLimit { max: CAPTION_UNITS, unit: TextUnit::Utf16 }),
         drafts: if chat.drafts == Drafts::No { Support::No } else { Support::Full },
         drafts_are_messages: chat.drafts == Drafts::Messages,
+        draft_steps: false,
         // Edits count as messages, one per second to a chat (https://core.telegram.org/bots/faq, "hitting limits"). In a group the rate of
         // the conversation makes the pauses longer.
         draft_interval: Duration::from_secs(1),

@@ -2,11 +2,12 @@
 
 import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
-import { isCommand, isFinal, isUnasked, voiceOf } from "./conversation.js";
+import { isCommand, isFinal, isUnasked, versionsOf, voiceOf } from "./conversation.js";
 import { Conversations } from "./conversations.js";
 import { Deletions } from "./deletions.js";
 import { arrange, make } from "./dom.js";
 import { Attachments } from "./files.js";
+import { shortcut } from "./keys.js";
 import { ConversationList } from "./list.js";
 import { Outbox } from "./outbox.js";
 import { FILES, changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
@@ -27,11 +28,22 @@ let missedFrom = null;
 let lostAt = null;
 let isStopping = false;
 let isLoadingOlder = false;
+/** What earlier turns are loaded for: until `isThere()`, or all; then `act()` is called. */
+let sought = null;
+let commands = [];
+/** The versions of questions, and which of them are looked at if not the last: by the ids of the first. */
+let versions = new Map();
+const lookedAt = new Map();
 let unreadCount = 0;
 const title = document.title;
 
 const path = location.pathname.replace(/\/+$/, "");
 const tokenHere = () => recall("token") ?? recall("token", tabStorage());
+/** Who is signed in, where people sign in. */
+let account = null;
+/** The code of a link with which the person makes a passkey. It does not stay in the address. */
+let invitation = new URLSearchParams(location.hash.slice(1)).get("invitation");
+if (invitation) history.replaceState(null, "", location.pathname);
 /** The files of messages of this tab that are not sent yet. */
 const held = new Map();
 
@@ -46,7 +58,7 @@ const connection = new Connection({
 });
 const outbox = new Outbox({ send: (frame) => connection.send(frame), upload: sendWithFiles, holdFiles, dropFiles, onChange: showWithList });
 const deletions = new Deletions({ send: (frame) => connection.send(frame) });
-const composer = new Composer({ onSend: (words) => say(words, attachments.take()), onUnfinished: begin, hasFiles: () => !attachments.isEmpty, announce: speak });
+const composer = new Composer({ onSend: (words, instead_of) => say(words, attachments.take(), undefined, { instead_of }), onUnfinished: begin, hasFiles: () => !attachments.isEmpty, announce: speak });
 const attachments = new Attachments({ onChange: showAttached, refuse: (words) => composer.notice(words) });
 const conversations = new Conversations({ onChange: () => list.show(), onGone: leaveGone, isWaiting: (id) => outbox.counts.has(id) });
 const list = new ConversationList(conversations, { open: visit, remove: erase, unsent: () => outbox.counts, loss: lossOf, waits: () => !connection.isOnline && deletions.count > 0, announce: speak });
@@ -57,9 +69,10 @@ const hear = {
   welcome(frame) {
     setServerTime(frame.now);
     agent = frame.agent;
+    if (frame.account && !welcomes(frame.account)) return;
     composer.maxTextBytes = frame.max_text_bytes;
     attachments.limits = { count: frame.max_files, bytes: frame.max_file_bytes };
-    composer.commands = frame.commands;
+    composer.commands = commands = frame.commands;
     $("title").textContent = frame.title;
     $("greeting-text").textContent = frame.greeting;
     const wasHere = conversation.turns.length > 0;
@@ -73,6 +86,13 @@ const hear = {
     if (wasHere) announce(...news);
     outbox.restart();
     deletions.restart();
+    search?.then((search) => search.restart());
+    seek();
+    app?.then((app) => (app.key = frame.push_key ?? null)).then(follow);
+  },
+  conversations(frame) {
+    conversations.merge(frame.conversations);
+    list.show();
   },
   sync(frame) {
     const news = conversation.sync(frame.turns, frame.more);
@@ -86,18 +106,23 @@ const hear = {
     isLoadingOlder = false;
     show();
     view.scrollTop = view.scrollHeight - below;
+    seek();
+  },
+  found(frame) {
+    search?.then((search) => search.found(frame));
   },
   accepted({ id, turn_id }) {
     if (deletions.accepted(id)) return list.show();
     const entry = outbox.entries.find((entry) => entry.id === id);
     if (entry && turn_id && !conversation.turn(turn_id)) {
       const at = new Date(serverTime()).toISOString();
-      conversation.put({ turn_id, at, text: entry.text, files: entry.files, status: "accepted", shown: null, isOurs: true });
+      conversation.put({ turn_id, at, text: entry.text, files: entry.files, instead_of: entry.instead_of, status: "accepted", shown: null, isOurs: true });
       adopt(id, turn_id);
     }
     // A pick that opened a turn was the first one.
     if (entry?.turn_id && turn_id) conversation.putPick(entry.turn_id, entry.text, entry.asked);
     outbox.accepted(id);
+    if (turn_id) follow();
   },
   turn({ turn }) {
     const wasShown = conversation.turn(turn.turn_id)?.shown;
@@ -107,14 +132,15 @@ const hear = {
     // A pick alone is not announced: only a new signal is.
     if (turn.shown?.at !== wasShown?.at) announce(turn.turn_id);
   },
-  draft({ turn_id, html }) {
-    const isNew = conversation.draft(turn_id) === undefined;
-    conversation.putDraft(turn_id, html);
+  draft({ turn_id, html, steps }) {
+    const before = conversation.draft(turn_id);
+    conversation.putDraft(turn_id, html, steps);
+    const draft = conversation.draft(turn_id);
     const turn = conversation.turn(turn_id);
     const item = items.get(turn_id);
     if (!turn || !item) return;
-    if (isNew) show();
-    else keepingPlace(() => showTurn(item, turn, item.context = { ...item.context, draft: html }));
+    if (before === undefined && draft !== undefined) show();
+    else keepingPlace(() => showTurn(item, turn, item.context = { ...item.context, draft, steps: conversation.steps(turn_id) }));
   },
   typing({ turn_id, on }) {
     conversation.putTyping(turn_id, on);
@@ -123,13 +149,17 @@ const hear = {
   error({ id, code, message, retry }) {
     if (id && deletions.refused(id, retry)) return retry || composer.notice(inWords("A conversation could not be deleted at the gateway. {problem}", { problem: message }));
     if (code === "token_required" || code === "token_wrong") return askForToken(code === "token_wrong" ? message : "");
+    if (code === "sign_in_required") return askToSignIn();
+    if (code === "bad_subscription") return composer.notice(inWords("This browser cannot be notified."));
     if (code === "bad_conversation") return remove(conversations.current);
     if (code === "unsupported_protocol") {
       connection.close();
       return showBanner(message, inWords("Load again"), () => location.reload());
     }
+    if (id) search?.then((search) => search.refused(id, retry));
     if (id) return outbox.refused(id, message, retry);
     isLoadingOlder = false;
+    sought = null;
     isStopping = false;
     show();
   },
@@ -148,7 +178,7 @@ function adopt(unsentId, turnId) {
 
 function show() {
   keepingPlace(() => {
-    const turns = conversation.seen;
+    const turns = inTheirVersions(conversation.seen);
     const unfinished = conversation.unfinished;
     const last = turns.findLast((turn) => !isCommand(turn) && !isUnasked(turn) && !turn.merged_into);
     // A turn that arrives before its "accepted" is the same message: it is shown once.
@@ -166,12 +196,14 @@ function show() {
         day: index === 0 || day !== dayOf(turns[index - 1].at) ? day : null,
         isMissed: turn.turn_id === missedFrom,
         draft: conversation.draft(turn.turn_id),
+        steps: conversation.steps(turn.turn_id),
         activity: isFinal(turn) ? null : isWriting ? "writing" : "waiting",
         hasDraft: conversation.draft(turn.turn_id) !== undefined,
         canPick: isFinal(turn) ? !next : !sent,
         isLast: turn === last && unsent.length === 0,
         isSaidAgain: [...turns.slice(index + 1), ...unsent].some(({ text }) => text === turn.text),
         agent,
+        version: versionOf(turn.turn_id),
         picked: turn.picked ?? sent?.text ?? guessed,
       };
       showTurn(item, turn, item.context);
@@ -193,6 +225,34 @@ function show() {
     $("greeting-gone").hidden = !conversations.get(conversations.current).last;
     $("greeting-text").hidden = !$("greeting-gone").hidden;
   });
+}
+
+/** The turns, of each question that was asked more than once only the version that is looked at. */
+function inTheirVersions(turns) {
+  versions = versionsOf(turns);
+  const replaced = new Set(outbox.entries.filter(({ problem }) => !problem).map(({ instead_of }) => instead_of));
+  const isShown = (id) => {
+    const list = versions.get(id);
+    return !replaced.has(id) && (!list || id === (lookedAt.get(list[0]) ?? list.at(-1)));
+  };
+  return turns.filter(({ turn_id, merged_into }) => isShown(turn_id) && (!merged_into || isShown(merged_into)));
+}
+
+function versionOf(id) {
+  const list = versions.get(id);
+  return list && { number: list.indexOf(id) + 1, count: list.length };
+}
+
+/** Shows the version of a question that comes before or after that of a turn. */
+function lookAt(id, act) {
+  const list = versions.get(id);
+  const other = list[list.indexOf(id) + (act === "before" ? -1 : 1)];
+  lookedAt.set(list[0], other);
+  readsTheEnd = false;
+  show();
+  $("latest").hidden = readsTheEnd = isAtTheEnd();
+  const buttons = [...items.get(other).querySelectorAll(".versions button:enabled")];
+  (buttons.find(({ dataset }) => dataset.act === act) ?? buttons[0]).focus({ preventScroll: true });
 }
 
 function showWithList() {
@@ -232,13 +292,18 @@ function toTheEnd() {
   $("latest").hidden = true;
 }
 
+function isAtTheEnd() {
+  const { scrollHeight, scrollTop, clientHeight } = $("conversation");
+  return scrollHeight - scrollTop - clientHeight < 60;
+}
+
 let heightOfView = 0;
 
 $("conversation").addEventListener("scroll", () => {
   const view = $("conversation");
   // If the view's height changed, the person did not scroll: the composer grew, or a keyboard appeared.
   if (view.clientHeight !== heightOfView) return;
-  readsTheEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
+  readsTheEnd = isAtTheEnd();
   if (readsTheEnd) $("latest").hidden = true;
 }, { passive: true });
 new ResizeObserver(() => {
@@ -273,6 +338,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   unreadCount = 0;
   document.title = title;
+  renewList();
 });
 
 // --- The connection ---
@@ -293,6 +359,8 @@ function showState(state) {
     $("banner").hidden = true;
   } else if (state === "waiting" || state === "offline") {
     lostAt ??= Date.now();
+    isLoadingOlder = false;
+    sought = null;
     conversation.silence();
     const banner = () =>
       navigator.onLine
@@ -314,11 +382,12 @@ function showBanner(words, label, act) {
 
 // --- Input ---
 
-function say(words, files = [], voice = undefined) {
+function say(words, files = [], voice = undefined, more = {}) {
   missedFrom = null;
+  lookedAt.clear();
   readsTheEnd = true;
   conversations.said(words.trim() ? words : files.map(({ name }) => name).join(", "));
-  outbox.say(words, conversation.lastPlace, files, voice);
+  outbox.say(words, conversation.lastPlace, files, voice, more);
 }
 
 /** A conversation is in the list once something is written in it. */
@@ -398,11 +467,29 @@ $("stop").addEventListener("click", () => {
   composer.focus();
 });
 
-$("older").addEventListener("click", () => {
+$("older").addEventListener("click", loadOlder);
+
+function loadOlder() {
   const first = conversation.turns[0];
   isLoadingOlder = Boolean(first) && connection.send({ type: "older", before: first.turn_id });
   show();
-});
+}
+
+/** Loads earlier turns until `isThere()`, or all. Given up if the conversation is left, or the connection is lost. */
+function loadUntil(isThere) {
+  return new Promise((act) => {
+    sought = { isThere, act };
+    seek();
+  });
+}
+
+function seek() {
+  if (!sought || !connection.isOnline || isLoadingOlder) return;
+  if (conversation.hasOlder && !sought.isThere()) return loadOlder();
+  const { act } = sought;
+  sought = null;
+  act();
+}
 
 $("turns").addEventListener("click", (event) => {
   const button = event.target.closest("button");
@@ -411,7 +498,8 @@ $("turns").addEventListener("click", (event) => {
   const { act, copy, choice, unsentAct } = button.dataset;
   if (copy) copyWords(button, copy === "code" ? button.closest(".code").querySelector("code").textContent : conversation.turn(item.dataset.turnId).shown.text);
   else if (choice !== undefined) pick(item.dataset.turnId, Number(choice));
-  else if (act) repeat(conversation.turn(item.dataset.turnId).text, act === "edit");
+  else if (act === "before" || act === "after") lookAt(item.dataset.turnId, act);
+  else if (act) repeat(conversation.turn(item.dataset.turnId), act);
   else if (unsentAct === "retry") outbox.retry(item.dataset.unsent);
   else if (unsentAct) takeBack(item.dataset.unsent, unsentAct === "edit");
 });
@@ -423,10 +511,11 @@ function pick(turnId, choice) {
   composer.focus();
 }
 
-/** Says `words` once more, as they are or after an edit. */
-function repeat(words, isEdited) {
-  if (isEdited) return composer.edit(words);
-  say(words);
+/** Says what a turn says once more: as a new message, in its place, or in its place after an edit. */
+function repeat(turn, act) {
+  const instead_of = isFinal(turn) ? (versions.get(turn.turn_id)?.at(-1) ?? turn.turn_id) : undefined;
+  if (act === "edit") return composer.edit(turn.text, instead_of);
+  say(turn.text, [], undefined, act === "retry" ? { instead_of, sent: "/retry" } : {});
   composer.focus();
 }
 
@@ -476,6 +565,7 @@ function open(id) {
   missedFrom = null;
   isStopping = false;
   isLoadingOlder = false;
+  sought = null;
   readsTheEnd = true;
   $("conversation").setAttribute("aria-busy", String(conversation.turns.length === 0));
   connection.open();
@@ -552,6 +642,64 @@ addEventListener("storage", (event) => {
   list.show();
 });
 
+// --- Search, the menu of the conversation, and keys. What they need more is loaded when it is used. ---
+
+/** The search in what was said. */
+let search = null;
+
+$("search").addEventListener("input", async () => {
+  const acts = {
+    send: (frame) => connection.send(frame),
+    ids: () => conversations.ids,
+    titleOf: (id) => conversations.get(id).title,
+    has: (turn) => Boolean(conversation.turn(turn)),
+    refuse: (words) => composer.notice(words),
+    loadUntil,
+    bring(turn) {
+      const list = versions.get(turn);
+      if (list) lookedAt.set(list[0], turn);
+      show();
+    },
+    open(id) {
+      list.close();
+      visit(id);
+    },
+  };
+  search ??= import("./found.js").then(({ Found }) => new Found(acts));
+  (await search).look($("search").value);
+});
+
+$("more").addEventListener("click", async () => {
+  const { openActions } = await import("./actions.js");
+  const loadAll = () => (connection.isOnline ? loadUntil(() => false) : null);
+  openActions($("more"), { commands, say, loadAll, help: keys.help });
+});
+
+const go = (step) => {
+  const id = list.neighbour(step);
+  if (id) visit(id);
+};
+const keys = {
+  help: async () => (await import("./help.js")).showKeys(),
+  begin: () => $("new").click(),
+  commands: () => $("slash").click(),
+  edit: () => [...$("turns").querySelectorAll("[data-act=edit]")].at(-1)?.click(),
+  previous: () => go(-1),
+  next: () => go(1),
+  search() {
+    if ($("list-open").offsetParent && !$("drawer").open) $("list-open").click();
+    $("search").focus();
+    $("search").select();
+  },
+};
+
+addEventListener("keydown", (event) => {
+  const act = shortcut(event, !composer.isEmpty);
+  if (!act) return;
+  event.preventDefault();
+  keys[act]();
+});
+
 // --- Leaving a device that others use ---
 
 $("forget").addEventListener("click", () => $("forget-dialog").showModal());
@@ -574,7 +722,7 @@ function leave(forget) {
   $("token").value = "";
   forget();
   globalThis.indexedDB?.deleteDatabase(FILES);
-  location.reload();
+  Promise.resolve(app?.then((app) => app.forget())).catch(() => {}).then(() => location.reload());
 }
 
 // --- The token ---
@@ -603,6 +751,66 @@ $("token-form").addEventListener("submit", (event) => {
   connection.open();
 });
 
+// --- Signing in ---
+
+/** Takes over what is known of who is signed in. Returns whether that is who was here before: otherwise nothing of theirs stays. */
+function welcomes(who) {
+  if ((recall("account") ?? who.id) !== who.id) return leave(forgetAll);
+  remember("account", who.id);
+  account = who;
+  conversations.merge(who.conversations);
+  const notice = (words) => composer.notice(words);
+  import("./sign-in.js").then(({ showAccount }) => showAccount(who, { onOut: () => leave(forgetAll), notice })).catch(() => {});
+  return true;
+}
+
+async function askToSignIn() {
+  connection.close();
+  const banner = (again) => showBanner(inWords("You are not signed in."), inWords("Sign in"), again);
+  const onDone = () => {
+    invitation = null;
+    $("banner").hidden = true;
+    connection.open();
+  };
+  try {
+    (await import("./sign-in.js")).askToSignIn({ invitation, onDone, onLeft: banner });
+  } catch {
+    banner(askToSignIn);
+  }
+}
+
+/** On another device, the person may have begun or deleted conversations. */
+function renewList() {
+  if (account) connection.send({ type: "list" });
+}
+
+$("list-open").addEventListener("click", renewList);
+// A link with an invitation was opened in this tab.
+addEventListener("hashchange", () => location.hash.startsWith("#invitation=") && location.reload());
+
+// --- The app ---
+
+/** Browsers have it on this machine and over TLS. */
+const app = navigator.serviceWorker && import("./app.js").then(({ App }) => new App({ path, send: (frame) => connection.send(frame), notice: (words) => composer.notice(words) }));
+
+/** Has this browser told of answers in the conversation that is open. */
+function follow() {
+  app?.then((app) => app.follow(conversations.current, conversation.turns.length > 0)).catch(() => {});
+}
+
+// A notification was clicked.
+navigator.serviceWorker?.addEventListener("message", async ({ data }) => {
+  const ids = conversations.find("").map(({ id }) => id);
+  const id = await (await app).find(ids, data.conversation);
+  if (id !== null) visit(id);
+});
+
+async function takeShared() {
+  const { words, files } = await (await app).takeShared();
+  if (words) composer.putBack(words);
+  attachments.add(files);
+}
+
 // --- Start ---
 
 /** On a phone, focus would bring up the keyboard. */
@@ -616,4 +824,6 @@ switchTheme($("theme"), (isDark) => (isDark ? inWords("Switch to light theme") :
 setInterval(showWithList, 30_000);
 setInterval(() => tick($("turns")), 1_000);
 open(conversations.first);
+if (invitation) askToSignIn();
 focusForKeys();
+if (app) takeShared().catch(() => {});

@@ -20,13 +20,15 @@ export class Composer {
   #noticeTimer = 0;
   /** What stood in the input before the edit began; `null`: nothing is edited. */
   #setAside = null;
+  /** The turn in whose place the edited copy is sent. */
+  #insteadOf;
   /** The copy as it was before it was edited. */
   #copied = "";
   /** Under which name the unfinished words are stored. */
   #place = "";
 
   /**
-   * `onSend(words)` sends a message; `onUnfinished(words)` is told what stands in the input; `hasFiles()` says whether files are
+   * `onSend(words, turn)` sends a message, in place of a turn if one is given; `onUnfinished(words)` is told what stands in the input; `hasFiles()` says whether files are
    * attached, which need no words; `announce(words)` speaks to those who do not see the page.
    */
   constructor({ onSend, onUnfinished, hasFiles, announce }) {
@@ -85,13 +87,15 @@ export class Composer {
     this.#changed();
   }
 
-  /** Begins to edit a copy of `words`. What the input holds comes back afterwards. */
-  edit(words) {
+  /** Begins to edit a copy of `words`, which is sent in place of the turn `insteadOf`. What the input holds comes back afterwards. */
+  edit(words, insteadOf) {
     if (this.#setAside !== null && this.#text.value !== this.#copied) this.#setAside = this.#unfinished;
     this.#setAside ??= this.#text.value;
     this.#copied = words;
+    this.#insteadOf = insteadOf;
     this.#text.value = words;
-    $("editing-words").textContent = inWords("You edit a copy. It is sent as a new message, and the old one stays.");
+    const note = insteadOf ? inWords("You edit your message. The new version takes its place, and the old one can still be read.") : inWords("You edit a copy. It is sent as a new message, and the old one stays.");
+    $("editing-words").textContent = note;
     $("editing").hidden = false;
     this.fit();
     this.focus();
@@ -151,13 +155,13 @@ export class Composer {
   #send() {
     this.fit();
     if ($("send").disabled) return;
-    const words = this.#text.value;
+    const [words, insteadOf] = [this.#text.value, this.#insteadOf];
     this.#text.value = this.#setAside ?? "";
     this.#endEdit();
     this.#keep();
     this.fit();
     this.#menu.update();
-    this.#onSend(words);
+    this.#onSend(words, insteadOf);
   }
 
   #cancelEdit() {
@@ -170,6 +174,7 @@ export class Composer {
 
   #endEdit() {
     this.#setAside = null;
+    this.#insteadOf = undefined;
     $("editing").hidden = true;
     $("editing-words").textContent = "";
   }

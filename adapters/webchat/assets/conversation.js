@@ -9,6 +9,7 @@ const COMMANDS = new Set(["/stop", "/cancel", "/new", "/reset"]);
 export class Conversation {
   #turns = new Map();
   #drafts = new Map();
+  #steps = new Map();
   #typing = new Map();
   /** Whether the server has turns before the first one. */
   hasOlder = false;
@@ -33,6 +34,11 @@ export class Conversation {
     return this.#drafts.get(id);
   }
 
+  /** What the agent did for a turn: as it was seen, or as the server has it. */
+  steps(id) {
+    return this.#steps.get(id) ?? this.#turns.get(id)?.steps;
+  }
+
   isTyping(id) {
     return Date.now() - (this.#typing.get(id) ?? -Infinity) < TYPING_LASTS;
   }
@@ -52,6 +58,8 @@ export class Conversation {
     const known = this.#turns.get(turn.turn_id);
     if (known && !isNewer(turn, known)) return false;
     this.#turns.set(turn.turn_id, turn);
+    // Read from the store, where all of them are.
+    if (turn.steps) this.#steps.delete(turn.turn_id);
     if (isFinal(turn)) this.#forgetPassing(turn.turn_id);
     return true;
   }
@@ -79,11 +87,12 @@ export class Conversation {
     this.hasOlder = more;
   }
 
-  /** Stores a draft, unless the turn has ended. */
-  putDraft(id, html) {
+  /** Stores a draft and the steps so far, unless the turn has ended. Before there are words, there may be steps alone. */
+  putDraft(id, html, steps) {
     const turn = this.#turns.get(id);
     if (turn && isFinal(turn)) return;
-    this.#drafts.set(id, html);
+    if (html) this.#drafts.set(id, html);
+    if (steps) this.#steps.set(id, steps);
   }
 
   putTyping(id, on) {
@@ -100,6 +109,20 @@ export class Conversation {
     this.#drafts.delete(id);
     this.#typing.delete(id);
   }
+}
+
+/** The versions of each question that was asked more than once, by the ids of their turns: lists of ids from the first to the last. */
+export function versionsOf(turns) {
+  const lists = new Map();
+  const known = new Set();
+  for (const { turn_id, instead_of } of turns) {
+    known.add(turn_id);
+    if (!known.has(instead_of)) continue;
+    const list = lists.get(instead_of) ?? [instead_of];
+    list.push(turn_id);
+    for (const id of list) lists.set(id, list);
+  }
+  return lists;
 }
 
 export function isFinal(turn) {

@@ -1,9 +1,9 @@
 // The conversations of this browser. Whoever has the id of a conversation can read it, so the gateway has no list of
-// them, and no id stands in an address or in the page. No DOM here.
+// them, and no id stands in an address or in the page. Where people sign in, it has a list for each of them. No DOM here.
 
 import { Conversation, isCommand } from "./conversation.js";
 import { changedName, newId, recall, remember, remembered, tabStorage } from "./storage.js";
-import { inWords } from "./words.js";
+import { folded, inWords } from "./words.js";
 
 /** How many conversations the list holds. */
 export const MOST = 200;
@@ -32,7 +32,7 @@ export class Conversations {
     this.#onGone = onGone;
     this.#isWaiting = isWaiting;
     this.#readAll();
-    addEventListener("storage", (event) => /^(conversation|name):/.test(changedName(event) ?? "") && this.#reread());
+    addEventListener("storage", (event) => /^(conversation|name|pin):/.test(changedName(event) ?? "") && this.#reread());
     // A page that was put aside heard of no changes.
     addEventListener("pageshow", (event) => event.persisted && this.#reread());
   }
@@ -56,6 +56,11 @@ export class Conversations {
     return conversation;
   }
 
+  /** The ids of those that are listed. */
+  get ids() {
+    return [...this.#listed.keys()];
+  }
+
   /** How many are listed. */
   get count() {
     return this.#listed.size;
@@ -66,13 +71,16 @@ export class Conversations {
     return this.#listed.has(id);
   }
 
-  /** A conversation of the list: `{id, title, name?, last?, at}`; the one that is open is there, also if it is new. */
+  /** A conversation of the list: `{id, title, name?, last?, at, isPinned}`; the one that is open is there, also if it is new. */
   get(id) {
-    const { at = Infinity, first, last, name } = this.#listed.get(id) ?? {};
-    return { id, title: name ?? first ?? inWords("Unnamed conversation"), name, last, at };
+    const { at = Infinity, first, last, name, isPinned = false } = this.#listed.get(id) ?? {};
+    return { id, title: name ?? first ?? inWords("Unnamed conversation"), name, last, at, isPinned };
   }
 
-  /** The conversations with all of `words` in their names, or in what was said in them as far as it is known here; last used first. */
+  /**
+   * The conversations with all of `words` in their names, or in what was said in them as far as it is known here; those that are pinned, and then
+   * the last used first.
+   */
   find(words) {
     const wanted = folded(words).split(/\s+/).filter(Boolean);
     const isFound = (id) => {
@@ -84,7 +92,7 @@ export class Conversations {
     };
     const ids = new Set([...this.#listed.keys(), this.current]);
     const found = [...ids].filter(isFound).map((id) => this.get(id));
-    return found.sort((a, b) => (a.at === b.at ? 0 : b.at - a.at));
+    return found.sort((a, b) => b.isPinned - a.isPinned || (a.at === b.at ? 0 : b.at - a.at));
   }
 
   /** Whether nothing was ever said or begun in a conversation, as far as this browser knows: another tab may have it open. */
@@ -116,6 +124,19 @@ export class Conversations {
     this.#put(this.current, { at, first, last: beginning(plain(last.shown?.text || last.text)) });
   }
 
+  /** Takes over the list of who is signed in: what is not in it is gone, unless something waits there. */
+  merge(listed) {
+    const deleted = new Set(remembered("deleted:").map((name) => recall(name)));
+    const there = listed.filter(({ id }) => ID.test(id) && !deleted.has(id));
+    for (const { id, first, last, at } of there) {
+      const known = this.#listed.get(id);
+      if (known?.at >= Date.parse(at)) continue;
+      this.#put(id, { at: Date.parse(at), first: known?.first ?? title([first ?? ""]), last: beginning(plain(last ?? "")) });
+    }
+    const ids = new Set(there.map(({ id }) => id));
+    for (const id of [...this.#listed.keys()]) if (!ids.has(id) && id !== this.current && !this.#isKept(id)) this.remove(id);
+  }
+
   /** Gives a conversation a name. Without one it is called by what was said first. */
   rename(id, name) {
     const known = this.#listed.get(id);
@@ -124,13 +145,21 @@ export class Conversations {
     remember(`name:${id}`, known.name ?? null);
   }
 
+  /** Pins a conversation, which then stays above the others, or takes that back. */
+  pin(id, isPinned) {
+    const known = this.#listed.get(id);
+    if (!known) return;
+    known.isPinned = isPinned;
+    remember(`pin:${id}`, isPinned ? "1" : null);
+  }
+
   /** Removes a conversation from this browser. */
   remove(id) {
     this.#loaded.delete(id);
     this.#listed.delete(id);
     // The next tab must not open it.
     if (id !== this.current && recall("conversation") === id) remember("conversation", this.current);
-    for (const what of ["conversation", "name", "unfinished"]) remember(`${what}:${id}`, null);
+    for (const what of ["conversation", "name", "pin", "unfinished"]) remember(`${what}:${id}`, null);
   }
 
   #put(id, entry) {
@@ -140,15 +169,16 @@ export class Conversations {
     const { at, first, last } = entry;
     const stored = JSON.stringify({ at, first, last });
     if (recall(`conversation:${id}`) !== stored) remember(`conversation:${id}`, stored);
-    this.#listed.set(id, { ...entry, name: known?.name });
+    this.#listed.set(id, { ...entry, name: known?.name, isPinned: known?.isPinned });
     if (!known) this.#makeRoom();
   }
 
-  /** Removes what is too much: first those without a name of their own, the one used longest ago before the others. */
+  /** Removes what is too much: last those that are pinned, before them those with a name; the one used longest ago before the others. */
   #makeRoom() {
     if (this.#listed.size <= MOST) return;
     const spare = [...this.#listed].filter(([id]) => id !== this.current && !this.#isKept(id));
-    spare.sort(([, a], [, b]) => Boolean(a.name) - Boolean(b.name) || a.at - b.at);
+    const worth = ({ name, isPinned }) => (isPinned ? 2 : name ? 1 : 0);
+    spare.sort(([, a], [, b]) => worth(a) - worth(b) || a.at - b.at);
     for (const [id] of spare.slice(0, this.#listed.size - MOST)) this.remove(id);
   }
 
@@ -162,7 +192,7 @@ export class Conversations {
     for (const stored of remembered("conversation:")) {
       const id = stored.slice("conversation:".length);
       const entry = parsed(recall(stored));
-      if (ID.test(id) && entry) this.#listed.set(id, { ...entry, name: recall(`name:${id}`) ?? undefined });
+      if (ID.test(id) && entry) this.#listed.set(id, { ...entry, name: recall(`name:${id}`) ?? undefined, isPinned: recall(`pin:${id}`) !== null });
     }
   }
 
@@ -199,9 +229,4 @@ function title(said) {
 /** Markdown without its marks. */
 function plain(markdown) {
   return markdown.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^\s*(?:[#>]+|[-*+]|\|?[-:| ]+\|)\s/gm, " ").replace(/[*_`|]+/g, " ");
-}
-
-/** `words` as they are compared: without case and accents. */
-function folded(words) {
-  return words.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase();
 }

@@ -75,12 +75,12 @@ export class ConversationList {
   }
 
   #item(conversation, unsent) {
-    const { id, title, last, at } = conversation;
+    const { id, title, last, at, isPinned } = conversation;
     if (!this.#items.has(id)) this.#items.set(id, make("li", { className: "listed" }));
     const item = this.#items.get(id);
     const isCurrent = id === this.#conversations.current;
     const isListed = this.#conversations.has(id);
-    const key = JSON.stringify([title, last, at, unsent, isCurrent, isListed, new Date().toDateString()]);
+    const key = JSON.stringify([title, last, at, isPinned, unsent, isCurrent, isListed, new Date().toDateString()]);
     if (item.key === key) return item;
     item.key = key;
     const acted = item.contains(document.activeElement) ? document.activeElement.dataset.act : null;
@@ -88,16 +88,21 @@ export class ConversationList {
     const words = unsent ? make("span", { className: "listed-unsent" }, waiting) : last && make("span", { className: "listed-last", dir: "auto" }, last);
     const open = make(
       "button",
-      { type: "button", className: "listed-open", data: { act: "open" }, attributes: { ...(isCurrent && { "aria-current": "true" }), ...(isListed && { "aria-keyshortcuts": "F2 Delete" }) } },
+      { type: "button", className: "listed-open", data: { act: "open" }, attributes: { ...(isCurrent && { "aria-current": "true" }), ...(isListed && { "aria-keyshortcuts": "F2 Delete P" }) } },
       make("span", { className: "listed-title", dir: "auto", title }, title),
       " ",
       words,
       " ",
       !unsent && Number.isFinite(at) && shortTime(at),
     );
-    const act = (name, label, about) =>
-      isListed && make("button", { type: "button", className: "icon-button listed-act", title: label, data: { act: name }, attributes: { "aria-label": about } }, icon(name));
-    item.replaceChildren(...[open, act("rename", inWords("Rename"), inWords("Rename “{title}”", { title })), act("delete", inWords("Delete"), inWords("Delete “{title}”", { title }))].filter(Boolean));
+    const act = (name, label, about, more = {}) =>
+      isListed && make("button", { type: "button", className: "icon-button listed-act", title: label, data: { act: name }, attributes: { "aria-label": about, ...more } }, icon(name));
+    const acts = [
+      act("rename", inWords("Rename"), inWords("Rename “{title}”", { title })),
+      act("delete", inWords("Delete"), inWords("Delete “{title}”", { title })),
+      act("pin", isPinned ? inWords("Unpin") : inWords("Pin"), inWords("Pin “{title}”", { title }), { "aria-pressed": String(isPinned) }),
+    ];
+    item.replaceChildren(...[open, ...acts].filter(Boolean));
     if (acted) item.querySelector(`[data-act="${acted}"]`)?.focus({ preventScroll: true });
     return item;
   }
@@ -129,7 +134,7 @@ export class ConversationList {
       // Escape closes the drawer only when there is no search to end.
       event.preventDefault();
       $("search").value = "";
-      this.#search();
+      $("search").dispatchEvent(new Event("input"));
     } else if (event.key === "ArrowDown" && this.#shown.length) {
       event.preventDefault();
       this.#focus(this.#shown[0]);
@@ -137,6 +142,11 @@ export class ConversationList {
       event.preventDefault();
       this.#open(this.#shown[0]);
     }
+  }
+
+  /** The conversation after the one that is open, or before it. */
+  neighbour(step) {
+    return this.#shown[this.#shown.indexOf(this.#conversations.current) + step];
   }
 
   // --- Keys and clicks ---
@@ -172,6 +182,7 @@ export class ConversationList {
     if (to !== undefined) this.#focus(this.#shown[to]);
     else if (event.key === "F2") this.#rename(this.#shown[at]);
     else if (event.key === "Delete") this.#askToDelete(this.#shown[at]);
+    else if (event.key.toLowerCase() === "p") this.#pin(this.#shown[at]);
     else return;
     event.preventDefault();
   }
@@ -182,6 +193,14 @@ export class ConversationList {
     if (act === "open") this.#open(id);
     else if (act === "rename") this.#rename(id);
     else if (act === "delete") this.#askToDelete(id);
+    else if (act === "pin") this.#pin(id);
+  }
+
+  #pin(id) {
+    const { title, isPinned } = this.#conversations.get(id);
+    this.#conversations.pin(id, !isPinned);
+    this.show();
+    this.#acts.announce(isPinned ? inWords("“{title}” is not pinned any more", { title }) : inWords("“{title}” is pinned", { title }));
   }
 
   #open(id) {

@@ -46,20 +46,20 @@ export class Outbox {
     return counts;
   }
 
-  /** The waiting entries, oldest first: `{id, at, text, after, files?, voice?, turn_id?, choice?, asked?, problem?, wasSent?}`. */
+  /** The waiting entries, oldest first: `{id, at, text, after, files?, voice?, instead_of?, sent?, turn_id?, choice?, asked?, problem?, wasSent?}`. */
   get entries() {
     return this.#entries;
   }
 
   /**
    * `after` is the place of the last turn that the person had seen placed. `files` are sent with it; `voice`: the first is a voice
-   * note of so many seconds.
+   * note of so many seconds. `instead_of`: the turn in whose place it is; `sent`: what is sent for it, if not its text.
    */
-  say(text, after, files = [], voice = undefined) {
-    if (files.length === 0) return this.#add({ text, after });
+  say(text, after, files = [], voice = undefined, { instead_of, sent } = {}) {
+    if (files.length === 0) return this.#add({ text, after, instead_of, sent });
     const id = newId();
     this.#holdFiles(id, files);
-    this.#add({ id, text, after, voice, files: files.map(({ name, type, size }) => ({ name, type, size })) });
+    this.#add({ id, text, after, voice, instead_of, files: files.map(({ name, type, size }) => ({ name, type, size })) });
   }
 
   /** `asked` is the time of the signal with the choices. */
@@ -132,8 +132,9 @@ export class Outbox {
     if (this.#inFlight) return;
     const entry = this.#entries.find((entry) => !entry.problem);
     if (!entry) return;
-    const { id, text, turn_id, choice, asked } = entry;
-    const frame = turn_id ? { type: "choose", id, turn_id, choice, asked } : { type: "message", id, text };
+    const { id, text, turn_id, choice, asked, instead_of, sent } = entry;
+    const message = { type: "message", id, text: sent ?? text, instead_of: sent ? undefined : instead_of };
+    const frame = turn_id ? { type: "choose", id, turn_id, choice, asked } : message;
     const isGiven = entry.files ? this.#upload(entry) : this.#send(frame);
     if (!isGiven) return;
     this.#inFlight = id;

@@ -22,42 +22,57 @@ const VOICES = {
   gateway: { label: inWords("Answer of the gateway"), unasked: inWords("Message of the gateway"), name: inWords("The gateway") },
 };
 
+/** What of an answer needs more than its markup. */
+const RICH = "math, .code, .table, .notes, input";
+let rich = null;
+
 /** Makes `element` show `html`. Keeps unchanged leading nodes, with their selections and copy buttons. */
 export function showMarkup(element, html) {
   const template = document.createElement("template");
   template.innerHTML = policy ? policy.createHTML(html) : html;
-  for (const copy of template.content.querySelectorAll("button[data-copy]")) copy.textContent = inWords("Copy");
   const wanted = [...template.content.childNodes];
+  for (const node of wanted) node.source = node.outerHTML ?? node.data;
   const there = [...element.childNodes];
   let same = 0;
-  while (same < wanted.length && same < there.length && wanted[same].isEqualNode(there[same])) same += 1;
+  while (same < wanted.length && same < there.length && wanted[same].source === there[same].source) same += 1;
   for (const node of there.slice(same)) node.remove();
-  element.append(...wanted.slice(same));
+  const added = wanted.slice(same);
+  element.append(...added);
+  const elements = added.filter((node) => node.nodeType === Node.ELEMENT_NODE);
+  for (const copy of elements.flatMap((one) => [...one.querySelectorAll("button[data-copy]")])) copy.textContent = inWords("Copy");
+  const special = elements.filter((one) => one.matches(RICH) || one.querySelector(RICH));
+  if (special.length === 0) return;
+  rich ??= import("./rich.js").catch(() => (rich = null));
+  // Before they are drawn, once it is loaded.
+  rich.then((loaded) => loaded?.dress(special.filter((one) => one.isConnected)));
 }
 
 /**
  * Makes `item` show a turn. `context`: `day` (a heading above it, or null), `isMissed` (whether the turns that the
- * person missed start here), `draft` (markup or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
+ * person missed start here), `draft` (markup or undefined), `steps` (what the agent did, or undefined), `activity` (`writing`, `waiting` or null), `picked` (the
  * picked choice, or null), `canPick`, `agent` (the name of the agent that may be writing), `isLast` (whether it is what the
- * person said last), `isSaidAgain` (whether they said the same words later).
+ * person said last), `isSaidAgain` (whether they said the same words later), `version` (`{number, count}`, if it was asked more than once).
  */
 export function showTurn(item, turn, context) {
-  const key = JSON.stringify([turn, { ...context, draft: undefined }]);
+  const key = JSON.stringify([turn, { ...context, draft: undefined, steps: undefined }]);
   if (item.turnKey !== key) {
     item.turnKey = key;
     keepingFocus(item, () => build(item, turn, context));
   }
   const draft = item.querySelector(".draft");
   if (draft) showMarkup(draft, context.draft ?? "");
+  // They are folded: an answer does not wait for them.
+  if (context.steps?.length) import("./work.js").then(({ showWork }) => showWork(item, context.steps, isFinal(turn))).catch(() => {});
 }
 
 /** After `change`, the button of `item` that had the focus has it again, if it is still there. */
 function keepingFocus(item, change) {
-  const focused = [...item.querySelectorAll("button")].includes(document.activeElement) ? { ...document.activeElement.dataset } : null;
+  const controls = () => [...item.querySelectorAll("button, summary")];
+  const focused = controls().includes(document.activeElement) ? { ...document.activeElement.dataset } : null;
   change();
   if (!focused) return;
   const isSame = ({ dataset }) => Object.entries(focused).every(([name, value]) => dataset[name] === value);
-  [...item.querySelectorAll("button")].find(isSame)?.focus({ preventScroll: true });
+  controls().find(isSame)?.focus({ preventScroll: true });
 }
 
 function build(item, turn, context) {
@@ -76,24 +91,40 @@ function build(item, turn, context) {
   const answer = answerOf(turn, context, draft);
   if (!answer) return;
   if (isUnasked(turn) && answer.dataset.voice) answer.setAttribute("aria-label", VOICES[answer.dataset.voice].unasked);
-  item.append(answer);
+  item.append(answer, ...(isEarlier(context) ? [make("p", { className: "remark" }, inWords("An earlier version. The agent goes on from the last one."))] : []));
+  if (item.work) answer.querySelector(".speaker")?.after(item.work);
 }
+
+const isEarlier = ({ version }) => version && version.number < version.count;
 
 function separators({ day, isMissed }) {
   const separator = (className, words) => make("div", { className, attributes: { role: "separator" } }, make("span", {}, words));
   return [day && separator("day", day), isMissed && separator("missed", inWords("While you were away"))].filter(Boolean);
 }
 
-function said(turn, { isLast, media }) {
+function said(turn, { isLast, media, version }) {
   const reaction = isFinal(turn) && turn.shown?.signal === "reaction" ? turn.shown.text : null;
-  const edit = isLast && turn.text.trim() !== "" && act("edit", inWords("Edit"), inWords("Puts these words into the input. You send them as a new message; this one stays."));
+  const edit = isLast && turn.text.trim() !== "" && act("edit", inWords("Edit"), inWords("Puts these words into the input"));
   return make(
     "div",
     { className: "said", attributes: { role: "group", "aria-label": inWords("You") } },
     turn.text.trim() !== "" && make("p", { className: "words", dir: "auto" }, turn.text),
     files(turn.files, media),
     reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": inWords("Reaction: {text}", { text: reaction }) } }, reaction),
-    make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" && !isFarewell(turn) ? ` · ${inWords("Stopped")}` : null, edit),
+    make("p", { className: "meta" }, time(turn.at, inWords("Sent")), turn.status === "cancelled" && !isFarewell(turn) ? ` · ${inWords("Stopped")}` : null, edit, version && versions(version)),
+  );
+}
+
+/** Which version of a question it is, and the ways to the others. */
+function versions({ number, count }) {
+  const step = (name, sign, label, isThere) =>
+    make("button", { type: "button", className: "quiet-button", title: label, disabled: !isThere, data: { act: name }, attributes: { "aria-label": label } }, sign);
+  return make(
+    "span",
+    { className: "versions", attributes: { role: "group", "aria-label": inWords("Versions") } },
+    step("before", "‹", inWords("Previous version"), number > 1),
+    make("span", {}, inWords("{number} of {count}", { number, count })),
+    step("after", "›", inWords("Next version"), number < count),
   );
 }
 
@@ -180,9 +211,12 @@ export function tick(list) {
   }
 }
 
-/** The offer to send the same words again. A question is itself the way on. */
-function again(turn, { isSaidAgain }) {
-  const isOffered = !isSaidAgain && isUnanswered(turn) && turn.text.trim() !== "" && !turn.shown?.choices?.length;
+/** The offer to ask the same again. A question is itself the way on. */
+function again(turn, { isLast, isSaidAgain }) {
+  if (isUnasked(turn) || turn.shown?.choices?.length) return null;
+  if (isLast && isUnanswered(turn)) return act("retry", inWords("Try again"), inWords("Asks the same again. This version can still be read."));
+  if (isLast && turn.shown?.agent) return act("retry", inWords("Answer again"), inWords("Asks the same again. This version can still be read."));
+  const isOffered = !isSaidAgain && isUnanswered(turn) && turn.text.trim() !== "";
   return isOffered && act("again", inWords("Try again"), inWords("Sends the same words again, as a new message"));
 }
 

@@ -16,6 +16,7 @@ export function upload({ url, token, entry, files, onProgress }) {
   form.append("conversation", entry.conversation);
   form.append("id", entry.id);
   form.append("text", entry.text);
+  if (entry.instead_of) form.append("instead_of", entry.instead_of);
   form.append("language", navigator.language);
   if (entry.voice !== undefined) form.append("voice", String(entry.voice));
   for (const file of files) form.append("file", file, file.name);

@@ -17,6 +17,7 @@ export const WORDS = {
   "You are offline. What you write is kept and will be sent.": ["Du bist offline. Was du schreibst, wird aufgehoben und gesendet.", "No tienes conexión. Lo que escribas se guarda y se enviará."],
   "Try now": ["Jetzt versuchen", "Intentar ahora"],
   "Load again": ["Neu laden", "Volver a cargar"],
+  "More": ["Mehr", "Más"],
   "Cancel": ["Abbrechen", "Cancelar"],
 
   // The list
@@ -24,6 +25,11 @@ export const WORDS = {
   "Search conversations": ["Unterhaltungen durchsuchen", "Buscar conversaciones"],
   "Search": ["Suchen", "Buscar"],
   "No conversation has these words.": ["Keine Unterhaltung enthält diese Wörter.", "Ninguna conversación contiene estas palabras."],
+  "Pin": ["Anheften", "Fijar"],
+  "Unpin": ["Nicht mehr anheften", "No fijar más"],
+  "Pin “{title}”": ["„{title}“ anheften", "Fijar «{title}»"],
+  "“{title}” is pinned": ["„{title}“ ist angeheftet", "«{title}» está fijada"],
+  "“{title}” is not pinned any more": ["„{title}“ ist nicht mehr angeheftet", "«{title}» ya no está fijada"],
   "1 conversation found": ["1 Unterhaltung gefunden", "1 conversación encontrada"],
   "{count} conversations found": ["{count} Unterhaltungen gefunden", "{count} conversaciones encontradas"],
   "No conversations found": ["Keine Unterhaltungen gefunden", "No se encontraron conversaciones"],
@@ -53,10 +59,33 @@ export const WORDS = {
   "This browser no longer shows any of these conversations, and they cannot be opened here again. The list, the access token, and what was written but not sent are removed from it. The gateway keeps what was said for as long as its operator has chosen.": ["Dieser Browser zeigt keine dieser Unterhaltungen mehr, und sie lassen sich hier nicht wieder öffnen. Die Liste, das Zugangstoken und was geschrieben, aber nicht gesendet wurde, werden daraus entfernt. Das Gateway behält das Gesagte so lange, wie es dort eingestellt ist.", "Este navegador ya no muestra ninguna de estas conversaciones, y no se pueden volver a abrir aquí. Se quitan de él la lista, la clave de acceso y lo que se escribió sin enviar. La pasarela conserva lo dicho durante el tiempo que haya elegido quien la administra."],
   "Forget": ["Vergessen", "Olvidar"],
 
+  // Notifications
+  "Notify me of answers": ["Bei Antworten benachrichtigen", "Avisarme de las respuestas"],
+  "Stop notifying me": ["Nicht mehr benachrichtigen", "No avisarme más"],
+  "The browser does not let this page notify you.": ["Der Browser lässt diese Seite dich nicht benachrichtigen.", "El navegador no permite a esta página avisarte."],
+  "This browser cannot be notified.": ["Dieser Browser lässt sich nicht benachrichtigen.", "No se puede avisar a este navegador."],
+
   // Access
   "Access token": ["Zugangstoken", "Clave de acceso"],
   "This chat is private. Enter the token that you were given.": ["Dieser Chat ist privat. Gib das Token ein, das du bekommen hast.", "Este chat es privado. Introduce la clave que te dieron."],
   "This chat is private.": ["Dieser Chat ist privat.", "Este chat es privado."],
+  "Sign in": ["Anmelden", "Iniciar sesión"],
+  "You are not signed in.": ["Du bist nicht angemeldet.", "No has iniciado sesión."],
+  "This chat is for people who were invited.": ["Dieser Chat ist für Menschen, die eingeladen wurden.", "Este chat es para quienes fueron invitados."],
+  "Sign in with a passkey": ["Mit einem Passkey anmelden", "Iniciar sesión con una llave de acceso"],
+  "Make a passkey": ["Passkey anlegen", "Crear una llave de acceso"],
+  "Make a passkey for this chat. It takes the place of a password: this device keeps it, and asks for your finger, face or PIN.": ["Leg einen Passkey für diesen Chat an. Er ersetzt ein Passwort: Dieses Gerät bewahrt ihn auf und fragt nach Finger, Gesicht oder PIN.", "Crea una llave de acceso para este chat. Sustituye a una contraseña: este dispositivo la guarda y pide tu huella, tu cara o un PIN."],
+  "No passkey was used. Try again.": ["Es wurde kein Passkey verwendet. Versuch es noch einmal.", "No se usó ninguna llave de acceso. Inténtalo de nuevo."],
+  "Passkeys work at {origin} only.": ["Passkeys gelten nur unter {origin}.", "Las llaves de acceso solo sirven en {origin}."],
+  "This browser has no passkeys here. They need a page with https.": ["Dieser Browser hat hier keine Passkeys. Sie brauchen eine Seite mit https.", "Este navegador no tiene llaves de acceso aquí. Necesitan una página con https."],
+  "This device has a passkey of this chat already. Sign in with it.": ["Dieses Gerät hat schon einen Passkey dieses Chats. Melde dich damit an.", "Este dispositivo ya tiene una llave de acceso de este chat. Inicia sesión con ella."],
+  "The gateway cannot be reached. Try again.": ["Das Gateway ist nicht erreichbar. Versuch es noch einmal.", "No se puede acceder a la pasarela. Inténtalo de nuevo."],
+  "Signed in as {name}": ["Angemeldet als {name}", "Sesión iniciada como {name}"],
+  "Sign out": ["Abmelden", "Cerrar sesión"],
+  "Add a device": ["Gerät hinzufügen", "Añadir un dispositivo"],
+  "Link": ["Link", "Enlace"],
+  "Close": ["Schließen", "Cerrar"],
+  "Open this link on the other device within ten minutes. Who opens it is signed in as you: show it to nobody else.": ["Öffne diesen Link innerhalb von zehn Minuten auf dem anderen Gerät. Wer ihn öffnet, ist als du angemeldet: Zeig ihn sonst niemandem.", "Abre este enlace en el otro dispositivo antes de diez minutos. Quien lo abra entra como tú: no se lo enseñes a nadie más."],
   "Enter the token": ["Token eingeben", "Introducir la clave"],
   "Token": ["Token", "Clave"],
   "Keep it on this device": ["Auf diesem Gerät merken", "Guardarla en este dispositivo"],
@@ -95,7 +124,14 @@ export const WORDS = {
   "Try again": ["Nochmals versuchen", "Intentar de nuevo"],
   "Sends the same words again, as a new message": ["Sendet dieselben Worte noch einmal, als neue Nachricht", "Envía las mismas palabras otra vez, como mensaje nuevo"],
   "Edit": ["Bearbeiten", "Editar"],
-  "Puts these words into the input. You send them as a new message; this one stays.": ["Übernimmt diese Worte in die Eingabe. Du sendest sie als neue Nachricht; diese bleibt.", "Pone estas palabras en el campo. Se envían como mensaje nuevo; este se queda."],
+  "Puts these words into the input": ["Übernimmt diese Worte in die Eingabe", "Pone estas palabras en el campo"],
+  "Answer again": ["Neu beantworten", "Responder de nuevo"],
+  "Asks the same again. This version can still be read.": ["Fragt dasselbe noch einmal. Diese Fassung bleibt lesbar.", "Pregunta lo mismo otra vez. Esta versión se puede seguir leyendo."],
+  "Versions": ["Fassungen", "Versiones"],
+  "Previous version": ["Vorige Fassung", "Versión anterior"],
+  "Next version": ["Nächste Fassung", "Versión siguiente"],
+  "{number} of {count}": ["{number} von {count}", "{number} de {count}"],
+  "An earlier version. The agent goes on from the last one.": ["Eine frühere Fassung. Der Agent macht mit der letzten weiter.", "Una versión anterior. El agente sigue desde la última."],
   "Discard": ["Verwerfen", "Descartar"],
   "Copy": ["Kopieren", "Copiar"],
   "Copied": ["Kopiert", "Copiado"],
@@ -117,6 +153,7 @@ export const WORDS = {
   "Send": ["Senden", "Enviar"],
   "Send message": ["Nachricht senden", "Enviar mensaje"],
   "That is too long for one message. Please send it in parts.": ["Das ist zu lang für eine Nachricht. Bitte sende es in Teilen.", "Es demasiado largo para un solo mensaje. Envíalo por partes."],
+  "You edit your message. The new version takes its place, and the old one can still be read.": ["Du bearbeitest deine Nachricht. Die neue Fassung tritt an ihre Stelle, und die alte bleibt lesbar.", "Estás editando tu mensaje. La nueva versión ocupa su lugar, y la anterior se puede seguir leyendo."],
   "You edit a copy. It is sent as a new message, and the old one stays.": ["Du bearbeitest eine Kopie. Sie wird als neue Nachricht gesendet, und die alte bleibt.", "Estás editando una copia. Se envía como mensaje nuevo, y el anterior se queda."],
   "Attach files": ["Dateien anhängen", "Adjuntar archivos"],
   "Take a picture": ["Foto aufnehmen", "Hacer una foto"],
@@ -151,6 +188,11 @@ export const locale = navigator.language.toLowerCase().startsWith(language) ? na
 export function inWords(text, values = {}) {
   const found = WORDS[text]?.[LANGUAGES.indexOf(language) - 1] ?? text;
   return found.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+/** `words` as they are compared: without case and accents. */
+export function folded(words) {
+  return words.normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase();
 }
 
 /** Puts the words of `index.html` into the page's language. */

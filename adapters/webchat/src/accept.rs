@@ -2,7 +2,7 @@
 
 use rejoinder_core::{Accepted, ConversationRef, EventKind, InboundEvent, Intake, Language, TurnId};
 
-use crate::{WebchatAdapter, protocol::Problem};
+use crate::{WebchatAdapter, inbound, protocol::Problem};
 
 /// A conversation in which a person says something.
 pub(crate) struct Acceptor<'a> {
@@ -64,7 +64,7 @@ impl Acceptor<'_> {
     /// Shows a new turn in other pages with the same conversation: otherwise they would not show it before its first
     /// signal.
     async fn show_others(&self, turn: TurnId) {
-        if self.chat.rooms.is_shared(&self.conversation.chat) {
+        if self.chat.rooms.is_shared(&inbound::room(self.conversation)) {
             self.show(turn).await;
         }
     }

@@ -9,12 +9,27 @@ use axum::http::{HeaderMap, header, request::Parts, uri::Authority};
 use rejoinder_kit::{Peer, Tokens, is_forwarded};
 use url::Url;
 
+use crate::section::PersonHeader;
+
 #[derive(Clone, Debug)]
 pub enum Access {
     /// Anybody on this machine.
     Loopback,
     /// Anybody with the token, from anywhere.
     Token(Tokens),
+    /// People who are known, once they have signed in, from anywhere.
+    People(SignIn),
+}
+
+/// How people sign in to a chat.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    /// Proves that a challenge is ours; the same at all nodes.
+    pub key: Tokens,
+    /// How a proxy says who is signed in there.
+    pub header: Option<PersonHeader>,
+    /// Where people open the page; `None`: passkeys work at `localhost` only.
+    pub public_url: Option<Url>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -31,6 +31,7 @@ pub(crate) const fn table() -> Capabilities {
         caption_limit: None,
         drafts: Support::Full,
         drafts_are_messages: false,
+        draft_steps: true,
         draft_interval: DRAFT_INTERVAL,
         typing: Support::Full,
         typing_interval: TYPING_INTERVAL,

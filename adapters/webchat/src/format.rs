@@ -3,17 +3,22 @@
 //! Safe by construction: the writer below emits a closed set of tags and attributes, and escapes all text. HTML in the
 //! Markdown is shown as text. A link's URL is parsed and serialised by the `url` crate (which implements the browsers'
 //! specification), and allowed only with http, https or mailto. Images become links, so that the page fetches nothing
-//! that an agent names.
+//! that an agent names. Formulas become MathML, see `format/mathml.rs`; one that cannot be read is shown as text.
 //!
 //! The outermost blocks have `dir="auto"`: each takes its direction from its first letters, and everything in it follows. Code
 //! is always left to right.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Tag, TagEnd, TextMergeStream};
-use rejoinder_core::read_markdown;
+use rejoinder_core::read_markdown_with_notes;
 use rejoinder_kit::{links, push_escaped};
 use url::Url;
+
+use formulas::{Formula, MARK, take_formulas};
+
+mod formulas;
+mod mathml;
 
 /// How deep blocks may be nested. Deeper ones are shown at this depth.
 const MAX_DEPTH: usize = 24;
@@ -22,11 +27,12 @@ const MAX_DEPTH: usize = 24;
 const MAX_ADDRESS: usize = 2_048;
 
 pub(crate) fn to_html(markdown: &str) -> String {
-    let mut writer = Writer { html: String::with_capacity(markdown.len() * 3 / 2), ..Writer::default() };
-    for event in TextMergeStream::new(without_padding(read_markdown(markdown)).into_iter()) {
+    let (source, formulas) = take_formulas(markdown);
+    let mut writer = Writer { html: String::with_capacity(source.len() * 3 / 2), formulas, ..Writer::default() };
+    for event in TextMergeStream::new(without_padding(read_markdown_with_notes(&source)).into_iter()) {
         writer.write(event);
     }
-    writer.html
+    writer.end()
 }
 
 /// Removes the empty cells at the ends of rows: the parser fills each row up to the width of the heading, so that a few
@@ -66,6 +72,13 @@ struct Link {
 #[derive(Default)]
 struct Writer {
     html: String,
+    formulas: Vec<Formula>,
+    /// For each label of footnotes the number that joins a note and its references.
+    notes_by_label: HashMap<String, usize>,
+    /// The footnotes, which are shown at the end.
+    notes: String,
+    /// What was written before each open footnote.
+    before_notes: Vec<String>,
     /// The end tag of each open element, innermost last; empty for an element that is not shown.
     open: Vec<&'static str>,
     /// The open links and images. Anchors must not nest, so only the outermost one has its label noted.
@@ -94,21 +107,22 @@ impl Writer {
                     TagEnd::CodeBlock => self.in_code_block = false,
                     TagEnd::TableHead => self.in_table_head = false,
                     TagEnd::Table => self.in_table = false,
+                    TagEnd::FootnoteDefinition if !end.is_empty() => self.end_note(),
                     _ => {}
                 }
             }
             Event::Text(text) => self.text(&text),
             Event::Code(code) => {
+                let code = self.restored(&code);
                 self.note_label(&code);
                 self.html.push_str("<code>");
                 push_escaped(&mut self.html, &code);
                 self.html.push_str("</code>");
             }
-            Event::Html(text)
-            | Event::InlineHtml(text)
-            | Event::InlineMath(text)
-            | Event::DisplayMath(text)
-            | Event::FootnoteReference(text) => {
+            Event::FootnoteReference(label) => self.reference(&label),
+            // Formulas were taken out of the source.
+            Event::Html(text) | Event::InlineHtml(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                let text = self.restored(&text);
                 self.note_label(&text);
                 push_escaped(&mut self.html, &text);
             }
@@ -170,9 +184,9 @@ impl Writer {
             Tag::Strikethrough => ("<del>", "</del>"),
             Tag::Link { dest_url, .. } => return self.link(&dest_url),
             Tag::Image { dest_url, .. } => return self.image(&dest_url),
+            Tag::FootnoteDefinition(label) => return self.note(&label),
             // Extensions that are not enabled.
-            Tag::FootnoteDefinition(_)
-            | Tag::DefinitionList
+            Tag::DefinitionList
             | Tag::DefinitionListTitle
             | Tag::DefinitionListDefinition
             | Tag::Superscript
@@ -208,6 +222,7 @@ impl Writer {
         self.in_code_block = true;
         self.html.push_str(r#"<figure class="code" dir="ltr"><figcaption><span>"#);
         if let CodeBlockKind::Fenced(info) = kind {
+            let info = self.restored(info);
             push_escaped(&mut self.html, info.split([' ', ',', '{']).next().unwrap_or_default());
         }
         self.html.push_str(
@@ -229,8 +244,10 @@ impl Writer {
     }
 
     fn link(&mut self, address: &str) -> &'static str {
-        self.links.push(Link { address: address.to_owned(), label: String::new() });
-        match safe_href(address) {
+        let address = self.restored(address).into_owned();
+        let href = safe_href(&address);
+        self.links.push(Link { address, label: String::new() });
+        match href {
             Some(href) if self.links.len() == 1 => {
                 self.anchor(&href);
                 "</a>"
@@ -267,10 +284,85 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
-        self.note_label(text);
         if !self.links.is_empty() || self.in_code_block {
-            return push_escaped(&mut self.html, text);
+            let text = self.restored(text);
+            self.note_label(&text);
+            return push_escaped(&mut self.html, &text);
         }
+        for (index, piece) in text.split(MARK).enumerate() {
+            if index % 2 == 0 { self.words(piece) } else { self.formula(piece) }
+        }
+    }
+
+    /// Text as it stands in the source, with its formulas.
+    fn restored<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !text.contains(MARK) {
+            return Cow::Borrowed(text);
+        }
+        let mut source = String::with_capacity(text.len());
+        for (index, piece) in text.split(MARK).enumerate() {
+            let formula = if index % 2 == 0 { None } else { numbered(&self.formulas, piece) };
+            source.push_str(formula.map_or(piece, |formula| formula.written.as_str()));
+        }
+        Cow::Owned(source)
+    }
+
+    fn formula(&mut self, number: &str) {
+        let Some(formula) = numbered(&self.formulas, number) else { return };
+        if formula.is_display {
+            // It scrolls by itself.
+            self.html.push_str(r#"<span class="formula" role="group" aria-label="Formula" tabindex="0">"#);
+            self.html.push_str(&formula.mathml);
+            self.html.push_str("</span>");
+        } else {
+            self.html.push_str(&formula.mathml);
+        }
+    }
+
+    /// The number of the footnotes with this label.
+    fn number_of(&mut self, label: &str) -> usize {
+        let next = self.notes_by_label.len();
+        *self.notes_by_label.entry(label.to_lowercase()).or_insert(next)
+    }
+
+    /// A reference to a footnote. The page makes links of both, with ids that are its own.
+    fn reference(&mut self, label: &str) {
+        let (number, label) = (self.number_of(label), self.restored(label));
+        self.note_label(&label);
+        self.html.push_str("<sup>");
+        if self.links.is_empty() {
+            let _ = write!(self.html, r#"<a role="doc-noteref" data-ref="{number}">"#);
+        }
+        push_escaped(&mut self.html, &label);
+        self.html.push_str(if self.links.is_empty() { "</a></sup>" } else { "</sup>" });
+    }
+
+    /// Begins a footnote: what is written until its end is moved to the end of the text.
+    fn note(&mut self, label: &str) -> &'static str {
+        let (number, label) = (self.number_of(label), self.restored(label));
+        self.before_notes.push(std::mem::take(&mut self.html));
+        let _ = write!(self.html, r#"<li dir="auto"><a role="doc-backlink" data-note="{number}">"#);
+        push_escaped(&mut self.html, &label);
+        self.html.push_str("</a> ");
+        "</li>"
+    }
+
+    fn end_note(&mut self) {
+        let before = self.before_notes.pop().unwrap_or_default();
+        self.notes.push_str(&std::mem::replace(&mut self.html, before));
+    }
+
+    fn end(mut self) -> String {
+        if !self.notes.is_empty() {
+            self.html.push_str(r#"<ul class="notes" aria-label="Footnotes">"#);
+            self.html.push_str(&self.notes);
+            self.html.push_str("</ul>");
+        }
+        self.html
+    }
+
+    /// Plain text, with links for the addresses in it.
+    fn words(&mut self, text: &str) {
         let mut rest = text;
         while let Some((before, address)) = next_address(rest) {
             push_escaped(&mut self.html, before);
@@ -286,6 +378,10 @@ impl Writer {
         }
         push_escaped(&mut self.html, rest);
     }
+}
+
+fn numbered<'a>(formulas: &'a [Formula], number: &str) -> Option<&'a Formula> {
+    formulas.get(number.parse::<usize>().ok()?)
 }
 
 /// The next bare `http(s)://…` in `text`, with the text before it.
@@ -435,6 +531,59 @@ mod tests {
         assert!(to_html("```sh\necho hi").ends_with("echo hi</code></pre></figure>"));
     }
 
+    #[test]
+    fn a_formula_is_mathml_and_one_on_its_own_line_scrolls() {
+        let inline = to_html("So **$x$** and *y*.");
+        let block = to_html("So\n\\[\nx\n+ 1\n\\]\nholds.");
+
+        assert!(
+            inline.contains(r#"<strong><math display="inline"><mi>x</mi></math></strong> and <em>y</em>."#),
+            "{inline}"
+        );
+        let formula =
+            r#"<span class="formula" role="group" aria-label="Formula" tabindex="0"><math display="block"><mi>x</mi>"#;
+        assert!(block.contains(&format!("So<br>{formula}")) && block.ends_with("</span><br>holds.</p>"), "{block}");
+        for html in [inline, block] {
+            assert_is_safe(&html);
+        }
+    }
+
+    #[rstest]
+    #[case("It costs $5, or $6.", "It costs $5, or $6.")]
+    #[case("`$x$`", "<code>$x$</code>")]
+    #[case("[$x$](https://a.test/$y$)", r#"href="https://a.test/$y$""#)]
+    #[case("[$x$](https://a.test/)", ">$x$</a>")]
+    #[case("<b title=$x$>", "title=$x$&gt;")]
+    #[case("$\\nosuch *a*$", "<em>a</em>$")]
+    #[case("```$x$\n$y$\n```", "<span>$x$</span>")]
+    fn what_is_no_formula_is_text(#[case] markdown: &str, #[case] part: &str) {
+        let html = to_html(markdown);
+
+        assert!(html.contains(part) && !html.contains("<math"), "{html}");
+        assert_is_safe(&html);
+    }
+
+    #[test]
+    fn footnotes_stand_at_the_end_with_their_labels() {
+        let html = to_html("One[^a], two[^bc], none[^d].\n\n[^a]: *First*\n\nLast.\n\n[^bc]: Second\n");
+
+        let reference = |number, label| format!(r#"<sup><a role="doc-noteref" data-ref="{number}">{label}</a></sup>"#);
+        assert!(
+            html.starts_with(&format!(
+                r#"<p dir="auto">One{}, two{}, none[^d].</p>"#,
+                reference(0, "a"),
+                reference(1, "bc")
+            )),
+            "{html}"
+        );
+        assert!(
+            html.contains(r#"<p dir="auto">Last.</p><ul class="notes" aria-label="Footnotes"><li dir="auto">"#),
+            "{html}"
+        );
+        assert!(html.contains(r#"<a role="doc-backlink" data-note="0">a</a> <p><em>First</em></p></li>"#), "{html}");
+        assert_is_safe(&html);
+    }
+
     #[rstest]
     #[case("see https://example.org/a_b_c?x=1&y=2.", "https://example.org/a_b_c?x=1&amp;y=2", "</a>.")]
     #[case("(https://example.org/wiki/A_(b))", "https://example.org/wiki/A_(b)", "</a>)")]
@@ -568,6 +717,9 @@ mod tests {
     fn a_long_answer_costs_what_its_length_asks_for() {
         assert_linear(&OPENERS, |markdown| drop(to_html(markdown)));
         assert_linear(&[")", "]", ".", "(", "()", "http"], |rest| drop(to_html(&format!("http://a/{rest}"))));
+        assert_linear(&["$", "$x", "$x$ ", "$$x", "\\[", "\\(x\\) ", "[^a] ", "[^a]: b\n\n"], |rest| {
+            drop(to_html(rest))
+        });
     }
 
     proptest! {
@@ -604,7 +756,8 @@ mod tests {
             pieces in prop::collection::vec(prop::sample::select(vec![
                 "<", ">", "\"", "'", "&", "[", "]", "(", ")", "![", "](", "`", "```\n", "\n", "\n\n", "> ", "- ", "1. ",
                 "| ", "|--|\n", "# ", "*", "**", "_", "~~", "\\", ":", "javascript:", "data:", "https://a.example/", "<a href=",
-                "<script>", "onerror=", "&#106;", "<!--", "-->", "\t", " ", "x",
+                "<script>", "onerror=", "&#106;", "<!--", "-->", "\t", " ", "x", "$", "$$", "\\(", "\\)", "\\[", "\\]", "^", "{", "}",
+                "\\frac", "\\text", "\\operatorname", "\\left(", "\\right)", "\\begin{matrix}", "\\end{matrix}", "[^a]", "[^a]: ",
             ]), 0..60),
         ) {
             assert_is_safe(&to_html(&pieces.concat()));
@@ -614,11 +767,31 @@ mod tests {
     /// Checks that all tags and attributes of `html` are known, and that all elements are closed in order.
     fn assert_is_safe(html: &str) {
         const TAGS: &str = "p h3 h4 h5 h6 blockquote figure figcaption span button pre code ol ul li div table \
-            thead tbody tr th td em strong del a br hr input";
+            thead tbody tr th td em strong del a br hr input sup \
+            math mi mn mo mtext mspace mrow mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd";
         const ATTRIBUTES: &str = r#"class="raw" class="code" class="copy" class="table" class="center" class="right"
             type="button" type="checkbox" data-copy="code" role="group" tabindex="0" target="_blank"
             rel="noopener noreferrer nofollow" aria-label="Table" aria-label="done" aria-label="not done"
-            disabled checked dir="auto" dir="ltr""#;
+            disabled checked dir="auto" dir="ltr" class="formula" aria-label="Formula" class="notes" aria-label="Footnotes"
+            role="doc-noteref" role="doc-backlink""#;
+        const NUMBERED: [&str; 2] = ["data-ref", "data-note"];
+        const MATHEMATICAL: [&str; 15] = [
+            "display",
+            "displaystyle",
+            "scriptlevel",
+            "mathvariant",
+            "stretchy",
+            "symmetric",
+            "largeop",
+            "movablelimits",
+            "width",
+            "height",
+            "depth",
+            "linethickness",
+            "minsize",
+            "maxsize",
+            "class",
+        ];
         let mut open = Vec::new();
         for piece in html.split('<').skip(1) {
             let (tag, _) = piece.split_once('>').unwrap_or_else(|| panic!("an open tag in {html}"));
@@ -629,6 +802,17 @@ mod tests {
             let mut words = tag.split(' ');
             let name = words.next().unwrap_or_default();
             assert!(TAGS.split_whitespace().any(|tag| tag == name), "<{tag}> in {html}");
+            if name.starts_with('m') {
+                open.push(name);
+                let attributes = tag[name.len()..].split_terminator('"').collect::<Vec<_>>();
+                for pair in attributes.chunks(2) {
+                    let name = pair[0].trim().trim_end_matches('=');
+                    let is_plain = pair.len() == 2
+                        && pair[1].bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-. ".contains(&byte));
+                    assert!(is_plain && MATHEMATICAL.contains(&name), "{name} in {html}");
+                }
+                continue;
+            }
             if !matches!(name, "br" | "hr" | "input") {
                 open.push(name);
             }
@@ -641,7 +825,13 @@ mod tests {
                 let is_start = attribute
                     .strip_prefix("start=\"")
                     .is_some_and(|start| start.strip_suffix('"').is_some_and(|number| number.parse::<u64>().is_ok()));
-                let is_known = ATTRIBUTES.split_whitespace().any(|known| known == attribute);
+                let is_known = ATTRIBUTES.split_whitespace().any(|known| known == attribute)
+                    || NUMBERED.iter().any(|name| {
+                        let number = attribute.strip_prefix(name).and_then(|rest| rest.strip_prefix("=\""));
+                        number
+                            .and_then(|number| number.strip_suffix('"'))
+                            .is_some_and(|number| number.parse::<usize>().is_ok())
+                    });
                 assert!(is_href || is_start || is_known, "{attribute} in {html}");
             }
         }

@@ -4,6 +4,8 @@
 //! delivered when its row is stored. The page reads the rows: at first, at every change, and after a reconnect. Drafts
 //! and typing notices go to the pages that have the conversation open.
 //!
+//! Browsers that want it are told of answers while no page shows their conversation (`push.rs`).
+//!
 //! The chat never admits a page of another origin, never fetches anything from elsewhere, never shows HTML that an
 //! agent wrote, and never reports a message as accepted before it is stored.
 //!
@@ -19,28 +21,38 @@ use rejoinder_core::{
     FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp, TurnId, TurnView,
 };
 use rejoinder_kit::{Guesses, WhileRunning};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Semaphore, broadcast::error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 mod accept;
 mod access;
 mod capabilities;
+mod chats;
+mod cors;
 mod format;
 mod inbound;
 mod outbound;
+mod passkeys;
 mod protocol;
+mod push;
 mod receive;
+mod reply;
 mod rooms;
+mod search;
 mod section;
+mod sign_in;
 mod socket;
 mod socket_permits;
 mod upload;
+mod visitor;
 
-pub use access::Access;
+pub use access::{Access, SignIn};
+pub use push::PushSettings;
 pub use receive::{openapi, router};
-pub use section::{AccessKind, WebchatSection};
+pub use section::{AccessKind, PersonHeader, PushKind, WebchatSection};
 
 use protocol::{ServerFrame, Turn};
+use push::Pushes;
 use rooms::{Progress, Rooms};
 use socket_permits::SocketPermits;
 
@@ -54,13 +66,15 @@ pub struct WebchatSettings {
     pub section: WebchatSection,
     /// Who may use the chat, with the section's token, already generated if the section says so.
     pub access: Access,
-    /// Further origins (`https://chat.example.org`) whose pages may open the socket. Needed only behind a proxy that
-    /// changes `Host`.
+    /// Further origins (`https://chat.example.org`) at which the chat's own page is opened. Needed only behind a proxy that changes
+    /// `Host`.
     pub origins: Vec<String>,
     /// Slows down who guesses the token.
     pub guesses: Arc<Guesses>,
     /// The limits on the files of a message.
     pub files: FileLimits,
+    /// How browsers are told of answers while no page is open; `None`: they are not.
+    pub push: Option<PushSettings>,
     pub clock: SharedClock,
 }
 
@@ -70,12 +84,16 @@ pub struct WebchatAdapter {
     title: String,
     greeting: String,
     origins: Vec<String>,
+    /// The origins of other pages that may use the chat.
+    pages: Vec<String>,
     clock: SharedClock,
     access: Access,
     guesses: Arc<Guesses>,
     files: FileLimits,
     rooms: Arc<Rooms>,
+    pushes: Option<Arc<Pushes>>,
     permits: Arc<SocketPermits>,
+    searches: Semaphore,
     socket_context: WhileRunning<SocketContext>,
 }
 
@@ -91,28 +109,36 @@ impl WebchatAdapter {
     /// The web chat that `settings` describe. It accepts no sockets until it [runs](ChannelAdapter::run).
     #[must_use]
     pub fn new(settings: WebchatSettings) -> Self {
-        let WebchatSettings { name, section, access, origins, guesses, files, clock } = settings;
+        let WebchatSettings { name, section, access, origins, guesses, files, push, clock } = settings;
+        let rooms = Arc::default();
+        let pushes = push.and_then(|push| {
+            Pushes::of(push, (section.push, &section.push_services), (&name, &section.title), (&rooms, &clock))
+        });
         Self {
             channel: ChannelId::new("webchat", &name),
             title: section.title,
             greeting: section.greeting,
             origins,
+            pages: section.origins,
             access,
             guesses,
             files,
             clock,
-            rooms: Arc::default(),
+            rooms,
+            pushes,
             permits: Arc::default(),
+            searches: Semaphore::new(search::AT_ONCE),
             socket_context: WhileRunning::default(),
         }
     }
 
     fn show(&self, intake: &Intake, view: &TurnView) {
-        if !self.rooms.is_open(&view.conversation.chat) {
+        let room = inbound::room(&view.conversation);
+        if !self.rooms.is_open(&room) {
             return;
         }
         let frame = || ServerFrame::Turn { turn: Turn::linked(view, intake) }.to_text();
-        self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {
+        self.rooms.broadcast(&room, frame, |mailbox, text| {
             if text.len() > MAX_WAITING_FRAME {
                 mailbox.put_resync();
             } else {
@@ -151,7 +177,7 @@ impl ChannelAdapter for WebchatAdapter {
     }
 
     fn is_watched(&self, conversation: &ConversationRef, _turn: TurnId) -> bool {
-        self.rooms.is_open(&conversation.chat)
+        self.rooms.is_open(&inbound::room(conversation))
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
@@ -165,6 +191,7 @@ impl ChannelAdapter for WebchatAdapter {
             since: self.clock.now(),
         };
         // However the run ends: first no new sockets open, then the open ones close.
+        let told = closing.clone();
         let closing = closing.drop_guard();
         let opened = self.socket_context.open(context);
         loop {
@@ -173,7 +200,12 @@ impl ChannelAdapter for WebchatAdapter {
                 change = changes.recv() => change,
             };
             match change {
-                Ok(Some(view)) => self.show(&intake, &view),
+                Ok(Some(view)) => {
+                    self.show(&intake, &view);
+                    if let Some(pushes) = &self.pushes {
+                        pushes.tell(&view, &intake, (&sockets, &told));
+                    }
+                }
                 Ok(None) => self.rooms.resync(),
                 Err(RecvError::Lagged(missed)) => {
                     tracing::debug!(channel = %self.channel, missed, "missed changes, every socket reads the store again");
@@ -191,7 +223,8 @@ impl ChannelAdapter for WebchatAdapter {
     }
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        outbound::show(&self.rooms, &delivery.conversation().chat, delivery.turn(), delivery.action())?;
+        let room = inbound::room(delivery.conversation());
+        outbound::show(&self.rooms, &room, delivery.turn(), delivery.action())?;
         Ok(Receipt::of(delivery.id().to_string()))
     }
 }

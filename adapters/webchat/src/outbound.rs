@@ -16,8 +16,8 @@ use crate::{
 /// row. All other actions are `Unsupported`.
 pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) -> Result<(), DeliveryError> {
     match action {
-        Action::Draft { text, .. } => {
-            let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text), text }.to_text();
+        Action::Draft { text, steps, .. } => {
+            let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text), text, steps }.to_text();
             rooms.broadcast(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
             Ok(())
         }
@@ -42,7 +42,7 @@ fn unsupported(what: &str) -> DeliveryError {
 mod tests {
     use std::sync::Arc;
 
-    use rejoinder_core::{Content, Timestamp};
+    use rejoinder_core::{ActivityState, Content, Timestamp, WorkStep};
     use rstest::rstest;
 
     use super::*;
@@ -54,14 +54,20 @@ mod tests {
         let rooms = Arc::new(Rooms::default());
         let handle = rooms.join(&CHAT.into()).expect("a free handle");
         let turn = TurnId::new(Timestamp::from_millis(1));
+        let step = WorkStep { text: "reads".to_owned(), state: Some(ActivityState::Done) };
 
-        show(&rooms, CHAT, turn, &Action::Draft { text: "*a*".to_owned(), message: None, reply_to: None })
-            .expect("shown");
+        show(
+            &rooms,
+            CHAT,
+            turn,
+            &Action::Draft { text: "*a*".to_owned(), steps: vec![step], message: None, reply_to: None },
+        )
+        .expect("shown");
 
         let pending = handle.take();
         assert_eq!(pending.drafts.len(), 1);
         assert!(pending.drafts[0].1.contains("<em>a</em>"));
-        assert!(pending.drafts[0].1.contains(r#""text":"*a*""#));
+        assert!(pending.drafts[0].1.contains(r#""text":"*a*","steps":[{"text":"reads","state":"done"}]"#));
     }
 
     #[test]
@@ -70,7 +76,12 @@ mod tests {
         let turn = TurnId::new(Timestamp::from_millis(1));
 
         assert_eq!(
-            show(&rooms, CHAT, turn, &Action::Draft { text: "a".to_owned(), message: None, reply_to: None }),
+            show(
+                &rooms,
+                CHAT,
+                turn,
+                &Action::Draft { text: "a".to_owned(), steps: vec![], message: None, reply_to: None }
+            ),
             Ok(())
         );
         assert_eq!(show(&rooms, CHAT, turn, &Action::Typing { on: true }), Ok(()));

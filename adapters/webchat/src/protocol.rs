@@ -1,17 +1,24 @@
 //! The frames of the socket. `docs/webchat-protocol.md` describes them for users.
 
+use std::collections::HashMap;
+
 use axum::extract::ws::Utf8Bytes;
 use rejoinder_core::{
-    AgentName, Attachment, CommandHelp, Intake, Language, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView,
-    store::TurnSeq,
+    AgentName, Attachment, CommandHelp, Intake, Language, Shown, SignalKind, Speaker, Timestamp, TurnId, TurnStatus,
+    TurnView, WorkStep,
+    store::{ThreadSummary, TurnSeq},
 };
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::format;
+use crate::{format, visitor::Visitor};
 
 pub(crate) const VERSION: u32 = 1;
+
+/// The command that deletes what agents are shown of a conversation and what is found in it, and cancels what is open in it.
+/// Its frame is not kept, because it may have the conversation's secret id.
+pub(crate) const DELETE: &str = "/session delete all";
 
 /// The longest text of a message, in UTF-8 bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -32,8 +39,8 @@ pub(crate) enum ClientFrame {
         /// The language of the page, as a tag such as `de-AT`.
         language: Option<String>,
     },
-    /// The person sent a message.
-    Message { id: String, text: String },
+    /// The person sent a message, in place of this turn if that is the last question.
+    Message { id: String, text: String, instead_of: Option<TurnId> },
     /// The person picked one of the choices of a turn's signal, of the one that was shown at `asked` if it is there.
     Choose { id: String, turn_id: TurnId, choice: Pick, asked: Option<String> },
     /// Requests the turns before this one.
@@ -42,6 +49,14 @@ pub(crate) enum ClientFrame {
     Stop,
     /// The person deletes what was said in a conversation: a holder of its id may.
     Delete { id: String, conversation: String },
+    /// The person searches what was said in conversations: a holder of their ids may.
+    Search { id: String, text: String, conversations: Vec<String> },
+    /// Asks for the list of the conversations of somebody who is signed in.
+    List,
+    /// The browser wants to be told of answers in this conversation while no page shows it.
+    Subscribe { id: String, endpoint: String, key: SecretString, auth: SecretString },
+    /// The browser wants to be told of nothing any more.
+    Unsubscribe { id: String, endpoint: String },
     /// Asks for a pong.
     Ping,
     /// Answers a ping.
@@ -85,10 +100,18 @@ pub(crate) enum ServerFrame<'a> {
         /// How many files a message may have, and how many bytes these may have together.
         max_files: usize,
         max_file_bytes: usize,
+        /// The key for which browsers subscribe; `None`: they are told of nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        push_key: Option<&'a str>,
         now: String,
         turns: Vec<Turn>,
         more: bool,
+        /// Who is signed in, if people sign in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        account: Option<Account<'a>>,
     },
+    /// The conversations of who is signed in, the one with the last message first.
+    Conversations { conversations: Vec<Listed> },
     /// The conversation's last turns again, because changes may have been missed.
     Sync { turns: Vec<Turn>, more: bool },
     /// The answer to `older`.
@@ -97,11 +120,19 @@ pub(crate) enum ServerFrame<'a> {
     Accepted { id: &'a str, turn_id: Option<TurnId> },
     /// The current state of a turn.
     Turn { turn: Turn },
-    /// The text so far of a running turn: as it is shown, and as Markdown.
-    Draft { turn_id: TurnId, html: String, text: &'a str },
+    /// The text so far of a running turn, as it is shown and as Markdown, and what the agent has done and thought so far.
+    Draft {
+        turn_id: TurnId,
+        html: String,
+        text: &'a str,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        steps: &'a [WorkStep],
+    },
     /// The person is shown that an answer is being written, or no longer.
     Typing { turn_id: TurnId, on: bool },
-    /// A frame could not be handled. `id` is that of the client's message or choice.
+    /// The answer to `search`: the lines, newest first. `more`: whether there are earlier ones.
+    Found { id: &'a str, lines: Vec<Hit>, more: bool },
+    /// A frame could not be handled. `id` is that of the client's message, choice or search.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
@@ -120,11 +151,50 @@ impl ServerFrame<'_> {
     }
 }
 
+/// Somebody who is signed in.
+#[derive(Debug, Serialize)]
+pub(crate) struct Account<'a> {
+    id: &'a str,
+    name: &'a str,
+    /// Whether a proxy has said who they are: they sign out there.
+    by_proxy: bool,
+    conversations: Vec<Listed>,
+}
+
+impl<'a> Account<'a> {
+    pub(crate) fn of(visitor: &'a Visitor, threads: Vec<ThreadSummary>) -> Self {
+        let (id, name) = (&*visitor.account, &*visitor.name);
+        Self { id, name, by_proxy: visitor.is_by_proxy(), conversations: Listed::all(threads) }
+    }
+}
+
+/// A conversation in the list of a person.
+#[derive(Debug, Serialize)]
+pub(crate) struct Listed {
+    id: String,
+    /// What was said first and last there, cut; null if that is not kept any more.
+    first: Option<String>,
+    last: Option<String>,
+    at: String,
+}
+
+impl Listed {
+    /// The conversations that were not deleted.
+    pub(crate) fn all(threads: Vec<ThreadSummary>) -> Vec<Self> {
+        let is_there = |thread: &ThreadSummary| thread.last.as_deref() != Some(DELETE);
+        let listed = |ThreadSummary { thread, first, last, at }| Self { id: thread, first, last, at: rfc3339(at) };
+        threads.into_iter().filter(is_there).map(listed).collect()
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(crate) struct Command {
     name: String,
     description: String,
     takes_text: bool,
+    /// What there is to choose from, if that is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
 }
 
 impl Command {
@@ -133,8 +203,25 @@ impl Command {
         let CommandHelp { name, description, mut descriptions, argument } = help;
         let own = language.and_then(|language| descriptions.remove(&language));
         let description = own.unwrap_or_else(|| description.into_owned());
-        Self { name: name.into_owned(), description, takes_text: argument.is_some() }
+        let takes_text = argument.is_some();
+        let choices = argument.map(|argument| argument.choices).unwrap_or_default();
+        Self { name: name.into_owned(), description, takes_text, choices }
     }
+}
+
+/// A line that a search found.
+#[skip_serializing_none]
+#[derive(Debug, Serialize)]
+pub(crate) struct Hit {
+    /// The secret id, as the page sent it.
+    pub(crate) conversation: String,
+    pub(crate) turn_id: TurnId,
+    pub(crate) at: String,
+    pub(crate) speaker: Speaker,
+    /// The agent that said it, if it is known.
+    pub(crate) agent: Option<String>,
+    /// The part of the line around the first word that was found.
+    pub(crate) excerpt: String,
 }
 
 /// A turn, as the page shows it.
@@ -149,11 +236,17 @@ pub(crate) struct Turn {
     files: Vec<File>,
     pub(crate) status: TurnStatus,
     shown: Option<Signal>,
+    /// What the agent did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<WorkStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     picked: Option<Box<str>>,
     /// The turn whose answer is for this one as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     merged_into: Option<TurnId>,
+    /// The turn in whose place it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instead_of: Option<TurnId>,
 }
 
 /// The latest signal of a turn. Says whether the agent speaks or the gateway, and not which rung and why: people need not
@@ -193,9 +286,13 @@ impl Turn {
         Self::of(view, |file| intake.file_link(view.turn_id, file))
     }
 
-    /// The frames' form of turns.
-    pub(crate) fn list(views: &[TurnView], intake: &Intake) -> Vec<Self> {
-        views.iter().map(|view| Self::linked(view, intake)).collect()
+    /// The frames' form of turns, with what agents did for them.
+    pub(crate) fn list(views: &[TurnView], mut steps: HashMap<TurnId, Vec<WorkStep>>, intake: &Intake) -> Vec<Self> {
+        let of_view = |view: &TurnView| {
+            let steps = steps.remove(&view.turn_id).unwrap_or_default();
+            Self { steps, ..Self::linked(view, intake) }
+        };
+        views.iter().map(of_view).collect()
     }
 
     /// `link` gives the path to a file, if the gateway has it.
@@ -210,8 +307,10 @@ impl Turn {
             files: files(&view.attachments, &link),
             status: view.status,
             shown: shown.map(|shown| Signal::of(shown, &link)),
+            steps: Vec::new(),
             picked: view.picked.as_deref().map(Into::into),
             merged_into: view.merged_into,
+            instead_of: view.instead_of,
         }
     }
 }
@@ -286,6 +385,8 @@ impl Problem {
         Self::new("bad_conversation", "This conversation's id is not valid.").close(4400);
     pub(crate) const TOKEN_REQUIRED: Self = Self::new("token_required", "Please enter the access token.").close(4401);
     pub(crate) const TOKEN_WRONG: Self = Self::new("token_wrong", "That is not the right token.").close(4401);
+    pub(crate) const SIGN_IN_REQUIRED: Self = Self::new("sign_in_required", "Please sign in.").close(4401);
+    pub(crate) const SIGNED_OUT: Self = Self::new("sign_in_required", "You were signed out.").close(4401);
     pub(crate) const TOO_MANY_GUESSES: Self =
         Self::new("too_many_guesses", "Too many wrong tokens came from here. Please wait a minute.")
             .retry()
@@ -308,6 +409,9 @@ impl Problem {
     pub(crate) const ID_REUSED: Self = Self::new("id_reused", "That was already sent with a different text.");
     pub(crate) const UNKNOWN_TURN: Self = Self::new("unknown_turn", "That question is not part of this conversation.");
     pub(crate) const UNKNOWN_CHOICE: Self = Self::new("unknown_choice", "That is not one of the choices.");
+    pub(crate) const SEARCHING: Self = Self::new("busy", "The last search still goes on.").retry();
+    pub(crate) const NOT_A_SUBSCRIPTION: Self =
+        Self::new("bad_subscription", "This browser cannot be notified from here.");
     pub(crate) const UNAVAILABLE: Self =
         Self::new("unavailable", "That could not be stored right now. It will be sent again.").retry();
 }
@@ -372,10 +476,14 @@ mod tests {
     #[rstest]
     #[case(r#"{"type":"stop","later":"fields are ignored"}"#)]
     #[case(r#"{"type":"message","id":"a","text":"b"}"#)]
+    #[case(r#"{"type":"message","id":"a","text":"b","instead_of":"01890a5d-ac96-774b-bcce-b302099a8057"}"#)]
     #[case(r#"{"type":"older","before":"01890a5d-ac96-774b-bcce-b302099a8057"}"#)]
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":1}"#)]
     #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":"yes"}"#)]
     #[case(r#"{"type":"delete","id":"a","conversation":"b"}"#)]
+    #[case(r#"{"type":"search","id":"a","text":"b","conversations":["c"]}"#)]
+    #[case(r#"{"type":"subscribe","id":"a","endpoint":"b","key":"c","auth":"d"}"#)]
+    #[case(r#"{"type":"unsubscribe","id":"a","endpoint":"b"}"#)]
     #[case(r#"{"type":"ping"}"#)]
     fn frames_are_read(#[case] frame: &str) {
         assert!(read(frame).is_ok());
@@ -437,6 +545,7 @@ mod tests {
             }),
             picked: None,
             merged_into: None,
+            instead_of: None,
         }
     }
 

@@ -1,29 +1,29 @@
 //! The HTTP routes of the page, its assets and its socket.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
     extract::{FromRequestParts, Path, Request, State, ws::WebSocketUpgrade},
     http::{HeaderName, HeaderValue, StatusCode, header, request::Parts, uri::Authority},
     middleware::{self, Next},
-    response::{Redirect, Response},
+    response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
-use rejoinder_kit::{Peer, Problem, cached, embedded, escaped};
+use rejoinder_kit::{App, Peer, Problem, WORKER, cached, embedded, escaped, worker};
 use rust_embed::RustEmbed;
 use utoipa::{OpenApi, ToSchema};
 
 use crate::{
-    WebchatAdapter, access,
-    access::{Access, AccessError},
+    WebchatAdapter,
+    access::{self, Access, AccessError},
+    chats::Chats,
+    cors,
     protocol::MAX_FRAME_BYTES,
-    socket,
+    sign_in, socket,
     upload::{self, MessageForm, StoredMessage},
+    visitor::visitor,
 };
-
-/// The name of the chat at `/chat`.
-const MAIN: &str = "main";
 
 const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-policy");
 
@@ -33,18 +33,28 @@ struct Assets;
 
 /// The routes of all web chats: `/chat` for the one named `main` (or the only one), `/chat/{name}` for each.
 pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
-    let chats = Chats { by_name: chats.into_iter().map(|chat| (chat.channel.name().to_owned(), chat)).collect() };
+    let chats = Chats::new(chats);
     Router::new()
         .route("/chat", get(main_page))
         .route("/chat/", get(async || Redirect::permanent("/chat")))
         .route("/chat/ws", get(main_socket))
-        .route("/chat/messages", post(main_message))
+        .route("/chat/messages", post(main_message).options(main_preflight))
+        .route("/chat/manifest.webmanifest", get(main_manifest))
+        .route("/chat/share", post(async || Redirect::to("/chat")))
         .route("/chat/assets/{file}", get(asset))
         .route("/chat/{name}", get(page))
         .route("/chat/{name}/ws", get(named_socket))
-        .route("/chat/{name}/messages", post(named_message))
+        .route("/chat/{name}/messages", post(named_message).options(named_preflight))
+        .route("/chat/{name}/manifest.webmanifest", get(named_manifest))
+        .route("/chat/{name}/share", post(shared))
+        .merge(sign_in::routes())
         .layer(middleware::from_fn(with_common_headers))
         .with_state(Arc::new(chats))
+}
+
+/// The path of the page of the chat `name`, or of the main one.
+fn path_of(name: Option<&str>) -> String {
+    name.map_or_else(|| "/chat".to_owned(), |name| format!("/chat/{name}"))
 }
 
 /// The OpenAPI description of the web chats' routes, for `/openapi.json`.
@@ -59,23 +69,6 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     Description::openapi()
 }
 
-struct Chats {
-    by_name: BTreeMap<String, Arc<WebchatAdapter>>,
-}
-
-impl Chats {
-    /// The chat `name`, or else the main one, if its access rules admit the request. Returns the requested host too.
-    fn find(&self, name: Option<&str>, parts: &Parts) -> Result<(Arc<WebchatAdapter>, Authority), Problem> {
-        let chat = match name {
-            Some(name) => self.by_name.get(name),
-            None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
-        };
-        let chat = chat.ok_or_else(no_such_chat)?;
-        let host = access::admit(&chat.access, parts)?;
-        Ok((Arc::clone(chat), host))
-    }
-}
-
 /// An RFC 9457 problem document.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "for the OpenAPI description only")]
@@ -88,21 +81,6 @@ struct ProblemDocument {
     status: u16,
     /// Details, and what to do about it.
     detail: String,
-}
-
-impl From<AccessError> for Problem {
-    fn from(error: AccessError) -> Self {
-        let (status, title) = match error {
-            AccessError::NoHost => (StatusCode::BAD_REQUEST, "Bad request: no host"),
-            _ => (StatusCode::FORBIDDEN, "Forbidden"),
-        };
-        Self::new(status, "not-let-in", title, error.to_string())
-    }
-}
-
-fn no_such_chat() -> Problem {
-    let detail = "no chat page is configured at this path: see [channels.webchat] in the configuration";
-    Problem::new(StatusCode::NOT_FOUND, "no-such-chat", "Not found: there is no such chat", detail)
 }
 
 /// The page of the main chat.
@@ -140,7 +118,8 @@ fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Respon
     let (parts, _) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
     let page = Assets::get("index.html").expect("the page is embedded");
-    let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &escaped(&chat.title));
+    let page = String::from_utf8_lossy(&page.data);
+    let page = page.replace("{{title}}", &escaped(&chat.title)).replace("{{path}}", &escaped(&path_of(name)));
     let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
     let policy = HeaderValue::from_str(&content_security_policy(&host)).expect("an authority is printable ASCII");
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
@@ -156,7 +135,7 @@ fn content_security_policy(host: &Authority) -> String {
     format!(
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host} wss://{host}; \
          img-src 'self' data: blob:; media-src 'self' blob:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; \
-         require-trusted-types-for 'script'; trusted-types rejoinder"
+         manifest-src 'self'; require-trusted-types-for 'script'; trusted-types rejoinder rejoinder-worker"
     )
 }
 
@@ -196,7 +175,7 @@ async fn named_socket(
 async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (mut parts, _) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
-    access::check_origin(&parts.headers, &host, &chat.origins)?;
+    check_origin(&chat, &parts, &host)?;
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => {
@@ -210,8 +189,26 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
         let (title, detail) = ("Service unavailable: too many sockets", "too many sockets are open: try again later");
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-sockets", title, detail));
     };
+    let visitor = match chat.socket_context.get() {
+        Some(context) => visitor(&chat, &context, &parts).await.map_err(|_| not_known_now())?,
+        None => None,
+    };
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, permit)))
+    Ok(upgrade.on_upgrade(move |socket| socket::serve(chat, socket, peer, permit, visitor)))
+}
+
+fn not_known_now() -> Problem {
+    let (title, detail) =
+        ("Service unavailable", "it cannot be read right now who is signed in: try again in a moment");
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", title, detail)
+}
+
+/// Rejects what pages send that are neither the chat's own nor named by the operator.
+fn check_origin(chat: &WebchatAdapter, parts: &Parts, host: &Authority) -> Result<(), AccessError> {
+    match cors::named_page(chat, &parts.headers) {
+        Some(_) => Ok(()),
+        None => access::check_origin(&parts.headers, host, &chat.origins),
+    }
 }
 
 /// Send a message with files.
@@ -269,8 +266,53 @@ async fn named_message(
 async fn message_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let (chat, host) = chats.find(name, &parts)?;
-    access::check_origin(&parts.headers, &host, &chat.origins)?;
-    upload::take(&chat, &parts, body).await
+    check_origin(&chat, &parts, &host)?;
+    let taken = upload::take(&chat, &parts, body).await;
+    Ok(cors::allowing(&chat, &parts.headers, taken.into_response()))
+}
+
+/// What the pages of other origins ask before they send a message with files.
+async fn main_preflight(State(chats): State<Arc<Chats>>, request: Request) -> Result<Response, Problem> {
+    preflight_of(&chats, None, request)
+}
+
+async fn named_preflight(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    preflight_of(&chats, Some(&name), request)
+}
+
+fn preflight_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let (chat, host) = chats.find(name, &parts)?;
+    check_origin(&chat, &parts, &host)?;
+    Ok(cors::preflight(&chat, &parts.headers))
+}
+
+async fn main_manifest(State(chats): State<Arc<Chats>>, request: Request) -> Result<Response, Problem> {
+    manifest_of(&chats, None, request)
+}
+
+async fn named_manifest(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    manifest_of(&chats, Some(&name), request)
+}
+
+fn manifest_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let (chat, _) = chats.find(name, &parts)?;
+    let app = App { path: &path_of(name), name: &chat.title, assets: "/chat/assets", takes_shares: true };
+    Ok(app.manifest(&parts.headers))
+}
+
+/// Where there is a worker, it takes what is shared and opens the page.
+async fn shared(Path(name): Path<String>) -> Redirect {
+    Redirect::to(&path_of(Some(&name)))
 }
 
 async fn asset(
@@ -280,9 +322,11 @@ async fn asset(
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
     // All chats share the assets: anybody who may open one of the chats may read them.
-    let is_open = chats.by_name.values().any(|chat| matches!(chat.access, Access::Token(_)));
-    if !is_open {
+    if !chats.have_open() {
         access::admit(&Access::Loopback, &parts)?;
+    }
+    if file == WORKER {
+        return Ok(worker::<Assets>("/chat", false, &parts.headers));
     }
     let not_found =
         || Problem::new(StatusCode::NOT_FOUND, "no-such-file", "Not found: there is no such file", file.clone());
@@ -331,6 +375,7 @@ mod tests {
             origins: vec![],
             guesses: Arc::default(),
             files: FileLimits::default(),
+            push: None,
             clock: Arc::new(SystemClock),
         }))
     }
@@ -363,6 +408,11 @@ mod tests {
     #[case(&["main"], "/chat/", 308)]
     #[case(&["main"], "/chat/assets/chat.js", 200)]
     #[case(&["main"], "/chat/assets/index.html", 404)]
+    #[case(&["main"], "/chat/assets/worker.js", 200)]
+    #[case(&["main"], "/chat/manifest.webmanifest", 200)]
+    #[case(&["main", "other"], "/chat/other/manifest.webmanifest", 200)]
+    #[case(&["main"], "/chat/other/manifest.webmanifest", 404)]
+    #[case(&["main"], "/chat/share", 405)]
     #[case(&["main"], "/chat/assets/..%2Fsrc%2Flib.rs", 404)]
     #[case(&["main"], "/chat/ws", 400)]
     #[tokio::test]
@@ -376,6 +426,8 @@ mod tests {
     #[case("/chat")]
     #[case("/chat/ws")]
     #[case("/chat/assets/chat.js")]
+    #[case("/chat/assets/worker.js")]
+    #[case("/chat/manifest.webmanifest")]
     #[tokio::test]
     async fn another_name_of_this_machine_opens_nothing(#[case] path: &str) {
         let (status, headers, body) =
@@ -407,6 +459,42 @@ mod tests {
         assert!(!body.split_whitespace().any(is_inline), "{body}");
     }
 
+    #[rstest]
+    #[case("/chat", &["main", "other"])]
+    #[case("/chat/other", &["main", "other"])]
+    #[tokio::test]
+    async fn a_page_is_an_app_of_its_own(#[case] path: &str, #[case] names: &[&str]) {
+        let chats = || names.iter().map(|name| chat(name, Access::Loopback)).collect::<Vec<_>>();
+        let (_, _, page) = get(chats(), path, &[LOCAL]).await;
+        let link = format!("<link rel=\"manifest\" href=\"{path}/manifest.webmanifest\">");
+        assert!(page.contains(&link), "{page}");
+
+        let (_, headers, manifest) = get(chats(), &format!("{path}/manifest.webmanifest"), &[LOCAL]).await;
+
+        assert_eq!(headers[header::CONTENT_TYPE], "application/manifest+json");
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).expect("JSON");
+        assert_eq!((&manifest["start_url"], &manifest["name"]), (&path.into(), &"Chat <script>".into()));
+    }
+
+    #[tokio::test]
+    async fn the_worker_is_that_of_all_pages_and_asks_nobody_else() {
+        let (_, headers, _) = get(vec![chat("main", Access::Loopback)], "/chat/assets/worker.js", &[LOCAL]).await;
+
+        assert_eq!(headers["service-worker-allowed"], "/chat");
+        assert_eq!(headers[header::CONTENT_SECURITY_POLICY], "default-src 'none'; connect-src 'self'");
+    }
+
+    /// Without the worker, which takes what is shared.
+    #[tokio::test]
+    async fn what_is_shared_too_early_opens_the_page() {
+        let request = Request::post("/chat/other/share").body(Body::empty()).expect("a request");
+
+        let response = router(vec![chat("other", Access::Loopback)]).oneshot(request).await.expect("a response");
+
+        assert_eq!(response.status(), StatusCode::SEE_OTHER);
+        assert_eq!(response.headers()[header::LOCATION], "/chat/other");
+    }
+
     #[test]
     fn the_page_finds_all_that_it_asks_for() {
         let page = Assets::get("index.html").expect("the page").data;
@@ -417,19 +505,33 @@ mod tests {
             .skip(1)
             .map(|rest| rest.split('"').next().unwrap_or_default())
             .chain([
+                "actions.js",
+                "app.js",
+                "code.js",
                 "connection.js",
                 "conversation.js",
                 "conversations.js",
                 "deletions.js",
                 "files.js",
+                "found.js",
+                "help.js",
+                "install.js",
                 "kept-files.js",
+                "keys.js",
                 "list.js",
+                "more.css",
+                "more.js",
                 "outbox.js",
                 "recorder.js",
+                "rich.css",
+                "rich.js",
+                "sign-in.js",
                 "storage.js",
                 "theme-button.js",
                 "turns.js",
                 "upload.js",
+                "work.css",
+                "work.js",
             ])
             .collect();
         assert!(asked.len() > 5);

@@ -1,6 +1,6 @@
 //! One socket: the hello, then frames in both directions until either side closes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures_util::{
@@ -8,7 +8,8 @@ use futures_util::{
     stream::{SplitSink, SplitStream},
 };
 use rejoinder_core::{
-    ConversationRef, EventKind, InboundEvent, Intake, Language, StoreError, Timestamp, TurnId, TurnView,
+    ConversationRef, EventKind, InboundEvent, Intake, Language, Sender, StoreError, Timestamp, TurnId, TurnView,
+    WorkStep, store::ThreadSummary,
 };
 use rejoinder_kit::{Peer, Tokens, TooManyGuesses};
 use secrecy::ExposeSecret;
@@ -19,13 +20,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    WebchatAdapter,
+    SocketContext, WebchatAdapter,
     accept::Acceptor,
     access::Access,
     inbound,
-    protocol::{ClientFrame, Command, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339},
+    protocol::{
+        Account, ClientFrame, Command, DELETE, Listed, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION, rfc3339,
+    },
+    reply::{Reply, refusal},
     rooms::SocketHandle,
+    search::{Search, Searches},
     socket_permits::SocketPermit,
+    visitor::Visitor,
 };
 
 // Network timeouts, not times of turns: they use the machine's clock, whatever clock the core has.
@@ -39,6 +45,10 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How many turns are sent at first, and for each `older`.
 const PAGE_SIZE: u32 = 40;
+
+/// How many conversations of a person are listed: as many as a page keeps.
+const LISTED: u32 = 200;
+
 /// How many replies to the page's frames may wait to be written.
 const MAX_REPLIES: usize = 16;
 
@@ -49,15 +59,22 @@ const GOING_AWAY: u16 = 1001;
 type Sink = SplitSink<WebSocket, Message>;
 type Stream = SplitStream<WebSocket>;
 
-/// Serves a socket of `peer` until it ends.
-pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Peer, mut permit: SocketPermit) {
+/// Serves a socket of `peer` until it ends. `visitor` is who has opened it, if people sign in.
+pub(crate) async fn serve(
+    chat: Arc<WebchatAdapter>,
+    socket: WebSocket,
+    peer: Peer,
+    mut permit: SocketPermit,
+    visitor: Option<Visitor>,
+) {
     let (mut sink, mut stream) = socket.split();
     let Some(context) = chat.socket_context.get() else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
     let _tracked = context.sockets.token();
+    let hello = read_hello(&chat, &mut stream, peer, visitor.as_ref());
     let greeted = tokio::select! {
-        greeted = timeout(HELLO_TIMEOUT, read_hello(&chat, &mut stream, peer)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
+        greeted = timeout(HELLO_TIMEOUT, hello) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
         () = permit.evicted() => Err(Problem::TOO_MANY_SOCKETS),
         () = context.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
     };
@@ -69,14 +86,19 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         return refuse(&mut sink, Problem::TOO_MANY_SOCKETS).await;
     }
     // Registered before the store is read, so that no change is missed.
-    let Some(handle) = chat.rooms.join(&conversation.chat) else {
+    let Some(handle) = chat.rooms.join(&inbound::room(&conversation)) else {
         return refuse(&mut sink, Problem::BUSY).await;
     };
     let handle = Arc::new(handle);
     let intake = context.intake.clone();
-    let Ok((turns, more)) = load_turns(&intake, &conversation, None).await else {
+    let Ok((turns, steps, more)) = load_turns(&intake, &conversation, None).await else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
+    let threads = match &visitor {
+        Some(visitor) => load_threads(&intake, visitor).await.map(Some),
+        None => Ok(None),
+    };
+    let Ok(threads) = threads else { return refuse(&mut sink, Problem::NOT_READY).await };
     let agent = intake.agent();
     let welcome = ServerFrame::Welcome {
         protocol: VERSION,
@@ -87,9 +109,11 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         max_text_bytes: MAX_TEXT_BYTES,
         max_files: chat.files.per_message,
         max_file_bytes: chat.files.max,
+        push_key: chat.pushes.as_ref().map(|pushes| pushes.key()),
         now: rfc3339(intake.clock().now()),
-        turns: Turn::list(&turns, &intake),
+        turns: Turn::list(&turns, steps, &intake),
         more,
+        account: visitor.as_ref().zip(threads).map(|(visitor, threads)| Account::of(visitor, threads)),
     };
     let (reply_sender, replies) = mpsc::channel(MAX_REPLIES);
     let Ok(()) = reply_sender.try_send(Reply::with_turns(&welcome, &turns)) else { return };
@@ -101,12 +125,17 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket, peer: Pe
         replies,
         intake: intake.clone(),
         conversation: conversation.clone(),
-        closing: context.closing.clone(),
+        visitor: visitor.clone(),
+        context: Arc::clone(&context),
         ended: ended.clone(),
     };
     let writer = tokio::spawn(writer.run());
     let _ended = ended.clone().drop_guard();
-    Reader { chat, intake, conversation, language, reply_sender, ended: ended.clone() }.run(&mut stream).await;
+    let searches = Searches::new(Arc::clone(&chat), intake.clone(), visitor.clone(), reply_sender.clone());
+    let sender = inbound::sender(&conversation, visitor.as_ref());
+    let token = ended.clone();
+    let reader = Reader { chat, intake, conversation, visitor, sender, language, reply_sender, searches, ended: token };
+    reader.run(&mut stream).await;
     ended.cancel();
     // If the writer panicked, it has closed the socket, and nothing is left to do.
     let _ = writer.await;
@@ -117,6 +146,7 @@ async fn read_hello(
     chat: &WebchatAdapter,
     stream: &mut Stream,
     peer: Peer,
+    visitor: Option<&Visitor>,
 ) -> Result<(ConversationRef, Option<Language>), Problem> {
     let Some(text) = next_text(stream).await else { return Err(Problem::HELLO_FIRST) };
     let Ok(ClientFrame::Hello { protocol, conversation, token, language }) = serde_json::from_str(&text) else {
@@ -125,12 +155,16 @@ async fn read_hello(
     if protocol != VERSION {
         return Err(Problem::OTHER_PROTOCOL);
     }
-    if let Access::Token(tokens) = &chat.access {
-        let token = token.as_ref().map(|token| token.expose_secret().as_bytes());
-        check_token(chat, tokens, token, peer).await?;
+    match &chat.access {
+        Access::Token(tokens) => {
+            let token = token.as_ref().map(|token| token.expose_secret().as_bytes());
+            check_token(chat, tokens, token, peer).await?;
+        }
+        Access::People(_) if visitor.is_none() => return Err(Problem::SIGN_IN_REQUIRED),
+        Access::People(_) | Access::Loopback => {}
     }
     let language = language.as_deref().and_then(Language::of);
-    Ok((inbound::conversation(&chat.channel, &conversation)?, language))
+    Ok((inbound::conversation(&chat.channel, &conversation, visitor)?, language))
 }
 
 /// Checks the token of a visitor, in the turn of its peer.
@@ -186,30 +220,19 @@ async fn load_turns(
     intake: &Intake,
     conversation: &ConversationRef,
     before: Option<TurnId>,
-) -> Result<(Vec<TurnView>, bool), StoreError> {
+) -> Result<(Vec<TurnView>, HashMap<TurnId, Vec<WorkStep>>, bool), StoreError> {
     let mut turns = intake.views(conversation, before, PAGE_SIZE + 1).await?;
     let more = turns.len() > PAGE_SIZE as usize;
     if more {
         turns.remove(0);
     }
-    Ok((turns, more))
+    let steps = intake.steps(&turns).await?;
+    Ok((turns, steps, more))
 }
 
-/// A frame to write, and the turns whose final state it shows.
-struct Reply {
-    text: Utf8Bytes,
-    shown_turns: Vec<TurnId>,
-}
-
-impl Reply {
-    fn plain(frame: &ServerFrame<'_>) -> Self {
-        Self { text: frame.to_text(), shown_turns: Vec::new() }
-    }
-
-    fn with_turns(frame: &ServerFrame<'_>, turns: &[TurnView]) -> Self {
-        let shown_turns = turns.iter().filter(|turn| turn.status.is_final()).map(|turn| turn.turn_id).collect();
-        Self { text: frame.to_text(), shown_turns }
-    }
+/// The conversations of a person.
+async fn load_threads(intake: &Intake, visitor: &Visitor) -> Result<Vec<ThreadSummary>, StoreError> {
+    intake.visitors().threads(&visitor.account, LISTED).await
 }
 
 struct Writer {
@@ -218,7 +241,8 @@ struct Writer {
     replies: mpsc::Receiver<Reply>,
     intake: Intake,
     conversation: ConversationRef,
-    closing: CancellationToken,
+    visitor: Option<Visitor>,
+    context: Arc<SocketContext>,
     ended: CancellationToken,
 }
 
@@ -231,11 +255,16 @@ impl Writer {
         loop {
             let is_open = tokio::select! {
                 biased;
-                () = self.closing.cancelled() => return close(&mut self.sink, GOING_AWAY).await,
+                () = self.context.closing.cancelled() => return close(&mut self.sink, GOING_AWAY).await,
                 () = self.ended.cancelled() => return close(&mut self.sink, CLOSED).await,
                 Some(reply) = self.replies.recv() => self.write(reply).await,
                 () = self.handle.arrived() => self.write_pending().await,
-                _ = pings.tick() => self.write(Reply::plain(&ServerFrame::Ping)).await,
+                _ = pings.tick() => {
+                    if self.is_signed_out().await {
+                        return refuse(&mut self.sink, Problem::SIGNED_OUT).await;
+                    }
+                    self.write(Reply::plain(&ServerFrame::Ping)).await
+                }
             };
             if !is_open {
                 return;
@@ -253,12 +282,21 @@ impl Writer {
         is_written
     }
 
+    /// Whether the visit is over with which the socket was opened. What cannot be read is looked at again.
+    async fn is_signed_out(&self) -> bool {
+        match &self.visitor {
+            Some(visitor) => visitor.is_there(&self.context).await.is_ok_and(|is_there| !is_there),
+            None => false,
+        }
+    }
+
     async fn write_pending(&mut self) -> bool {
         let pending = self.handle.take();
         if pending.resync {
             metrics::counter!("rejoinder_webchat_resyncs_total").increment(1);
-            let Ok((turns, more)) = load_turns(&self.intake, &self.conversation, None).await else { return false };
-            let sync = ServerFrame::Sync { turns: Turn::list(&turns, &self.intake), more };
+            let loaded = load_turns(&self.intake, &self.conversation, None).await;
+            let Ok((turns, steps, more)) = loaded else { return false };
+            let sync = ServerFrame::Sync { turns: Turn::list(&turns, steps, &self.intake), more };
             if !self.write(Reply::with_turns(&sync, &turns)).await {
                 return false;
             }
@@ -281,8 +319,11 @@ struct Reader {
     chat: Arc<WebchatAdapter>,
     intake: Intake,
     conversation: ConversationRef,
+    visitor: Option<Visitor>,
+    sender: Sender,
     language: Option<Language>,
     reply_sender: mpsc::Sender<Reply>,
+    searches: Searches,
     ended: CancellationToken,
 }
 
@@ -311,14 +352,15 @@ impl Reader {
         let now = self.intake.clock().now();
         match frame {
             ClientFrame::Hello { .. } => Some(refusal(None, Problem::HELLO_AGAIN)),
-            ClientFrame::Message { id, text } => {
-                Some(self.accept(&id, inbound::message(&self.conversation, &id, &text, raw, now)).await)
+            ClientFrame::Message { id, text, instead_of } => {
+                let event = inbound::message(&self.conversation, &self.sender, &id, &text, raw, now);
+                Some(self.accept(&id, event.map(|event| InboundEvent { instead_of, ..event })).await)
             }
             ClientFrame::Choose { id, turn_id, choice, asked } => {
                 let event = match self.choice_text(turn_id, choice, asked.as_deref()).await {
                     Ok(text) => {
                         let kind = EventKind::Choice { turn: turn_id };
-                        inbound::event(&self.conversation, &id, kind, text, raw, now)
+                        inbound::event(&self.conversation, &self.sender, &id, kind, text, raw, now)
                     }
                     Err(problem) => Err(problem),
                 };
@@ -326,18 +368,34 @@ impl Reader {
             }
             ClientFrame::Stop => {
                 let (id, stop) = (TurnId::new(now).to_string(), inbound::STOP.to_owned());
-                let event = inbound::event(&self.conversation, &id, EventKind::Message, stop, raw, now);
+                let event = inbound::event(&self.conversation, &self.sender, &id, EventKind::Message, stop, raw, now);
                 Some(self.accept(&id, event).await)
             }
             ClientFrame::Delete { id, conversation } => Some(self.delete(&id, &conversation, now).await),
+            ClientFrame::Search { id, text, conversations } => self.searches.begin(Search { id, text, conversations }),
             ClientFrame::Older { before } => {
                 Some(match load_turns(&self.intake, &self.conversation, Some(before)).await {
-                    Ok((turns, more)) => {
-                        let history = ServerFrame::History { turns: Turn::list(&turns, &self.intake), more };
+                    Ok((turns, steps, more)) => {
+                        let history = ServerFrame::History { turns: Turn::list(&turns, steps, &self.intake), more };
                         Reply::with_turns(&history, &turns)
                     }
                     Err(_) => refusal(None, Problem::UNAVAILABLE),
                 })
+            }
+            ClientFrame::List => {
+                let visitor = self.visitor.as_ref()?;
+                Some(match load_threads(&self.intake, visitor).await {
+                    Ok(threads) => Reply::plain(&ServerFrame::Conversations { conversations: Listed::all(threads) }),
+                    Err(_) => refusal(None, Problem::UNAVAILABLE),
+                })
+            }
+            ClientFrame::Subscribe { id, endpoint, key, auth } => {
+                let keys = (key.expose_secret(), auth.expose_secret());
+                Some(stored(&id, self.subscribe(endpoint, keys).await))
+            }
+            ClientFrame::Unsubscribe { id, endpoint } => {
+                let removed = self.intake.unsubscribe(&endpoint).await;
+                Some(stored(&id, removed.map_err(|_| Problem::UNAVAILABLE)))
             }
             ClientFrame::Ping => Some(Reply::plain(&ServerFrame::Pong)),
             ClientFrame::Pong => None,
@@ -365,7 +423,9 @@ impl Reader {
     async fn accept(&self, id: &str, event: Result<InboundEvent, Problem>) -> Reply {
         let Self { chat, intake, conversation, language, .. } = self;
         let acceptor = Acceptor { chat, intake, conversation, language: *language };
+        let is_known = self.visitor.as_ref().is_none_or(|visitor| intake.known_as(&visitor.account).is_some());
         let accepted = match event {
+            Ok(_) if !is_known => Err(Problem::SIGNED_OUT),
             Ok(event) => acceptor.accept(event).await,
             Err(problem) => Err(problem),
         };
@@ -375,15 +435,27 @@ impl Reader {
         }
     }
 
+    /// Has the browser told of what is shown in the conversation from now on.
+    async fn subscribe(&self, endpoint: String, (key, auth): (&str, &str)) -> Result<(), Problem> {
+        let subscription = self.chat.pushes.as_ref().and_then(|pushes| pushes.subscription(endpoint, key, auth));
+        let subscription = subscription.ok_or(Problem::NOT_A_SUBSCRIPTION)?;
+        self.intake.subscribe(&self.conversation, subscription).await.map_err(|_| Problem::UNAVAILABLE)
+    }
+
     /// Deletes what was said in a conversation, in which anything may be said again.
     async fn delete(&self, id: &str, conversation: &str, now: Timestamp) -> Reply {
-        let event = inbound::conversation(&self.chat.channel, conversation).and_then(|conversation| {
-            inbound::event(&conversation, id, EventKind::Message, inbound::DELETE.to_owned(), "", now)
+        let visitor = self.visitor.as_ref();
+        let event = inbound::conversation(&self.chat.channel, conversation, visitor).and_then(|conversation| {
+            let sender = inbound::sender(&conversation, visitor);
+            inbound::event(&conversation, &sender, id, EventKind::Message, DELETE.to_owned(), "", now)
         });
         match event {
             Ok(event) => match self.intake.views(&event.conversation, None, 1).await {
                 Ok(turns) if turns.is_empty() => Reply::plain(&ServerFrame::Accepted { id, turn_id: None }),
-                Ok(_) => self.accept(id, Ok(event)).await,
+                Ok(_) => match self.intake.unsubscribe_all(&event.conversation).await {
+                    Ok(()) => self.accept(id, Ok(event)).await,
+                    Err(_) => refusal(Some(id), Problem::UNAVAILABLE),
+                },
                 Err(_) => refusal(Some(id), Problem::UNAVAILABLE),
             },
             Err(problem) => refusal(Some(id), problem),
@@ -391,6 +463,9 @@ impl Reader {
     }
 }
 
-fn refusal(id: Option<&str>, problem: Problem) -> Reply {
-    Reply::plain(&ServerFrame::Error { id, problem })
+fn stored(id: &str, stored: Result<(), Problem>) -> Reply {
+    match stored {
+        Ok(()) => Reply::plain(&ServerFrame::Accepted { id, turn_id: None }),
+        Err(problem) => refusal(Some(id), problem),
+    }
 }

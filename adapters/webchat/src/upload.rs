@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
-use rejoinder_core::{Attachment, FileLimits, Language, TurnId, Voice};
+use rejoinder_core::{Attachment, FileLimits, InboundEvent, Language, TurnId, Voice};
 use rejoinder_kit::{
     BodyRoom, Peer, Problem, bearer, data_url, files_too_large,
     multipart::{self, Part},
@@ -24,6 +24,7 @@ use crate::{
     inbound,
     protocol::{self, MAX_TEXT_BYTES},
     socket::check_token,
+    visitor::visitor,
 };
 
 /// How long a message with its files may take to arrive: 25 MiB at 1 Mbit/s, and some more.
@@ -44,6 +45,8 @@ pub(crate) struct MessageForm {
     text: Option<String>,
     /// Set if the first file is a voice note: how many seconds it has.
     voice: Option<f64>,
+    /// The turn in whose place the message is, if that is the last question.
+    instead_of: Option<String>,
     /// The language of the person, as a tag such as `de-AT`.
     language: Option<String>,
     /// Any number of files.
@@ -69,6 +72,10 @@ pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Re
     if let Access::Token(tokens) = &chat.access {
         check_token(chat, tokens, bearer(&parts.headers), peer).await.map_err(refused)?;
     }
+    let visitor = visitor(chat, &context, parts).await.map_err(|_| refused(protocol::Problem::UNAVAILABLE))?;
+    if visitor.is_none() && matches!(chat.access, Access::People(_)) {
+        return Err(refused(protocol::Problem::SIGN_IN_REQUIRED));
+    }
     let boundary = boundary(&parts.headers)?;
     let mut room = BodyRoom::new(context.intake.file_share().of_peer(peer.network()), MAX_TEXT_BYTES);
     let limit = MAX_TEXT_BYTES + MAX_OVERHEAD + chat.files.max;
@@ -83,12 +90,14 @@ pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Re
     let mut form = Form::default();
     multipart::read(&body, boundary, |part| form.add(&part, chat.files))?;
     drop(body);
-    let Form { conversation, id, text, voice, language, files, .. } = form;
-    let conversation = inbound::conversation(&chat.channel, &conversation).map_err(refused)?;
+    let Form { conversation, id, text, voice, instead_of, language, files, .. } = form;
+    let conversation = inbound::conversation(&chat.channel, &conversation, visitor.as_ref()).map_err(refused)?;
+    let sender = inbound::sender(&conversation, visitor.as_ref());
     let is_recording = files.first().is_some_and(|file| file.media_type.starts_with("audio/"));
     let voice = voice.filter(|_| is_recording);
     let now = context.intake.clock().now();
-    let event = inbound::message_with(&conversation, &id, &text, files, voice, now).map_err(refused)?;
+    let event = inbound::message_with(&conversation, &sender, &id, &text, files, voice, now).map_err(refused)?;
+    let event = InboundEvent { instead_of, ..event };
     let acceptor = Acceptor { chat, intake: &context.intake, conversation: &conversation, language };
     let turn_id = acceptor.accept(event).await.map_err(refused)?;
     drop(room);
@@ -116,6 +125,7 @@ struct Form {
     id: String,
     text: String,
     voice: Option<Voice>,
+    instead_of: Option<TurnId>,
     language: Option<Language>,
     files: Vec<Attachment>,
     /// How many bytes the files have.
@@ -132,6 +142,7 @@ impl Form {
             ("id", None) => part.text()?.clone_into(&mut self.id),
             ("text", None) => part.text()?.clone_into(&mut self.text),
             ("voice", None) => self.voice = Some(Voice::lasting(part.text()?.trim().parse().ok())),
+            ("instead_of", None) => self.instead_of = part.text()?.trim().parse().ok(),
             ("language", None) => self.language = Language::of(part.text()?),
             _ => {}
         }
@@ -161,7 +172,7 @@ impl Form {
 /// Says over HTTP what an `error` frame would say. Its sentence is for the person.
 fn refused(problem: protocol::Problem) -> Problem {
     let (status, title) = match problem.code {
-        "token_required" | "token_wrong" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
+        "token_required" | "token_wrong" | "sign_in_required" => (StatusCode::UNAUTHORIZED, "Unauthorized"),
         "too_many_guesses" | "limited" => (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
         "id_reused" => (StatusCode::CONFLICT, "Conflict"),
         _ if problem.retry => (StatusCode::SERVICE_UNAVAILABLE, "Service unavailable"),

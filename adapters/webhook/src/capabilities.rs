@@ -29,6 +29,7 @@ pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
         // One request has one response, so nothing can be shown before it.
         drafts: Support::No,
         drafts_are_messages: false,
+        draft_steps: false,
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(1),

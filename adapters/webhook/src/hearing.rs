@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tracing::warn;
+use rejoinder_core::Intake;
 
 use crate::{WebhookAdapter, inbound::CheckedMessage};
 
@@ -14,25 +14,19 @@ const UNWAITED: Duration = Duration::from_secs(25);
 
 impl WebhookAdapter {
     /// The message with the words of its recording, if it is one, and what is left of the wait of its caller.
-    pub(crate) async fn heard(&self, message: CheckedMessage, wait: Duration) -> (CheckedMessage, Duration) {
-        let recording =
-            self.speech.transcriber.as_ref().and_then(|transcriber| Some((transcriber, message.recording()?)));
-        let Some((transcriber, recording)) = recording else { return (message, wait) };
+    pub(crate) async fn heard(
+        &self,
+        message: CheckedMessage,
+        intake: &Intake,
+        wait: Duration,
+    ) -> (CheckedMessage, Duration) {
+        let recording = intake.hears().then(|| message.recording()).flatten();
+        let Some(recording) = recording else { return (message, wait) };
         let began = self.clock.now();
         let most = if wait.is_zero() { UNWAITED } else { wait.saturating_sub(LEFT).max(LEFT) };
-        let written = tokio::select! {
-            written = transcriber.transcribe(recording) => written.map_err(|error| error.summary()),
-            () = self.clock.sleep(most) => Err(format!("the caller waits no longer than {most:?} for it")),
-        };
-        let words = match written {
-            Ok(words) => Some(words.replace('\0', "")).filter(|words| !words.trim().is_empty()),
-            Err(error) => {
-                warn!(channel = %self.channel, %error, "what was spoken is not written down");
-                None
-            }
-        };
+        let heard = intake.hear(recording, most).await;
         let took = self.clock.now().since(began);
         let left = if wait.is_zero() { wait } else { wait.saturating_sub(took).max(LEFT) };
-        (message.heard(words), left)
+        (message.heard(heard), left)
     }
 }

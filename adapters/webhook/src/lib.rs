@@ -68,7 +68,7 @@ use async_trait::async_trait;
 use rejoinder_config::Size;
 use rejoinder_core::{
     Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Speech, Surface, Timestamp,
+    DeliveryError, FetchError, FileLimits, Intake, Receipt, SharedClock, Surface, Timestamp,
 };
 use rejoinder_kit::{Guesses, Tokens, WhileRunning, data_url};
 use tokio_util::sync::CancellationToken;
@@ -108,9 +108,6 @@ pub struct WebhookSettings {
     /// The gateway's public URL, for the URLs of results.
     pub public_url: Option<Url>,
     pub texts: HookTexts,
-    /// Writes down what callers speak, else agents get the recordings alone; and speaks for callers who want sound, else they get
-    /// text.
-    pub speech: Speech,
     pub clock: SharedClock,
     /// Posts callbacks. It must not follow redirects (`redirect::Policy::none()`): an answer goes only to the URL
     /// that the operator configured.
@@ -148,7 +145,6 @@ pub struct WebhookAdapter {
     surface: Surface,
     urls: ResultUrls,
     texts: HookTexts,
-    speech: Speech,
     callback: Option<Callback>,
     events: Option<Events>,
     clock: SharedClock,
@@ -186,7 +182,6 @@ impl WebhookAdapter {
             surface: if settings.section.spoken { Surface::Voice } else { Surface::Chat(TEXT.into()) },
             urls: ResultUrls::new(&settings.name, settings.public_url.as_ref()),
             texts: settings.texts,
-            speech: settings.speech,
             callback,
             events,
             clock: settings.clock,
@@ -219,7 +214,6 @@ impl WebhookAdapter {
             surface: Surface::Voice,
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             texts: former.texts.clone(),
-            speech: Speech::default(),
             callback: None,
             events: None,
             clock: Arc::clone(&former.clock),

@@ -273,9 +273,10 @@ impl WebhookAdapter {
         let message = inbound::read(content_type, &body, self.files)?;
         message.check_command(|| context.intake.commands())?;
         drop(body);
-        let (format, wait) = (self.format(&parts.headers), Wait::read(&parts.headers, self.wait, self.wait));
+        let (format, wait) =
+            (format(&parts.headers, &context.intake), Wait::read(&parts.headers, self.wait, self.wait));
         let deadline = self.deadline(wait);
-        let (message, patience) = self.heard(message, speaking::patience(format, wait.duration)).await;
+        let (message, patience) = self.heard(message, &context.intake, speaking::patience(format, wait.duration)).await;
         let reader = Responder {
             hook: self,
             context: &context,
@@ -320,14 +321,6 @@ impl WebhookAdapter {
             Accepted::Kept | Accepted::Picked { .. } | Accepted::Expired { .. } => {
                 Ok(StatusCode::NO_CONTENT.into_response())
             }
-        }
-    }
-
-    /// What the caller wants: no sound if nothing speaks.
-    fn format(&self, headers: &HeaderMap) -> Format {
-        match Format::read(headers) {
-            Format::Sound(_) if self.speech.synthesizer.is_none() => Format::Text,
-            format => format,
         }
     }
 
@@ -393,7 +386,8 @@ impl WebhookAdapter {
         }
         self.token_turn(&parts.headers, peer).await?;
         let caller = caller.map_err(|error| self.refused(peer, error))?;
-        let (format, wait) = (self.format(&parts.headers), Wait::read(&parts.headers, self.wait, Duration::ZERO));
+        let (format, wait) =
+            (format(&parts.headers, &context.intake), Wait::read(&parts.headers, self.wait, Duration::ZERO));
         let reader = Responder {
             hook: self,
             context: &context,
@@ -557,7 +551,8 @@ impl Responder<'_> {
                 let left = deadline.since(hook.clock.now()).max(speaking::SPEAKING);
                 let language = asked_language(&self.parts.headers).unwrap_or(hook.texts.language);
                 let words = in_words(&text, Some(language));
-                answer.respond_spoken(hook.spoken(&words, *format, left).await, &hook.texts)
+                let sound = self.context.intake.speak(&words, *format, left).await;
+                answer.respond_spoken(sound, &hook.texts)
             }
             _ => answer.respond(*format, &hook.texts),
         };
@@ -570,6 +565,14 @@ impl Responder<'_> {
     fn result_url(&self, turn: TurnId) -> String {
         let key = self.wants_key.then(|| self.hook.auth.result_key(turn));
         self.hook.urls.of(turn, key.as_deref(), &self.parts.uri, &self.parts.headers)
+    }
+}
+
+/// What the caller wants: no sound if nobody speaks.
+fn format(headers: &HeaderMap, intake: &Intake) -> Format {
+    match Format::read(headers) {
+        Format::Sound(_) if !intake.speaks() => Format::Text,
+        format => format,
     }
 }
 

@@ -257,6 +257,10 @@ use crate::Machine;
     "[retention]\npayloads = \"off\"",
     "`retention.payloads` must be a duration such as \"90d\" or \"12h\", or \"forever\", not \"off\" (rejoinder.toml:2)"
 )]
+#[case::sounds_for_ever(
+    "[retention]\nvoice = \"forever\"",
+    "`retention.voice` must be a duration such as \"7d\" or \"12h\", or \"off\", not \"forever\" (rejoinder.toml:2)"
+)]
 #[case::a_soft_deadline_after_the_hard_one(
     "[guard]\nsoft_deadline = \"10m\"",
     "`guard.soft_deadline` must be shorter than guard.hard_deadline, or \"off\" (rejoinder.toml:2)"

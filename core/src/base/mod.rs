@@ -1,6 +1,7 @@
-//! What every room may use: the configured channels, the lifecycle of tasks, pauses between retries, the timer, words.
-//! Nothing here knows a turn's rules or another room.
+//! What every room may use: the configured channels, the lifecycle of tasks, pauses between retries, the timer, words, speech
+//! within its bounds. Nothing here knows a turn's rules or another room.
 
+pub(crate) mod bounded_speech;
 pub(crate) mod channels;
 pub(crate) mod conflicts;
 pub(crate) mod crash;

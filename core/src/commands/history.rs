@@ -1,10 +1,11 @@
-//! `/history`: the last lines. `/export`: all lines of the session, as a file.
+//! `/history`: the last lines. `/export`: all lines of the session, as a file of Markdown or JSON.
 
 use rejoinder_guard::Reply;
+use serde_json::json;
 
 use super::command::{Answer, Call, Command, Filled, Words};
 use crate::{
-    base::words::excerpt,
+    base::words::{excerpt, rfc3339},
     model::{HistoryLine, SenderKind, Speaker},
     ports::StoreError,
     shown::render::text_file,
@@ -25,11 +26,16 @@ const MAX_BYTES: usize = 1 << 20;
 /// What is between two lines: they are paragraphs of Markdown.
 const GAP: &str = "\n\n";
 
+/// What may follow `/export`. The first is the default.
+pub(super) const FORMATS: [&str; 2] = ["md", JSON];
+
+const JSON: &str = "json";
+
 pub(super) const HISTORY: Command =
     Command::new("history", &["/history"], 0, "What was said last", |call| Box::pin(history(call)));
 
 pub(super) const EXPORT: Command =
-    Command::new("export", &["/export"], 0, "Everything that was said, as a file", |call| Box::pin(export(call)));
+    Command::new("export", &["/export"], 1, "Everything that was said, as a file", |call| Box::pin(export(call)));
 
 async fn history(call: &Call<'_>) -> Result<Answer, StoreError> {
     let lines = call.sessions.store.transcript(call.turn.session, LOOKED_AT).await?;
@@ -53,11 +59,19 @@ async fn export(call: &Call<'_>) -> Result<Answer, StoreError> {
         return Ok(Answer::of("history_empty"));
     }
     let say = |template| call.fill_in(Filled { template, values: Vec::new() }, None);
-    let lines: Vec<String> = lines.iter().map(|line| told(line, &line.text, call)).collect();
-    let kept = that_fit(&lines);
-    let notice = (kept.len() < lines.len()).then(|| say("export_cut") + GAP);
-    let text = format!("{}{}\n", notice.unwrap_or_default(), kept.join(GAP));
-    let file = text_file("conversation.md", "text/markdown", &text);
+    let format = call.turn.event.text.split_whitespace().nth(1);
+    let file = if format.is_some_and(|format| format.eq_ignore_ascii_case(JSON)) {
+        let lines: Vec<String> = lines.iter().map(|line| as_json(line, call)).collect();
+        let kept = that_fit(&lines);
+        let text = format!("{{\"cut\":{},\"lines\":[\n{}\n]}}\n", kept.len() < lines.len(), kept.join(",\n"));
+        text_file("conversation.json", "application/json", &text)
+    } else {
+        let lines: Vec<String> = lines.iter().map(|line| told(line, &line.text, call)).collect();
+        let kept = that_fit(&lines);
+        let notice = (kept.len() < lines.len()).then(|| say("export_cut") + GAP);
+        let text = format!("{}{}\n", notice.unwrap_or_default(), kept.join(GAP));
+        text_file("conversation.md", "text/markdown", &text)
+    };
     Ok(Answer::saying(Words::Own(Reply { attachments: vec![file], ..Reply::text(say("export_ready")) })))
 }
 
@@ -77,21 +91,33 @@ fn that_fit(lines: &[String]) -> &[String] {
     &lines[lines.len().saturating_sub(count)..]
 }
 
+/// A line of the transcript for programs.
+fn as_json(line: &HistoryLine, call: &Call<'_>) -> String {
+    let HistoryLine { speaker, text, spoken, .. } = line;
+    json!({ "at": rfc3339(line.at), "speaker": speaker, "name": who(line, call), "text": text, "spoken": spoken })
+        .to_string()
+}
+
 /// A line of the transcript in Markdown, with its text or a part of it.
 fn told(line: &HistoryLine, text: &str, call: &Call<'_>) -> String {
+    // A name is chosen by a person, who may mean harm.
+    let who: String =
+        who(line, call).chars().filter(|char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '<' | '\\')).collect();
+    let spoken = if line.spoken { "🎤 " } else { "" };
+    format!("**{who}**: {spoken}{text}")
+}
+
+/// Who said a line.
+fn who(line: &HistoryLine, call: &Call<'_>) -> String {
     let sender = &call.turn.event.sender;
-    let who = match line.speaker {
+    match line.speaker {
         Speaker::Person => {
             let author = line.author.as_ref().and_then(|author| author.name.as_deref().or(author.id.as_deref()));
             author.or(sender.name.as_deref()).unwrap_or(&sender.id).to_owned()
         }
         Speaker::Agent => call.agent().to_owned(),
         Speaker::Gateway => call.fill_in(Filled { template: "history_notice", values: Vec::new() }, None),
-    };
-    // A name is chosen by a person, who may mean harm.
-    let who: String = who.chars().filter(|char| !matches!(char, '*' | '_' | '`' | '[' | ']' | '<' | '\\')).collect();
-    let spoken = if line.spoken { "🎤 " } else { "" };
-    format!("**{who}**: {spoken}{text}")
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{LISTED, agent, command::Command, home, language, queue, voice};
+use super::{LISTED, agent, command::Command, history, home, language, queue, voice};
 use crate::model::{ArgumentHelp, ChannelId, CommandHelp, Language, Settings};
 
 /// The commands in the order in which the menu of a channel lists them: the gateway's, and the operator's.
@@ -18,6 +18,7 @@ fn entry(command: &Command, settings: &Settings, channel: &ChannelId) -> Command
             "new" => "menu_option_name",
             "session" => "menu_option_session",
             "link" => "menu_option_code",
+            "export" => "menu_option_format",
             "agent" | "model" | "queue" | "voice" | "home" | "language" => "menu_option_choice",
             _ => TEXT,
         };
@@ -52,6 +53,7 @@ fn choices(command: &Command, settings: &Settings, channel: &ChannelId) -> Vec<S
         "model" => agent::models(settings, settings.agent(channel)),
         "queue" => queue::words(),
         "voice" => voice::words(),
+        "export" => history::FORMATS.map(ToOwned::to_owned).into(),
         "home" => home::WORDS.map(ToOwned::to_owned).into(),
         "language" => language::words(settings),
         _ => Vec::new(),

@@ -233,8 +233,11 @@ async fn delete_all(call: &Call<'_>) -> Result<Answer, StoreError> {
     let seen = call.sessions.seen(call.turn.conversation, call.session_person).await?;
     let mut sessions =
         call.sessions.store.usable_sessions(call.turn.conversation, call.session_person, u32::MAX).await?;
-    // A key holder deletes what was said in this conversation, and not what its person said elsewhere.
-    if call.turn.event.sender.kind == SenderKind::KeyHolder {
+    // A key holder deletes what was said in this conversation, and not what its person said elsewhere. So does who writes in one of
+    // several threads of a direct chat.
+    let event = &call.turn.event;
+    let is_one_of_several = event.chat == ChatKind::Direct && event.conversation.thread.is_some();
+    if is_one_of_several || event.sender.kind == SenderKind::KeyHolder {
         sessions.retain(|session| session.began_here);
     }
     let (kept, gone): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| session.is_elsewhere);

@@ -260,7 +260,8 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
             .await;
         message = Some(begun.expect("the first draft is a message").message_id);
     }
-    let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.incoming_message_id()) };
+    let (text, reply_to) = ("half a sen".to_owned(), Some(double.incoming_message_id()));
+    let draft = Action::Draft { text, steps: Vec::new(), message, reply_to };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
     let typing = async |on| adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;

@@ -93,6 +93,7 @@ pub fn parts_without_agents(store: Arc<dyn Store>, channels: Vec<Arc<dyn Channel
         channels,
         agents: Arc::default(),
         speech: Speech::default(),
+        reader: None,
         settings,
         file_links: FileLinks::new("a secret of tests", Duration::from_hours(1)),
         node: NodeId::new(SystemClock.now()),

@@ -23,6 +23,7 @@ mod listing;
 mod nodes;
 mod operating;
 mod people;
+mod pushing;
 mod queueing;
 mod reacting;
 mod reading;
@@ -33,12 +34,13 @@ mod subject;
 mod transitions;
 mod turn;
 mod two_writers;
+mod visitors;
 
 pub use self::{
     accepting::*, agreements::*, amending::*, approving::*, asking::*, contents::*, delivering::*, files::*,
     hinting::*, housekeeping::*, keeping::*, keyring::*, lasting::*, lines::*, listing::*, nodes::*, operating::*,
-    people::*, queueing::*, reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject,
-    transitions::*, two_writers::*,
+    people::*, pushing::*, queueing::*, reacting::*, reading::*, searching::*, sessions::*, slots::*, subject::Subject,
+    transitions::*, two_writers::*, visitors::*,
 };
 
 /// Makes a test of each check of the store suite. The argument is an expression whose value is a future of a new
@@ -145,8 +147,12 @@ macro_rules! store_conformance {
             a_turn_has_as_many_bounded_remarks_as_it_may
             a_file_is_stored_once_and_goes_with_its_last_turn
             a_file_is_read_in_parts
+            a_sound_of_spoken_words_goes_before_its_turn
             the_file_of_an_event_is_stored_with_its_turn
             a_transition_that_conflicts_stores_no_file
+            a_browser_is_told_once
+            a_conversation_has_the_latest_subscriptions
+            a_subscription_needs_its_conversation_and_goes_with_it
             deliveries_go_out_in_the_order_they_were_claimed
             what_waits_can_be_made_due
             what_is_sent_at_once_needs_an_empty_lane
@@ -218,6 +224,13 @@ macro_rules! store_conformance {
             sessions_of_the_page_are_kept_until_they_end
             links_to_the_page_are_kept_until_they_end
             of_two_that_open_a_link_to_the_page_one_does
+            a_passkey_is_registered_with_an_invitation
+            an_invitation_is_for_one_passkey_of_its_person
+            of_two_with_the_same_challenge_one_signs_in
+            a_counter_of_signatures_goes_on_from_where_it_is
+            a_visit_lasts_until_it_is_ended
+            who_is_forgotten_signs_in_no_more
+            the_threads_of_a_chat_are_listed
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming
             deliveries_are_listed

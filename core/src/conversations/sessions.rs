@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Obligation, ObligationState};
+use rejoinder_guard::{Attachment, Obligation, ObligationState};
 
 use crate::{
     model::{
@@ -49,15 +49,20 @@ impl LastQuestion {
         texts.join("\n\n")
     }
 
+    /// The files that came with it.
+    pub(crate) fn files(&self) -> Vec<Attachment> {
+        self.turns.iter().flat_map(|turn| &turn.event.attachments).cloned().collect()
+    }
+
     /// The question, as if it was asked by `event`.
     pub(crate) fn asked_by(&self, event: InboundEvent) -> InboundEvent {
-        let files = self.turns.iter().flat_map(|turn| &turn.event.attachments).cloned().collect();
         let first = self.turns.first().map(|turn| &turn.event);
         InboundEvent {
             said: Some(event.text),
             text: self.text(),
-            attachments: files,
+            attachments: self.files(),
             voice: first.and_then(|first| first.voice).map(Voice::asked_again),
+            heard_by: first.and_then(|first| first.heard_by.clone()),
             quoted: first.and_then(|first| first.quoted.clone()),
             forwarded: first.and_then(|first| first.forwarded.clone()),
             kind: first.map_or(EventKind::Message, |first| match first.kind {

@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::planting::{Replanted, plant};
 use crate::{
-    base::{channels::Channels, lifecycle::Lifecycle},
+    base::{bounded_speech::BoundedSpeech, channels::Channels, lifecycle::Lifecycle},
     commands::bang,
     conversations::sessions::{self, Sessions},
     initiative::{Initiative, schedules::Schedules},
     model::{
         Addressees, AgentName, ChannelId, ConversationRef, Down, FileBudget, FileLinks, FileShare, Handler, Identity,
-        InboundEvent, LiveSettings, NodeId, Part, Settings,
+        InboundEvent, LiveSettings, NodeId, Part, Settings, SpeechOfToday,
     },
     nodes::{leases::Leases, neighbours::Neighbours},
     operations::{Operations, administration::Administration, forget::Erasure},
@@ -25,8 +25,8 @@ use crate::{
     people::People,
     ports::{
         AgentRuntime, AgreementStore, ChannelAdapter, ChannelHealth, Configuration, Fence, FileStore, Hub, InboxStore,
-        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, SharedClock, Speech, Store,
-        StoreError, ViewStore,
+        Inlet, Intake, KeyringStore, LeaseName, LostNode, NewsDesk, NodeSummary, Pause, PushStore, SearchStore,
+        SharedClock, Speech, SpeechDesk, Store, StoreError, TextReader, ViewStore, VisitorStore,
     },
     router::{self, explain::RouteExplanation},
     schedules::Calendar,
@@ -52,6 +52,8 @@ pub struct Parts {
     pub agents: Arc<Runtimes>,
     /// The servers that write down recordings and speak answers.
     pub speech: Speech,
+    /// What reads the documents that agents cannot open; `None`: they get their names.
+    pub reader: Option<Arc<dyn TextReader>>,
     /// The operator's settings.
     pub settings: Settings,
     /// The links to files of turns.
@@ -69,10 +71,13 @@ pub struct Parts {
 pub struct Engine {
     store: Arc<dyn InboxStore>,
     views: Arc<dyn ViewStore>,
+    lines: Arc<dyn SearchStore>,
     files: Arc<dyn FileStore>,
     file_budget: FileBudget,
     file_links: FileLinks,
     keyring: Arc<dyn KeyringStore>,
+    visitors: Arc<dyn VisitorStore>,
+    pushes: Arc<dyn PushStore>,
     clock: SharedClock,
     channels: Arc<Channels>,
     leases: Arc<Leases>,
@@ -90,6 +95,7 @@ pub struct Engine {
     agents: Arc<Agents>,
     runtimes: Arc<Runtimes>,
     budgets: Arc<Budgets>,
+    speech: Arc<BoundedSpeech>,
     people: Arc<People>,
     sessions: Arc<Sessions>,
     settings: LiveSettings,
@@ -355,6 +361,14 @@ impl Engine {
         self.budgets.today(&self.runtimes).await
     }
 
+    /// How much was heard and spoken today, as far as that is bounded.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn speech_of_today(&self) -> Result<SpeechOfToday, StoreError> {
+        self.speech.today().await
+    }
+
     /// Who paused a channel, if it is paused.
     pub fn paused(&self, channel: &ChannelId) -> Option<Pause> {
         self.caller.gate.paused(channel)
@@ -370,6 +384,11 @@ impl Engine {
         self.caller.gate.last_block(channel)
     }
 
+    /// Whether people are known on a channel, and not only that somebody has a token.
+    pub fn has_people(&self, channel: &ChannelId) -> bool {
+        self.settings.get().access.contains_key(channel)
+    }
+
     /// The intake of a channel, and its view of its own turns.
     pub fn intake(&self, channel: &ChannelId) -> Intake {
         Intake {
@@ -378,11 +397,16 @@ impl Engine {
             news: Arc::clone(&self.initiative) as Arc<dyn NewsDesk>,
             store: Arc::clone(&self.store),
             views: Arc::clone(&self.views),
+            lines: Arc::clone(&self.lines),
             files: Arc::clone(&self.files),
             file_budget: self.file_budget.clone(),
             file_links: self.file_links.clone(),
             keyring: Arc::clone(&self.keyring),
+            visitors: Arc::clone(&self.visitors),
+            pushes: Arc::clone(&self.pushes),
             hub: Arc::clone(&self.hub),
+            speech: Arc::clone(&self.speech) as Arc<dyn SpeechDesk>,
+            settings: self.settings.clone(),
             clock: Arc::clone(&self.clock),
             fence: None,
         }

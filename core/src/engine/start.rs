@@ -17,8 +17,8 @@ use tracing::{error, warn};
 use super::{Engine, Parts, planting::plant};
 use crate::{
     base::{
-        channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns, timer::Timer,
-        undeliverable::Undeliverable,
+        bounded_speech::BoundedSpeech, channels::Channels, lifecycle::Lifecycle, pauses, recent_turns::RecentTurns,
+        timer::Timer, undeliverable::Undeliverable,
     },
     commands::{Commands, command::Reads},
     conversations::{activity::Activity, addresses::Addresses, sessions::Sessions},
@@ -64,7 +64,10 @@ use crate::{
         speaking::Speaker,
     },
     people::People,
-    ports::{ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Speech, Store, StoreError},
+    ports::{
+        ChannelAdapter, Configuration, Hub, Inlet, LeaseName, SharedClock, Speech, SpeechDesk as _, Store, StoreError,
+        TextReader,
+    },
     questions::{
         approvals::Approvals, backlog_question::BacklogQuestion, expirer::Expirer, open_questions::OpenQuestions,
     },
@@ -124,6 +127,7 @@ struct Ground {
     calendar: Arc<Calendar>,
     file_budget: FileBudget,
     file_links: FileLinks,
+    reader: Option<Arc<dyn TextReader>>,
 }
 
 impl Ground {
@@ -131,7 +135,7 @@ impl Ground {
     async fn load(
         store: Arc<dyn Store>,
         clock: SharedClock,
-        (settings, file_links): (Settings, FileLinks),
+        (settings, file_links, reader): (Settings, FileLinks, Option<Arc<dyn TextReader>>),
         adapters: &[Arc<dyn ChannelAdapter>],
         agents: HashSet<AgentName>,
         this: ThisNode,
@@ -175,6 +179,7 @@ impl Ground {
             calendar: Arc::new(Calendar::load(store.clone(), clock.clone(), hints.clone()).await?),
             file_budget: FileBudget::new(configured.files.in_flight),
             file_links,
+            reader,
             hub: Arc::default(),
             lanes: Arc::new(lanes),
             drafts: Arc::default(),
@@ -242,7 +247,7 @@ impl Ground {
         runtimes: &Arc<Runtimes>,
         budgets: &Arc<Budgets>,
     ) -> Worker {
-        let inputs = given!(Inputs: self [channels, people, settings, clock, file_budget], [],
+        let inputs = given!(Inputs: self [channels, people, settings, clock, file_budget, reader], [],
             [store, questions, agent_sessions, outbox, stored_files], agents: runtimes.clone());
         given!(Worker: self [channels, merges, calendar, settings, clock, lifecycle], [ledger, ephemerals, agents, budgets],
             inputs: inputs, searches: Searches::new(self.store.clone(), self.clock.clone(), self.lifecycle.clone()))
@@ -255,7 +260,7 @@ impl Ground {
             recipients: recipients, digests: digests)
     }
 
-    async fn event_router(&self, speech: &Speech) -> EventRouter {
+    async fn event_router(&self, speech: &BoundedSpeech) -> EventRouter {
         let Self { store, settings, clock, .. } = self;
         let minutes = given!(SharedMinutes: self [store, channels, neighbours, lifecycle], []);
         let limits = Limits::new(store.clone(), store.clone(), settings.clone(), clock.clone(), minutes);
@@ -266,8 +271,8 @@ impl Ground {
             settings, channels, people, addresses, sessions, questions, backlog_question, merges, slots, leases, clock
         ], [],
             limits: limits,
-            writes_down: speech.transcriber.is_some(),
-            can_speak: speech.synthesizer.is_some(),
+            writes_down: speech.hears(),
+            can_speak: speech.speaks(),
             pairs: Pairs::new(store.clone(), clock.clone()),
             albums: CommandAlbums::default(), permits: Arc::default(), node: self.node)
     }
@@ -285,7 +290,7 @@ impl Ground {
 
     fn hearer(
         &self,
-        speech: &Speech,
+        speech: &Arc<BoundedSpeech>,
         turns: mpsc::UnboundedReceiver<TurnId>,
         hearings: &Arc<Hearings>,
         ledger: &Arc<Ledger>,
@@ -293,12 +298,11 @@ impl Ground {
         inlet: &Arc<dyn Inlet>,
     ) -> Hearer {
         given!(Hearer: self [channels, settings, file_budget, clock, lifecycle],
-            [hearings, ledger, scheduler, inlet], [store, files, usage],
-            transcriber: speech.transcriber.clone(), turns: Mutex::new(turns))
+            [speech, hearings, ledger, scheduler, inlet], [store, files], turns: Mutex::new(turns))
     }
 
-    fn speaker(&self, speech: &Speech, ledger: &Arc<Ledger>, attempts: &Arc<Attempts>) -> Speaker {
-        given!(Speaker: self [settings, clock, lifecycle], [ledger, attempts], synthesizer: speech.synthesizer.clone())
+    fn speaker(&self, speech: &Arc<BoundedSpeech>, ledger: &Arc<Ledger>, attempts: &Arc<Attempts>) -> Speaker {
+        given!(Speaker: self [settings, clock, lifecycle], [speech, ledger, attempts])
     }
 
     async fn connect(
@@ -321,6 +325,7 @@ impl Ground {
         let tidier = Arc::new(Tidier::new(marker.clone(), left));
         let agents = Arc::new(Agents::new(ground.agents.iter().cloned(), ground.clock.clone()));
         let budgets = Arc::new(given!(Budgets: ground [settings, clock], [], [usage]));
+        let speech = Arc::new(given!(BoundedSpeech: ground [settings, clock], [speech], [usage]));
         let worker = Arc::new(ground.worker(&ledger, &ephemerals, &agents, &runtimes, &budgets));
         let (hearings, to_hear) = Hearings::new();
         let scheduler = Arc::new(ground.scheduler(&ledger, &worker, &marker, &hearings));
@@ -336,7 +341,7 @@ impl Ground {
             speaker: ground.speaker(&speech, &ledger, &attempts), opened: Mutex::new(opened)));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
-                [store, questions, outbox, usage], can_speak: speech.synthesizer.is_some())));
+                [store, questions, outbox, usage], can_speak: speech.speaks())));
         let operations = Arc::new(given!(Operations:
             ground [channels, lanes, people, approvals, settings, clock], [ledger, caller], [store, conversations]));
         let erasure =
@@ -396,8 +401,8 @@ impl Ground {
         ];
         let engine = given!(Engine: ground [
             clock, channels, leases, neighbours, hub, calendar, people, sessions, settings, lifecycle, file_budget, file_links
-        ], [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, watch],
-            [store, views, files, keyring, agreements],
+        ], [inlet, caller, operations, erasure, administration, initiative, agents, runtimes, budgets, speech, watch],
+            [store, views, lines, files, keyring, visitors, pushes, agreements],
             schedules: planner);
         let first = [
             looped("leases", ground.leases.clone(), |leases, _| leases.run()),
@@ -440,6 +445,7 @@ impl Engine {
             channels: adapters,
             agents,
             speech,
+            reader,
             settings,
             file_links,
             node_name: name,
@@ -453,7 +459,8 @@ impl Engine {
         let (names, revision) = (agents.names(), configuration.map(|it| it.revision));
         let this = ThisNode { id, name, version, revision, agents: names.clone() };
         let names = names.into_iter().collect();
-        let (ground, opened) = Ground::load(store, clock, (settings, file_links), &adapters, names, this).await?;
+        let (ground, opened) =
+            Ground::load(store, clock, (settings, file_links, reader), &adapters, names, this).await?;
         // A node that was off, or paused, may have a configuration that was replaced meanwhile: it plants nothing of it.
         ground.plant(configuration).await?;
         let Components { engine, acceptor, sweep, sharing, first, loops, housekeeping } =

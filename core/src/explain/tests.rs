@@ -1,6 +1,10 @@
 mod speakers;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use rejoinder_guard::{
     Body, CancelledBy, Cause, Effect, Event, Expectation, Ladder, Obligation, Outcome, Policy, Reply, Rung, Signal,
@@ -80,6 +84,7 @@ impl Life {
             deliveries: Vec::new(),
             attempts: Vec::new(),
             remarks: Vec::new(),
+            files: BTreeSet::new(),
         };
         Self { policy, dossier, now }
     }

@@ -83,7 +83,7 @@ fn accepted(dossier: &Dossier) -> String {
         initiator => format!("Begun on {channel} by {initiator}: {}", quote(&event.text)),
     };
     if let Some(voice) = event.voice {
-        text.push_str(&spoken(voice));
+        text.push_str(&spoken(voice, event.heard_by.as_deref()));
         return text;
     }
     match event.attachments.len() {
@@ -97,7 +97,7 @@ fn accepted(dossier: &Dossier) -> String {
 }
 
 /// What is said of a voice note, behind its text.
-fn spoken(Voice { seconds, heard, why, .. }: Voice) -> String {
+fn spoken(Voice { seconds, heard, why, .. }: Voice, heard_by: Option<&str>) -> String {
     let mut said = ", a voice note".to_owned();
     if let Some(seconds) = seconds {
         let _ = write!(said, " of {}", span(Duration::from_secs(seconds)));
@@ -105,7 +105,12 @@ fn spoken(Voice { seconds, heard, why, .. }: Voice) -> String {
     match heard {
         Heard::NotTried => {}
         Heard::Awaited => said.push_str(", which is being written down"),
-        Heard::Words => said.push_str(" that was written down"),
+        Heard::Words => {
+            said.push_str(" that was written down");
+            if let Some(model) = heard_by {
+                let _ = write!(said, " by {}", clip(model));
+            }
+        }
         Heard::Failed => {
             said.push_str(" that could not be written down");
             if let Some(why) = why {

@@ -6,7 +6,8 @@ use dashmap::DashMap;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::TurnId;
+use super::steps::Steps;
+use crate::model::{TurnId, WorkStep};
 
 /// All text of a run so far, and what it does.
 #[derive(Default)]
@@ -21,6 +22,7 @@ struct Shown {
     text: String,
     /// Markdown of one line, below the text.
     activity: Option<String>,
+    steps: Steps,
 }
 
 impl DraftText {
@@ -36,6 +38,17 @@ impl DraftText {
     /// Shows another activity than before, or none.
     pub(crate) fn set_activity(&self, line: Option<String>) {
         self.lock().activity = line;
+    }
+
+    /// Changes the steps of the run.
+    pub(crate) fn change_steps(&self, change: impl FnOnce(&mut Steps)) {
+        change(&mut self.lock().steps);
+    }
+
+    /// The text and the steps, where these are shown beside it.
+    pub(crate) fn with_steps(&self) -> (String, Vec<WorkStep>) {
+        let shown = self.lock();
+        (shown.text.clone(), shown.steps.all())
     }
 
     /// What a draft shows of it. `is_message`: what the agent does is no message by itself, which would stand in place of a deferral.

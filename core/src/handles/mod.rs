@@ -7,3 +7,4 @@ pub(crate) mod lanes;
 pub(crate) mod leftovers;
 pub(crate) mod marks;
 pub(crate) mod slots;
+pub(crate) mod steps;

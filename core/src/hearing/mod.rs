@@ -13,6 +13,7 @@ use tracing::{error, warn};
 
 use crate::{
     base::{
+        bounded_speech::BoundedSpeech,
         channels::Channels,
         crash::crash_point,
         lifecycle::Lifecycle,
@@ -21,12 +22,11 @@ use crate::{
     handles::hearings::Hearings,
     ledger::{Ledger, trigger::Trigger},
     model::{
-        AgentName, Amends, Budget, ChannelId, Day, FileBudget, Heard, InboundEvent, LiveSettings, StoredFile, TurnId,
-        TurnRecord, Unheard, Used, data_url,
+        Amends, ChannelId, FileBudget, InboundEvent, LiveSettings, StoredFile, TurnId, TurnRecord, Unheard, data_url,
     },
     ports::{
-        Accepted, AgentUse, DayUse, FetchError, FileStore, Inlet, IntakeError, PeopleStore, SharedClock, SpeechError,
-        StoreError, Transcriber, Transition, TurnStore,
+        Accepted, FetchError, FileStore, Inlet, IntakeError, SharedClock, SpeechDesk as _, StoreError, Transcript,
+        TurnStore, count_heard,
     },
     scheduler::Scheduler,
 };
@@ -37,19 +37,11 @@ const AT_ONCE: usize = 8;
 /// How long a platform may take to give a recording.
 const FETCHING: Duration = Duration::from_secs(30);
 
-/// The name under which the use of a day is counted: seconds of recordings, in place of tokens.
-const HEARING: &str = "voice.hear";
-
-/// The most bytes that a second of a recording has: without compression it has 176,400. A larger file is longer than its sender says.
-const MOST_A_SECOND: usize = 200_000;
-
 /// Has voice notes written down, several at once.
 pub(crate) struct Hearer {
-    /// `None`: no server is configured.
-    pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
+    pub(crate) speech: Arc<BoundedSpeech>,
     pub(crate) store: Arc<dyn TurnStore>,
     pub(crate) files: Arc<dyn FileStore>,
-    pub(crate) usage: Arc<dyn PeopleStore>,
     pub(crate) channels: Arc<Channels>,
     pub(crate) hearings: Arc<Hearings>,
     pub(crate) ledger: Arc<Ledger>,
@@ -66,7 +58,7 @@ pub(crate) struct Hearer {
 struct Hearing {
     /// `None` if it was not fetched.
     recording: Option<Recording>,
-    words: Result<String, Unheard>,
+    heard: Result<Transcript, Unheard>,
 }
 
 /// A recording in memory.
@@ -78,7 +70,7 @@ struct Recording {
 
 impl From<Unheard> for Hearing {
     fn from(why: Unheard) -> Self {
-        Self { recording: None, words: Err(why) }
+        Self { recording: None, heard: Err(why) }
     }
 }
 
@@ -138,11 +130,10 @@ impl Hearer {
 
     /// Fetches the recording of an event, and has it written down.
     async fn listen(&self, event: &InboundEvent) -> Hearing {
-        let Some(transcriber) = &self.transcriber else { return Unheard::NoServer.into() };
+        let Some(longest) = self.speech.longest() else { return Unheard::NoServer.into() };
         let recorded = event.voice.and_then(|voice| Some((voice.seconds, event.attachments.get(voice.file)?)));
         let Some((seconds, file)) = recorded else { return Unheard::NoFile.into() };
-        let longest = transcriber.longest().as_secs();
-        if seconds.is_some_and(|seconds| seconds > longest) {
+        if seconds.is_some_and(|seconds| seconds > longest.as_secs()) {
             return Unheard::TooLong.into();
         }
         let channel = &event.conversation.channel;
@@ -153,60 +144,8 @@ impl Hearer {
                 return Unheard::NoFile.into();
             }
         };
-        let seconds = seconds.unwrap_or_default().max(least_seconds(&recording.bytes));
-        let words = if seconds > longest {
-            Err(Unheard::TooLong)
-        } else if self.spend(transcriber.as_ref(), seconds).await {
-            self.write_down(transcriber.as_ref(), &recording, channel).await
-        } else {
-            Err(Unheard::OverBudget)
-        };
-        Hearing { recording: Some(recording), words }
-    }
-
-    async fn write_down(
-        &self,
-        transcriber: &dyn Transcriber,
-        recording: &Recording,
-        channel: &ChannelId,
-    ) -> Result<String, Unheard> {
-        crash_point!("hearing");
-        let written = AssertUnwindSafe(transcriber.transcribe(recording.bytes.clone())).catch_unwind().await;
-        let written = written.unwrap_or_else(|_| Err(SpeechError::Broken("the transcriber panicked".to_owned())));
-        match written {
-            Ok(words) if words.trim().is_empty() => Err(Unheard::NoWords),
-            Ok(words) => Ok(words),
-            Err(error) => {
-                warn!(%channel, error = error.summary(), "a voice note cannot be written down");
-                Err(Unheard::Failed)
-            }
-        }
-    }
-
-    /// Counts a recording for today before it is written down: a failed call has its price as well. `false` if the day has no room for it.
-    async fn spend(&self, transcriber: &dyn Transcriber, seconds: u64) -> bool {
-        let Some(most) = transcriber.most_per_day().map(|most| most.as_secs()) else { return true };
-        loop {
-            match self.try_to_spend(most, seconds).await {
-                Ok(may_be_heard) => return may_be_heard,
-                Err(error) => warn!(%error, "cannot count a voice note, retrying"),
-            }
-            if !self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await {
-                return false;
-            }
-        }
-    }
-
-    async fn try_to_spend(&self, most: u64, seconds: u64) -> Result<bool, StoreError> {
-        let (agent, at) = (AgentName::from(HEARING), self.clock.now());
-        let day = Day::of(at, &self.settings.get().time_zone).number;
-        let DayUse { tokens: before, .. } = self.usage.agent_use(&agent, day).await?;
-        if before.saturating_add(seconds) > most {
-            return Ok(false);
-        }
-        let (used, budget) = (Used { tokens: seconds, ..Used::default() }, Budget { tokens: Some(most), micros: None });
-        let used = Some((AgentUse { agent, day, used, budget }, at));
-        self.store.commit(Transition { used, ..Transition::default() }).await?.is_done()
+        let heard = self.speech.hear(channel, recording.bytes.clone(), seconds).await;
+        Hearing { recording: Some(recording), heard }
     }
 
     /// Fetches a recording, from the store if it was stored before.
@@ -245,9 +184,13 @@ impl Hearer {
     }
 
     /// Tells a turn what became of its voice note.
-    async fn tell(&self, mut turn: TurnRecord, hearing: Hearing) {
+    async fn tell(&self, mut turn: TurnRecord, mut hearing: Hearing) {
+        if self.settings.get().lifetimes.voice.is_some_and(|lifetime| lifetime.is_zero()) {
+            // An agent that listens to it fetches it once more.
+            hearing.recording = None;
+        }
         let channel = turn.event.conversation.channel.clone();
-        count(&channel, &hearing.words);
+        count_heard(&channel, &hearing.heard);
         let (id, event) = (TurnId::new(self.clock.now()), told(&turn.event, &hearing));
         let mut pauses = GrowingPause::new(pauses::STORE);
         let accepted = loop {
@@ -289,17 +232,18 @@ impl Hearer {
 }
 
 /// The event that tells a turn what became of its voice note, which is stored with it.
-fn told(event: &InboundEvent, Hearing { recording, words }: &Hearing) -> InboundEvent {
+fn told(event: &InboundEvent, Hearing { recording, heard }: &Hearing) -> InboundEvent {
     let mut told = InboundEvent { revision: event.revision + 1, amends: Some(Amends::Replaces), ..event.clone() };
-    if let Ok(words) = words {
+    if let Ok(Transcript { words, model, .. }) = heard {
         let caption = told.text.trim();
         told.text = if caption.is_empty() { words.clone() } else { format!("{caption}\n\n{words}") };
+        told.heard_by.clone_from(model);
     }
     if let Some(voice) = &mut told.voice {
-        match words {
-            Ok(_) => voice.heard = Heard::Words,
-            Err(why) => *voice = voice.failed(*why),
-        }
+        *voice = match heard {
+            Ok(Transcript { seconds, .. }) => voice.written_down(*seconds),
+            Err(why) => voice.failed(*why),
+        };
         // What the store has already keeps its reference.
         if let (Some(file), Some(recording)) = (told.attachments.get_mut(voice.file), recording)
             && StoredFile::in_url(&file.url).is_none()
@@ -308,14 +252,4 @@ fn told(event: &InboundEvent, Hearing { recording, words }: &Hearing) -> Inbound
         }
     }
     told
-}
-
-/// How long a recording of so many bytes is at least.
-fn least_seconds(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len() / MOST_A_SECOND).unwrap_or(u64::MAX)
-}
-
-fn count(channel: &ChannelId, words: &Result<String, Unheard>) {
-    let result = words.as_ref().map_or_else(|why| why.as_str(), |_| "words");
-    metrics::counter!("rejoinder_voice_notes_total", "channel" => channel.to_string(), "result" => result).increment(1);
 }

@@ -87,6 +87,10 @@ impl Inlet for Arc<Acceptor> {
         self.router.may_invite(id, channel)
     }
 
+    fn known_as(&self, id: &str, channel: &ChannelId) -> Option<String> {
+        self.router.known_as(id, channel)
+    }
+
     fn report_recovered(&self, channel: &ChannelId) {
         self.health.report_recovered(channel);
     }

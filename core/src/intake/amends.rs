@@ -115,6 +115,7 @@ fn amended(earlier: &InboundEvent, later: &InboundEvent) -> InboundEvent {
         amended.voice = later.voice;
         // What was said may pick from a question.
         amended.kind = later.kind.clone();
+        amended.heard_by.clone_from(&later.heard_by);
         amended.said.clone_from(&later.said);
         amended.quoted.clone_from(&later.quoted);
     } else if earlier.voice.is_some_and(|voice| voice.heard != Heard::NotTried) {

@@ -236,6 +236,11 @@ impl EventRouter {
         let (settings, known) = (self.settings.get(), self.people.known());
         settings.access.get(channel).is_none_or(|access| access.may_invite(id, channel, &known))
     }
+
+    /// What operators call the person whom a channel knows by this id.
+    pub(super) fn known_as(&self, id: &str, channel: &ChannelId) -> Option<String> {
+        self.people.known().get(channel, id).map(|(_, name)| name.to_owned())
+    }
 }
 
 /// Begins a turn before it is stored, so that it is stored as running: if the run crashes the process, it is

@@ -201,6 +201,7 @@ impl ConsequenceExecutor {
                 shown,
                 picked: None,
                 merged_into,
+                instead_of: event.instead_of,
             };
             self.hub.publish(version, Arc::new(view));
             return;

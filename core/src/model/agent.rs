@@ -15,6 +15,7 @@ use crate::model::{
     language::Language,
     run::Cost,
     trace::TraceHeaders,
+    unread::Unread,
     voice::Voice,
 };
 
@@ -89,6 +90,9 @@ pub struct AgentFile {
     /// stores the file. `None` also if it is larger than [`Settings::max_attachment`](crate::Settings::max_attachment),
     /// or the files of all turns together are too large.
     pub bytes: Option<FileBytes>,
+    /// The text of a document that the runtime does not open by itself, in UTF-8, or why it has none. `None`: it is no document, or
+    /// nothing reads it.
+    pub text: Option<Result<FileBytes, Unread>>,
 }
 
 /// The message that a turn replies or reacts to.
@@ -385,10 +389,10 @@ impl AgentTurn {
         iter::once(&self.message).chain(&self.more)
     }
 
-    /// Drops the bytes of its files, which count until then.
+    /// Drops the bytes and the texts of its files, which count until then.
     pub fn drop_files(&mut self) {
         for file in self.files_mut() {
-            file.bytes = None;
+            (file.bytes, file.text) = (None, None);
         }
     }
 

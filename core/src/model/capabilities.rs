@@ -101,6 +101,8 @@ pub struct Capabilities {
     /// Whether a draft is an ordinary message that is edited into the answer. The first draft is an
     /// [`Action::Send`](crate::Action::Send), each later one an [`Action::Draft`](crate::Action::Draft) that names it.
     pub drafts_are_messages: bool,
+    /// Whether drafts show what the agent does and thinks beside the text. Else what it does is a line of the text.
+    pub draft_steps: bool,
     /// The minimum time between two drafts.
     pub draft_interval: Duration,
     /// Showing a typing notice.
@@ -139,6 +141,7 @@ impl Capabilities {
             caption_limit: None,
             drafts: Support::No,
             drafts_are_messages: false,
+            draft_steps: false,
             draft_interval: Duration::ZERO,
             typing: Support::No,
             typing_interval: Duration::ZERO,

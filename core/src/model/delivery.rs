@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     conversation::{ChannelId, ConversationRef},
     ids::{DeliveryId, TurnId},
+    run::WorkStep,
 };
 
 /// The content of a message.
@@ -66,6 +67,10 @@ pub enum Action {
     Draft {
         /// All the text so far.
         text: String,
+        /// What the agent has done and thought so far, where [drafts show it](crate::Capabilities::draft_steps) beside the text, which
+        /// may be empty then.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        steps: Vec<WorkStep>,
         /// The message to edit, where drafts are messages; the first draft of a turn is an [`Action::Send`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,

@@ -300,12 +300,19 @@ pub struct InboundEvent {
     /// What the person wrote, if that was made a pick: the text is then the choice. Set by the core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
+    /// The turn in whose place it is: the last question, in other words or once more. The core leaves it out if that is not the last
+    /// question any more, or its answer may still come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<TurnId>,
     /// Files that came with the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
     /// Set if it was spoken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
+    /// What has written its words down, if it was spoken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_by: Option<Arc<str>>,
     /// Whether its answer is spoken as well, below its text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub speaks: bool,
@@ -380,8 +387,10 @@ impl InboundEvent {
             directed: Directed::Ambient,
             text: String::new(),
             said: None,
+            instead_of: None,
             attachments: Vec::new(),
             voice: None,
+            heard_by: None,
             speaks: false,
             quoted: None,
             forwarded: None,

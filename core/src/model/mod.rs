@@ -33,6 +33,7 @@ pub(crate) mod masker;
 pub(crate) mod name;
 pub(crate) mod nul;
 pub(crate) mod people;
+pub(crate) mod push;
 pub(crate) mod question;
 pub(crate) mod queue;
 pub(crate) mod routing;
@@ -41,13 +42,16 @@ pub(crate) mod schedule;
 pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod settings;
+pub(crate) mod sound_length;
 pub(crate) mod stored_delivery;
 pub(crate) mod stored_file;
 pub(crate) mod target;
 pub(crate) mod tokens;
 pub(crate) mod trace;
 pub(crate) mod turn;
+pub(crate) mod unread;
 pub(crate) mod view;
+pub(crate) mod visitors;
 pub(crate) mod voice;
 pub(crate) mod words;
 
@@ -55,6 +59,7 @@ pub(crate) use self::{
     access::*, agent::*, agent_session::*, approval::*, approvers::*, brief::*, capabilities::*, command::*,
     conversation::*, conversation_trigger::*, day::*, delivery::*, down::*, event::*, file_budget::*, file_bytes::*,
     file_links::*, finding::*, ids::*, language::*, line::*, log::*, masker::*, name::clean, nul::*, people::*,
-    question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*, stored_delivery::*,
-    stored_file::*, target::*, tokens::*, trace::*, turn::*, view::*, voice::*, words::*,
+    push::*, question::*, queue::*, routing::*, run::*, schedule::*, search::*, session::*, settings::*,
+    stored_delivery::*, stored_file::*, target::*, tokens::*, trace::*, turn::*, unread::*, view::*, visitors::*,
+    voice::*, words::*,
 };

@@ -97,7 +97,7 @@ texts_of! {
     InboundEvent {
         sender, kind, text, said, attachments, quoted, forwarded, brief, seal_to, raw;
         conversation, chat, external_id, revision, message_id, directed, patience, amends, part_of, more_within,
-        language, trace, voice, speaks, waits_in_quiet_hours, sent_at, received_at
+        language, trace, voice, heard_by, speaks, instead_of, waits_in_quiet_hours, sent_at, received_at
     }
     Sender { name; id, username, kind }
     Author { name; id, username, kind, is_elsewhere, is_stranger }

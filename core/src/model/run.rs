@@ -51,6 +51,16 @@ named! {
     }
 }
 
+/// A step of a run, as people may see it beside the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkStep {
+    /// The title of an activity, or a thought: plain text.
+    pub text: String,
+    /// How far the activity is; `None` for a thought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<ActivityState>,
+}
+
 /// What the model of a run was shown, and what it did. The last input counts: it contains the earlier ones of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunContent {

@@ -201,6 +201,8 @@ pub struct Lifetimes {
     pub payloads: Option<Duration>,
     /// A line of the gateway's own log.
     pub lines: Option<Duration>,
+    /// The recording of a voice note, and the sound of an answer that was spoken. The turn stays.
+    pub voice: Option<Duration>,
 }
 
 /// The settings that hold now. Cheap to clone; all clones are the same.

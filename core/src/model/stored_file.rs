@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use rejoinder_guard::Attachment;
+use rejoinder_guard::{Attachment, Timestamp};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::{event::InboundEvent, file_bytes::FileBytes, file_type::sniffed, ids::TurnId, name::file_name};
@@ -35,6 +35,12 @@ impl FileDigest {
         let mut digest = [0; 32];
         let is_read = hex::decode_to_slice(digits, &mut digest).is_ok();
         (is_read && !digits.bytes().any(|byte| byte.is_ascii_uppercase())).then_some(Self(digest))
+    }
+}
+
+impl From<[u8; 32]> for FileDigest {
+    fn from(digest: [u8; 32]) -> Self {
+        Self(digest)
     }
 }
 
@@ -78,6 +84,8 @@ pub struct NewFile {
     pub file: StoredFile,
     /// `None` if the store has them: the row repeats what an earlier one said.
     pub bytes: Option<FileBytes>,
+    /// Of the sound of spoken words: since when it is kept, for a [time of its own](crate::Lifetimes::voice). `None`: as long as its turn.
+    pub spoken_at: Option<Timestamp>,
 }
 
 /// A file that a row of a turn refers to from now on.
@@ -137,9 +145,10 @@ pub(crate) fn detach<'a>(files: impl IntoIterator<Item = &'a mut Attachment>) ->
 
 /// As [`detach`], from an event and its payload. What it quotes may be removed before its turn, and stays as it is.
 pub(crate) fn detach_from(event: &mut InboundEvent) -> Vec<NewFile> {
-    let mut new = Vec::new();
-    for file in &mut event.attachments {
-        let Some((detached, url)) = detach_one(file) else { continue };
+    let (mut new, recording) = (Vec::new(), event.voice.map(|voice| voice.file));
+    for (index, file) in event.attachments.iter_mut().enumerate() {
+        let Some((mut detached, url)) = detach_one(file) else { continue };
+        detached.spoken_at = (recording == Some(index)).then_some(event.received_at);
         if detached.bytes.is_some() && event.raw.len() > url.len() {
             event.raw = replace_text(&event.raw, &url, &file.url);
         }
@@ -179,22 +188,21 @@ fn replace_text(payload: &str, text: &str, by: &str) -> String {
 fn detach_one(file: &mut Attachment) -> Option<(NewFile, String)> {
     file.name = file_name(&file.name);
     if let Some(stored) = StoredFile::in_url(&file.url) {
-        return Some((NewFile { file: stored, bytes: None }, file.url.clone()));
+        return Some((NewFile { file: stored, bytes: None, spoken_at: None }, file.url.clone()));
     }
     let bytes = inline(&file.url)?;
     file.media_type = sniffed(&bytes, &file.media_type);
     let stored = StoredFile::of(&bytes);
     let url = std::mem::replace(&mut file.url, stored.to_string());
-    Some((NewFile { file: stored, bytes: Some(bytes.into()) }, url))
+    Some((NewFile { file: stored, bytes: Some(bytes.into()), spoken_at: None }, url))
 }
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_guard::Timestamp;
     use rstest::rstest;
 
     use super::*;
-    use crate::model::{ChannelId, ChatKind, ConversationRef, Sender, SenderKind};
+    use crate::model::{ChannelId, ChatKind, ConversationRef, Sender, SenderKind, Voice};
 
     const HELLO: &str = "data:text/plain;base64,aGVsbG8=";
     const STORED: &str = "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824?size=5";
@@ -294,6 +302,22 @@ mod tests {
         assert_eq!(detach_from(&mut event).len(), 1);
 
         assert_eq!((&*event.attachments[0].url, &*event.raw), (STORED, &*format!("{{\"url\":\"{STORED}\"}}")));
+    }
+
+    #[test]
+    fn the_recording_of_a_voice_note_is_kept_since_it_came() {
+        let conversation = ConversationRef::new(ChannelId::new("test", "main"), "ada");
+        let sender = Sender { id: "ada".to_owned(), name: None, username: None, kind: SenderKind::Person };
+        let now = Timestamp::from_millis(7);
+        let mut event = InboundEvent {
+            attachments: vec![file("data:text/plain;base64,Ynll"), file(HELLO)],
+            voice: Some(Voice { file: 1, ..Voice::lasting(None) }),
+            ..InboundEvent::new(conversation, ChatKind::Direct, "1".to_owned(), sender, now)
+        };
+
+        let kept: Vec<_> = detach_from(&mut event).iter().map(|new| new.spoken_at).collect();
+
+        assert_eq!(kept, [None, Some(now)]);
     }
 
     #[test]

@@ -35,6 +35,9 @@ pub struct TurnView {
     /// The turn that answers for it, if it was merged into another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<TurnId>,
+    /// The turn in whose place it was asked: the same question, or it in other words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<TurnId>,
 }
 
 impl TurnView {

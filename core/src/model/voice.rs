@@ -119,6 +119,20 @@ impl fmt::Display for Unheard {
     }
 }
 
+/// How much of a day's bound on speech is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpeechUse {
+    pub used: Duration,
+    pub most: Duration,
+}
+
+/// How much was heard and spoken today, as far as that is bounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpeechOfToday {
+    pub heard: Option<SpeechUse>,
+    pub spoken: Option<SpeechUse>,
+}
+
 impl Heard {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_not_tried(&self) -> bool {
@@ -137,6 +151,12 @@ impl Voice {
     /// The same in a turn that asks once more: what has no words yet may be written down this time.
     pub(crate) fn asked_again(self) -> Self {
         if self.heard == Heard::Words { self } else { Self { heard: Heard::NotTried, why: None, ..self } }
+    }
+
+    /// The same, whose words are in the text of its event. `seconds`: how long it is, if the platform does not say so.
+    #[must_use]
+    pub fn written_down(self, seconds: Option<u64>) -> Self {
+        Self { heard: Heard::Words, why: None, seconds: self.seconds.or(seconds), ..self }
     }
 
     /// The same, whose words could not be written down.

@@ -12,6 +12,7 @@ mod attempts;
 mod elsewhere;
 pub(crate) mod forget;
 pub(crate) mod people;
+pub(crate) mod visitors;
 
 use std::{fmt::Display, sync::Arc};
 

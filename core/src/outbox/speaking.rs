@@ -1,30 +1,24 @@
 //! Has answers spoken. The sound is stored with its delivery before the attempt, so what is sent again has the same bytes. An answer that
 //! cannot be spoken has a sentence in that place.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures_util::FutureExt;
 use rejoinder_guard::Attachment;
-use tracing::warn;
 
 use super::attempts::{Attempts, refused_files::UNSPOKEN, unwanted};
 use crate::{
-    base::{crash::crash_point, lifecycle::Lifecycle},
+    base::{bounded_speech::BoundedSpeech, crash::crash_point, lifecycle::Lifecycle},
     ledger::Ledger,
-    model::{Action, ChannelId, Content, DeliveryRecord, LiveSettings, TurnFile, TurnRecord, data_url, detach},
+    model::{Action, Content, DeliveryRecord, LiveSettings, NewFile, TurnFile, TurnRecord, data_url, detach},
     nodes::leases::Hold,
-    ports::{DeliveryChange, SharedClock, Sound, SoundFormat, SpeechError, StoreError, Synthesizer},
+    ports::{DeliveryChange, SharedClock, Sound, SoundFormat, SpeechDesk as _, StoreError},
 };
-
-/// The longest text that is spoken, in bytes: ten minutes or so.
-const MOST: usize = 10_000;
 
 /// How long an answer may take to be spoken: what is sent after it waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Speaker {
-    /// `None`: no server is configured any more.
-    pub(crate) synthesizer: Option<Arc<dyn Synthesizer>>,
+    pub(crate) speech: Arc<BoundedSpeech>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) settings: LiveSettings,
@@ -40,11 +34,12 @@ impl Speaker {
             return Ok(());
         }
         let Some(words) = delivery.action.to_speak() else { return Ok(()) };
+        let channel = &delivery.conversation.channel;
         crash_point!("speaking");
         let sound = tokio::select! {
             biased;
             () = self.lifecycle.ended.cancelled() => return Ok(()),
-            sound = self.sound(words, &delivery.conversation.channel) => sound,
+            sound = self.speech.speak(channel, words, SoundFormat::Opus, PATIENCE) => sound,
         };
         crash_point!("spoken");
         loop {
@@ -57,20 +52,6 @@ impl Speaker {
                 return Ok(());
             }
         }
-    }
-
-    /// The sound of these words; `None` if they cannot be spoken.
-    async fn sound(&self, words: &str, channel: &ChannelId) -> Option<Sound> {
-        let synthesizer = self.synthesizer.as_ref().filter(|_| words.len() <= MOST)?;
-        let speaking = AssertUnwindSafe(synthesizer.synthesize(words, SoundFormat::Opus)).catch_unwind();
-        let spoken = tokio::select! {
-            spoken = speaking => {
-                spoken.unwrap_or_else(|_| Err(SpeechError::Broken("the synthesizer panicked".to_owned())))
-            }
-            () = self.clock.sleep(PATIENCE) => Err(SpeechError::Stalled(PATIENCE)),
-        };
-        let spoken = spoken.inspect_err(|error| warn!(%channel, error = error.summary(), "an answer is not spoken"));
-        spoken.ok().filter(|sound| !sound.bytes.is_empty())
     }
 
     /// The delivery with its sound or the sentence, and the files that it refers to.
@@ -89,7 +70,9 @@ impl Speaker {
             let text = settings.templates.template(channel, turn.event.language, UNSPOKEN).to_owned();
             Content { text, ..Content::default() }
         };
-        let files = detach(&mut content.attachments).into_iter().map(|file| TurnFile { turn: turn.id, file }).collect();
+        let spoken_at = Some(self.clock.now());
+        let kept = detach(&mut content.attachments).into_iter().map(|file| NewFile { spoken_at, ..file });
+        let files = kept.map(|file| TurnFile { turn: turn.id, file }).collect();
         let action = Some(Action::Send { content, reply_to: None });
         (DeliveryChange { action, ..DeliveryChange::of(delivery) }, files)
     }

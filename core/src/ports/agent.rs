@@ -32,6 +32,8 @@ pub enum RunEvent {
     Tool(ToolUse),
     /// What the agent does, or has done: shown in drafts where the operator wants it. Not a signal.
     Activity(Activity),
+    /// More of what the agent thinks: shown beside drafts where the operator wants to see what it does. Never a part of the answer.
+    Thought(String),
     /// What the runtime is about to send to the model; the last one counts.
     Shown(ModelInput),
     /// The tokens consumed so far in this run; the last one counts.
@@ -65,7 +67,7 @@ pub enum RunEvent {
 impl Texts for RunEvent {
     fn strip_nul(&mut self) {
         match self {
-            Self::Text(text) | Self::Rewrite(text) | Self::Title(text) => text.strip_nul(),
+            Self::Text(text) | Self::Rewrite(text) | Self::Title(text) | Self::Thought(text) => text.strip_nul(),
             Self::Member(MemberReport::Failed(error)) => error.strip_nul(),
             Self::Tool(call) => call.strip_nul(),
             Self::Activity(activity) => activity.strip_nul(),
@@ -162,6 +164,11 @@ impl RunEvents {
     /// The core shows the latest that has not ended, in one line of 80 characters, below the draft.
     pub async fn activity(&self, title: impl Into<String> + Send, state: ActivityState) {
         self.report(RunEvent::Activity(Activity { title: title.into(), state })).await;
+    }
+
+    /// Reports more of what the agent thinks before it answers. Only chat pages show it, folded, and only where activities are shown.
+    pub async fn thought(&self, more: impl Into<String> + Send) {
+        self.report(RunEvent::Thought(more.into())).await;
     }
 
     /// Reports what is about to be sent to the model, for the operator. A later report of the run replaces it.

@@ -1,29 +1,40 @@
 //! The intake of a channel: it accepts events and shows the channel its own turns.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_guard::Attachment;
 use tokio::sync::broadcast;
+use tracing::warn;
 
 use super::{
     clock::SharedClock,
     hub::{Hub, Watch},
     keyring::Keyring,
+    speech::{Sound, SoundFormat, SpeechDesk, Transcript, count_heard},
     store::{
         accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
         files::FileStore,
         keyring::KeyringStore,
+        list::{FoundLine, SearchFilter},
+        log::SearchStore,
         nodes::{Fence, LeaseName},
+        pushes::PushStore,
         record::SentText,
         turns::ViewStore,
+        visitors::VisitorStore,
     },
+    visitors::Visitors,
 };
 use crate::model::{
-    AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks, FileShare,
-    InboundEvent, Reached, StoredFile, Target, TurnId, TurnView, Usage, Words, data_url,
+    ActivityState, AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventKind, FileBudget, FileLinks,
+    FileShare, InboundEvent, LiveSettings, PushSubscription, Reached, SearchQuery, StoredFile, Target, TurnId,
+    TurnView, Unheard, Usage, Words, WorkStep, clean, data_url,
 };
+
+/// How many characters of a tool's name are shown.
+const MOST_NAME: usize = 200;
 
 /// The result of accepting an event. In every case the adapter may acknowledge it to the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,6 +200,8 @@ pub(crate) trait Inlet: Send + Sync {
 
     fn may_invite(&self, id: &str, channel: &ChannelId) -> bool;
 
+    fn known_as(&self, id: &str, channel: &ChannelId) -> Option<String>;
+
     /// The platform of `channel` works again; see [`Intake::report_recovered`].
     fn report_recovered(&self, channel: &ChannelId);
 }
@@ -201,11 +214,16 @@ pub struct Intake {
     pub(crate) news: Arc<dyn NewsDesk>,
     pub(crate) store: Arc<dyn InboxStore>,
     pub(crate) views: Arc<dyn ViewStore>,
+    pub(crate) lines: Arc<dyn SearchStore>,
     pub(crate) files: Arc<dyn FileStore>,
     pub(crate) file_budget: FileBudget,
     pub(crate) file_links: FileLinks,
     pub(crate) keyring: Arc<dyn KeyringStore>,
+    pub(crate) visitors: Arc<dyn VisitorStore>,
+    pub(crate) pushes: Arc<dyn PushStore>,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) speech: Arc<dyn SpeechDesk>,
+    pub(crate) settings: LiveSettings,
     pub(crate) clock: SharedClock,
     /// The lease under which the channel runs and moves its cursors; `None` if each node runs it, or there can be no other node.
     pub(crate) fence: Option<(LeaseName, Fence)>,
@@ -296,6 +314,11 @@ impl Intake {
         self.inlet.may_invite(id, &self.channel)
     }
 
+    /// What operators call the person whom the channel knows by this id; `None` if nobody is known by it.
+    pub fn known_as(&self, id: &str) -> Option<String> {
+        self.inlet.known_as(id, &self.channel)
+    }
+
     /// Reports that the platform works again, or for the first time since the start: deliveries that wait for a retry
     /// are sent now. Adapters call it when a poll, a connection or a sync succeeds after a failure.
     pub fn report_recovered(&self) {
@@ -355,6 +378,23 @@ impl Intake {
         self.views.views(conversation, before, limit).await
     }
 
+    /// The last `limit` lines of these conversations of this channel that match, newest first: of turns that ended a moment ago or
+    /// earlier.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn search(
+        &self,
+        conversations: &[ConversationRef],
+        query: SearchQuery,
+        limit: u32,
+    ) -> Result<Vec<FoundLine>, StoreError> {
+        let own: Vec<ConversationRef> = conversations.iter().filter(|it| it.channel == self.channel).cloned().collect();
+        let conversations = Some(self.store.conversations_at(&own).await?);
+        let filter = SearchFilter { query, channels: None, conversations, session: None, before: None, limit };
+        self.lines.search(&filter).await
+    }
+
     /// Puts the bytes of the stored files that `is_wanted` into the URLs of `files`, as far as they have at most `most` bytes in total:
     /// for a client that reads an answer. Returns how many bytes these are. The others keep their reference.
     ///
@@ -391,6 +431,38 @@ impl Intake {
         self.file_budget.share()
     }
 
+    /// Whether somebody writes recordings down.
+    pub fn hears(&self) -> bool {
+        self.speech.hears()
+    }
+
+    /// The words in a recording, if they are written down `within` this time: for a channel whose callers wait. All others come with
+    /// [`InboundEvent::voice`], and are heard after they are accepted.
+    ///
+    /// # Errors
+    /// When there are no words.
+    pub async fn hear(&self, recording: Vec<u8>, within: Duration) -> Result<Transcript, Unheard> {
+        let heard = tokio::select! {
+            heard = self.speech.hear(&self.channel, recording, None) => heard,
+            () = self.clock.sleep(within) => {
+                warn!(channel = %self.channel, "what was spoken is not written down within {within:?}");
+                Err(Unheard::Failed)
+            }
+        };
+        count_heard(&self.channel, &heard);
+        heard
+    }
+
+    /// Whether somebody speaks.
+    pub fn speaks(&self) -> bool {
+        self.speech.speaks()
+    }
+
+    /// The sound of a text, which is plain words, if it is made `within` this time.
+    pub async fn speak(&self, text: &str, format: SoundFormat, within: Duration) -> Option<Sound> {
+        self.speech.speak(&self.channel, text, format, within).await
+    }
+
     /// The tokens that the runs of a turn used, as far as their agents told. `None` if none of them did.
     ///
     /// # Errors
@@ -403,6 +475,30 @@ impl Intake {
         }))
     }
 
+    /// What agents did for these turns, as far as it is kept and people may see it: those of agents that show what they do.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn steps(&self, views: &[TurnView]) -> Result<HashMap<TurnId, Vec<WorkStep>>, StoreError> {
+        let turns: Vec<TurnId> = {
+            let settings = self.settings.read();
+            let is_shown = |view: &&TurnView| {
+                let agent = view.shown.as_ref().and_then(|shown| shown.agent.as_ref());
+                agent.is_some_and(|agent| settings.shown_activities.contains(agent))
+            };
+            views.iter().filter(is_shown).map(|view| view.turn_id).collect()
+        };
+        let mut steps: HashMap<TurnId, Vec<WorkStep>> = HashMap::new();
+        if turns.is_empty() {
+            return Ok(steps);
+        }
+        for (turn, tool) in self.views.used_tools(&turns).await? {
+            let step = WorkStep { text: clean(&tool, MOST_NAME), state: Some(ActivityState::Done) };
+            steps.entry(turn).or_default().push(step);
+        }
+        Ok(steps)
+    }
+
     /// Records that a turn's row was written to its reader. Not waited for.
     pub fn fetched(&self, turn: TurnId) {
         self.store.mark_fetched(turn, self.clock.now());
@@ -412,6 +508,53 @@ impl Intake {
     pub fn keyring(&self) -> Option<Keyring> {
         let lease = self.fence.clone()?;
         Some(Keyring::new(Arc::clone(&self.keyring), self.channel.clone(), lease))
+    }
+
+    /// What the people of the channel sign in with, and their conversations.
+    pub fn visitors(&self) -> Visitors {
+        Visitors {
+            channel: self.channel.clone(),
+            store: Arc::clone(&self.visitors),
+            views: Arc::clone(&self.views),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+
+    /// Has a browser told of what is shown in a conversation of this channel from now on. Nothing is stored if nobody has said anything
+    /// there yet.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn subscribe(&self, of: &ConversationRef, subscription: PushSubscription) -> Result<(), StoreError> {
+        self.pushes.add_subscription(of, subscription, self.clock.now()).await
+    }
+
+    /// Tells a browser of nothing any more.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn unsubscribe(&self, endpoint: &str) -> Result<(), StoreError> {
+        self.pushes.remove_subscription(&self.channel, endpoint).await
+    }
+
+    /// Tells nobody of a conversation any more.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn unsubscribe_all(&self, of: &ConversationRef) -> Result<(), StoreError> {
+        self.pushes.remove_subscriptions(of).await
+    }
+
+    /// The browsers that are to be told of what was shown in a conversation at `shown_at`. Each call gives others: over all nodes, each
+    /// browser is told once.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn untold(&self, of: &ConversationRef, shown_at: Timestamp) -> Result<Vec<PushSubscription>, StoreError> {
+        if !self.pushes.is_subscribed(of).await? {
+            return Ok(Vec::new());
+        }
+        self.pushes.take_subscriptions(of, shown_at).await
     }
 
     /// The gateway's clock.

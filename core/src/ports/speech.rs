@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+use crate::model::{ChannelId, Unheard};
+
 /// The servers that write down recordings and speak answers.
 #[derive(Clone, Default)]
 pub struct Speech {
@@ -16,6 +18,11 @@ pub struct Speech {
 /// Writes down what is said in a recording.
 #[async_trait]
 pub trait Transcriber: Send + Sync + 'static {
+    /// The name of what hears, for operators.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
     /// How long a recording may be. A longer one is not to be given to it.
     fn longest(&self) -> Duration;
 
@@ -24,18 +31,58 @@ pub trait Transcriber: Send + Sync + 'static {
         None
     }
 
-    /// The words in a recording, in any of the usual formats. Empty if nobody speaks in it. It is tried once, within a time of its own.
+    /// The words in a recording, in any of the usual formats. Empty if nobody speaks in it. It is tried once in each format that the server
+    /// may want, within a time of its own.
     ///
     /// # Errors
     /// When there are no words. What the person is told is the caller's business.
     async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError>;
 }
 
+/// What was said in a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// Never empty.
+    pub words: String,
+    /// See [`Transcriber::model`].
+    pub model: Option<Arc<str>>,
+    /// How long it is, as far as its sender or the recording itself says.
+    pub seconds: Option<u64>,
+}
+
+/// Hears and speaks within what is configured: the core's side of [`Intake::hear`](super::Intake::hear) and
+/// [`Intake::speak`](super::Intake::speak).
+#[async_trait]
+pub(crate) trait SpeechDesk: Send + Sync {
+    /// Whether somebody writes recordings down.
+    fn hears(&self) -> bool;
+
+    /// Whether somebody speaks.
+    fn speaks(&self) -> bool;
+
+    /// The words in a recording on a channel. `said`: how many seconds it has, as far as its sender says.
+    async fn hear(&self, channel: &ChannelId, recording: Vec<u8>, said: Option<u64>) -> Result<Transcript, Unheard>;
+
+    /// The sound of a text, which is plain words, if it is made `within` this time.
+    async fn speak(&self, channel: &ChannelId, text: &str, format: SoundFormat, within: Duration) -> Option<Sound>;
+}
+
+/// Counts what became of a voice note.
+pub(crate) fn count_heard(channel: &ChannelId, heard: &Result<Transcript, Unheard>) {
+    let result = heard.as_ref().map_or_else(|why| why.as_str(), |_| "words");
+    metrics::counter!("rejoinder_voice_notes_total", "channel" => channel.to_string(), "result" => result).increment(1);
+}
+
 /// Speaks a text.
 #[async_trait]
 pub trait Synthesizer: Send + Sync + 'static {
-    /// The sound of a text, which is plain words. Servers may choose another format than the one that is asked for. It is tried once,
-    /// within a time of its own.
+    /// How much may be spoken on one day, by all nodes; `None`: any amount.
+    fn most_per_day(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The sound of a text, which is plain words. It may have another format than the one that is asked for. It is tried once in each
+    /// format that the server may have, within a time of its own.
     ///
     /// # Errors
     /// When there is no sound. What the person is told is the caller's business.
@@ -79,6 +126,14 @@ pub enum SpeechError {
         /// What the server says about it. It may repeat what people said.
         message: String,
     },
+    /// The server refused a recording of this kind, which cannot be converted.
+    #[error("the server answers {status}, and the recording cannot be converted: {why}")]
+    Unconverted {
+        /// The HTTP status.
+        status: u16,
+        /// Why it cannot be converted.
+        why: String,
+    },
     /// The answer cannot be used.
     #[error("the server's answer cannot be used: {0}")]
     Broken(String),
@@ -89,7 +144,7 @@ impl SpeechError {
     pub fn summary(&self) -> String {
         match self {
             Self::Refused { status, .. } => format!("the server answers {status}"),
-            Self::Unreachable(_) | Self::Stalled(_) | Self::Broken(_) => self.to_string(),
+            Self::Unreachable(_) | Self::Stalled(_) | Self::Unconverted { .. } | Self::Broken(_) => self.to_string(),
         }
     }
 }

@@ -20,6 +20,9 @@ const STEP: u32 = 100;
 /// The shortest and the longest time between two sweeps. They are shorter if a lifetime is shorter.
 const INTERVAL: (Duration, Duration) = (Duration::from_hours(1), Duration::from_hours(24));
 
+/// The time between two sweeps if the sounds of spoken words go with the end of their turns.
+const SOON: Duration = Duration::from_mins(1);
+
 /// The pause after a step is this many times as long as the step.
 const PAUSE_FACTOR: u32 = 3;
 
@@ -38,9 +41,10 @@ impl Retention {
     /// Removes what is past its time, again and again, until it is stopped.
     pub(crate) async fn run(self: Arc<Self>, lifecycle: Lifecycle) {
         let lifetimes = &self.settings.get().lifetimes;
-        let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines].into_iter().flatten();
-        // What is not kept at all is not stored.
-        let shortest = all.filter(|lifetime| !lifetime.is_zero()).min().unwrap_or(Duration::MAX);
+        let all = [lifetimes.turns, lifetimes.payloads, lifetimes.lines, lifetimes.voice].into_iter().flatten();
+        // What is not kept at all is not stored, or goes with the end of its turn.
+        let sounds = lifetimes.voice.filter(Duration::is_zero).map(|_| SOON);
+        let shortest = all.filter(|lifetime| !lifetime.is_zero()).chain(sounds).min().unwrap_or(Duration::MAX);
         let (least, most) = (shortest.min(INTERVAL.0), shortest.min(INTERVAL.1));
         loop {
             let pause = match self.remove_expired(&lifecycle).await {
@@ -62,12 +66,13 @@ impl Retention {
     async fn remove_expired(&self, lifecycle: &Lifecycle) -> Result<Option<Timestamp>, StoreError> {
         let cutoffs = Cutoffs::at(self.clock.now(), &self.settings.get().lifetimes);
         let (mut turns, mut payloads, mut contents, mut keys) = (0, 0, 0, 0);
-        let (mut log, mut lines, mut pages) = (0, 0, 0);
+        let (mut sounds, mut log, mut lines, mut pages) = (0, 0, 0, 0);
         while let Some(removal) = self.store.expired(&cutoffs, STEP).await? {
             match &removal {
                 Removal::Turns(ids) => turns += ids.len(),
                 Removal::Payloads(ids) | Removal::Quotes(ids) => payloads += ids.len(),
                 Removal::Contents(runs) => contents += runs.len(),
+                Removal::Sounds(turns) => sounds += turns.len(),
                 Removal::Keys(ids) => keys += ids.len(),
                 Removal::Log { entries, .. } => log += entries,
                 Removal::Lines { lines: removed, .. } => lines += removed,
@@ -84,10 +89,18 @@ impl Retention {
         }
         let schedules = self.calendar.remove_over(cutoffs.turns).await?;
         // Not of lines alone: the line about them would be the next one to remove.
-        if turns + payloads + contents + keys > 0 || log + pages > 0 || schedules > 0 {
+        if turns + payloads + contents + sounds + keys > 0 || log + pages > 0 || schedules > 0 {
             info!(
                 turns,
-                payloads, contents, keys, log, lines, pages, schedules, "removed rows that were past their time"
+                payloads,
+                contents,
+                sounds,
+                keys,
+                log,
+                lines,
+                pages,
+                schedules,
+                "removed rows that were past their time"
             );
         }
         self.store.next_expiry(&self.settings.get().lifetimes).await

@@ -12,11 +12,11 @@ use tracing::warn;
 
 use super::{reads::Reads, result::RunResult};
 use crate::{
-    model::{AgentFile, FileBudget, FileBytes, FileDigest, StoredFile, file_type::sniffed},
-    ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore, StoreError},
+    model::{AgentFile, FileBudget, FileBytes, FileDigest, StoredFile, Unread, file_type::sniffed},
+    ports::{AgentRuntime, ChannelAdapter, FetchError, FileStore, StoreError, TextReader},
 };
 
-/// The time limit for fetching all files of a turn from its platform.
+/// The time limit for fetching all files of a turn from its platform, and for reading documents.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a stored file may not come although the store answers: one may be too large to be read in time.
@@ -30,6 +30,7 @@ pub(super) struct Files<'a> {
     pub(super) budget: &'a FileBudget,
     pub(super) channel: &'a dyn ChannelAdapter,
     pub(super) store: &'a dyn FileStore,
+    pub(super) reader: Option<&'a dyn TextReader>,
     /// The largest file, in bytes.
     pub(super) limit: usize,
     pub(super) reads: Reads<'a>,
@@ -54,15 +55,55 @@ impl Files<'_> {
         left: &AtomicUsize,
     ) -> AgentFile {
         let mut attachment = attachment.clone();
-        let bytes = match runtime.reads(&attachment.media_type) {
+        let document = self.document(&attachment.media_type, runtime);
+        let bytes = match runtime.reads(&attachment.media_type).max(document.map(|(_, largest)| largest)) {
             Some(largest) => self.bytes(&attachment, largest.min(self.limit), deadline, left).await,
             None => None,
         };
-        let Some(bytes) = bytes else { return AgentFile { attachment, bytes: None } };
+        let Some(bytes) = bytes else {
+            return AgentFile { attachment, bytes: None, text: document.map(|_| Err(Unread::NotFetched)) };
+        };
         // The platform repeats what the sender claims.
         attachment.media_type = sniffed(&bytes, &attachment.media_type);
+        let text = match self.document(&attachment.media_type, runtime) {
+            Some((_, largest)) if bytes.len() > largest => Some(Err(Unread::NotFetched)),
+            Some((reader, _)) => Some(self.text(reader, &attachment.media_type, &bytes, deadline).await),
+            None => None,
+        };
         let is_read = runtime.reads(&attachment.media_type).is_some_and(|largest| bytes.len() <= largest);
-        AgentFile { attachment, bytes: is_read.then_some(bytes) }
+        AgentFile { attachment, bytes: is_read.then_some(bytes), text }
+    }
+
+    /// What reads files of this type for the runtime, and the size of the largest one. `None`: the runtime opens them by itself, or
+    /// nobody does.
+    fn document(&self, media_type: &str, runtime: &dyn AgentRuntime) -> Option<(&dyn TextReader, usize)> {
+        let reader = self.reader?;
+        let largest = reader.reads(media_type)?;
+        // What opens documents makes its own sense of markup, too.
+        let opened = if media_type.starts_with("text/") { "application/pdf" } else { media_type };
+        (runtime.reads("text/plain").is_some() && runtime.reads(opened).is_none()).then_some((reader, largest))
+    }
+
+    /// The text of a document, which counts as bytes of a file do.
+    async fn text(
+        &self,
+        reader: &dyn TextReader,
+        media_type: &str,
+        bytes: &[u8],
+        deadline: Timestamp,
+    ) -> Result<FileBytes, Unread> {
+        let text = tokio::select! {
+            biased;
+            text = reader.text(media_type, bytes) => text,
+            () = self.reads.clock.sleep_until(deadline) => Err(Unread::Failed),
+        };
+        let counted = |text: String| {
+            let share = self.budget.reserve(text.len());
+            (share.num_permits() >= text.len()).then(|| FileBytes::counted(text.into(), share)).ok_or(Unread::Failed)
+        };
+        // The log has no names of files.
+        text.and_then(counted)
+            .inspect_err(|why| warn!(channel = %self.channel.channel(), %why, "a document has no text"))
     }
 
     /// The bytes of a file, from the store if it came in an event, else from the platform, which has until `deadline`.
@@ -150,8 +191,11 @@ mod tests {
         ports::{SharedClock, store::layered::NullStore},
     };
 
-    /// Reads texts up to a size.
-    struct Reader(usize);
+    /// Reads texts up to a size, and all other files too if it `opens` them.
+    struct Reader {
+        largest: usize,
+        opens: bool,
+    }
 
     #[async_trait]
     impl AgentRuntime for Reader {
@@ -160,7 +204,7 @@ mod tests {
         }
 
         fn reads(&self, media_type: &str) -> Option<usize> {
-            media_type.starts_with("text/").then_some(self.0)
+            (self.opens || media_type.starts_with("text/")).then_some(self.largest)
         }
 
         async fn run(&self, _: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
@@ -208,6 +252,26 @@ mod tests {
 
         async fn deliver(&self, _: &Delivery) -> Result<Receipt, DeliveryError> {
             Err(DeliveryError::Unsupported("nothing is sent".to_owned()))
+        }
+    }
+
+    const SCROLL: &str = "application/x-scroll";
+
+    /// Reads scrolls of up to 100 bytes. It never ends with one of one byte, and cannot open one of two.
+    struct Library;
+
+    #[async_trait]
+    impl TextReader for Library {
+        fn reads(&self, media_type: &str) -> Option<usize> {
+            (media_type == SCROLL).then_some(100)
+        }
+
+        async fn text(&self, _: &str, bytes: &[u8]) -> Result<String, Unread> {
+            match bytes.len() {
+                1 => std::future::pending().await,
+                2 => Err(Unread::Protected),
+                many => Ok(format!("{many} bytes")),
+            }
         }
     }
 
@@ -270,13 +334,23 @@ mod tests {
         (budget, limit, largest): (&FileBudget, usize, usize),
         urls: &[&str],
     ) -> (Vec<AgentFile>, Duration) {
+        fetched_as("text/plain", store, (budget, limit), Reader { largest, opens: false }, urls).await
+    }
+
+    /// Files of a type.
+    async fn fetched_as(
+        media_type: &str,
+        store: &dyn FileStore,
+        (budget, limit): (&FileBudget, usize),
+        runtime: Reader,
+        urls: &[&str],
+    ) -> (Vec<AgentFile>, Duration) {
         let clock = TestClock::new();
         let shared: SharedClock = Arc::clone(&clock) as SharedClock;
-        let runtime = Reader(largest);
         let channel = Platform { channel: ChannelId::new("test", "main"), clock: Arc::clone(&shared) };
         let attachment = |url: &&str| Attachment {
             name: (*url).to_owned(),
-            media_type: "text/plain".to_owned(),
+            media_type: media_type.to_owned(),
             url: (*url).to_owned(),
         };
         let attachments: Vec<_> = urls.iter().map(attachment).collect();
@@ -285,7 +359,7 @@ mod tests {
         let turn = TurnId::new(begun);
         let deadline = Some(begun + TIMEOUT * 2);
         let reads = Reads { lifecycle: &lifecycle, clock: &shared, turn, stop: &stop, deadline };
-        let files = Files { budget, channel: &channel, store, limit, reads };
+        let files = Files { budget, channel: &channel, store, reader: Some(&Library), limit, reads };
         let attachments: Vec<_> = attachments.iter().collect();
         let fetching = files.fetch(&attachments, &runtime);
         tokio::pin!(fetching);
@@ -301,6 +375,44 @@ mod tests {
 
     fn sizes(files: &[AgentFile]) -> Vec<Option<usize>> {
         files.iter().map(|file| file.bytes.as_ref().map(|bytes| bytes.len())).collect()
+    }
+
+    type Text = Option<Result<String, Unread>>;
+
+    /// The texts of scrolls, whether the runtime has the bytes of the first one, and how long that took.
+    async fn scrolls(budget: usize, opens: bool, urls: &[&str]) -> (Vec<Text>, bool, Duration) {
+        let budget = FileBudget::new(budget);
+        let runtime = Reader { largest: 1000, opens };
+        let (files, took) = fetched_as(SCROLL, &NullStore, (&budget, 1000), runtime, urls).await;
+        let text = |text: &FileBytes| String::from_utf8_lossy(text).into_owned();
+        let texts = files.iter().map(|file| file.text.as_ref().map(|it| it.as_ref().map(text).map_err(|why| *why)));
+        (texts.collect(), files[0].bytes.is_some(), took)
+    }
+
+    #[tokio::test]
+    async fn a_runtime_that_reads_only_texts_gets_those_of_documents_or_a_word_why_not() {
+        let (texts, has_bytes, took) = scrolls(BUDGET, false, &["3", "2", "1", "101"]).await;
+
+        let failed = |why| Some(Err(why));
+        let read = Some(Ok("3 bytes".to_owned()));
+        assert_eq!(texts, [read, failed(Unread::Protected), failed(Unread::Failed), failed(Unread::NotFetched)]);
+        assert_eq!((has_bytes, took), (false, TIMEOUT));
+    }
+
+    #[tokio::test]
+    async fn a_runtime_that_opens_documents_gets_their_bytes() {
+        let (texts, has_bytes, _) = scrolls(BUDGET, true, &["3"]).await;
+
+        assert_eq!((texts, has_bytes), (vec![Text::None], true));
+    }
+
+    #[tokio::test]
+    async fn the_text_of_a_document_counts_as_a_file_does() {
+        // Of these, three are the document, and a text may have half of the rest.
+        let (texts, ..) = scrolls(3 + 2 * 7 - 1, false, &["3"]).await;
+        let (enough, ..) = scrolls(3 + 2 * 7, false, &["3"]).await;
+
+        assert_eq!([texts, enough], [[Some(Err(Unread::Failed))], [Some(Ok("3 bytes".to_owned()))]]);
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ use crate::{
     people::People,
     ports::{
         AgentError, AgentRuntime, AgentSessionStore, ChannelAdapter, FileStore, OutboxStore, QuestionStore, RunRecord,
-        SessionStore, SharedClock, StoreError, Transition,
+        SessionStore, SharedClock, StoreError, TextReader, Transition,
     },
     questions::approvals::{MOST_WAITING, PAGE},
 };
@@ -56,6 +56,7 @@ pub(crate) struct Inputs {
     pub(crate) clock: SharedClock,
     pub(crate) file_budget: FileBudget,
     pub(crate) stored_files: Arc<dyn FileStore>,
+    pub(crate) reader: Option<Arc<dyn TextReader>>,
 }
 
 pub(super) struct PreparedRun {
@@ -279,7 +280,8 @@ impl Inputs {
     ) -> AgentMessage {
         let settings = self.settings.get();
         let (budget, limit) = (&self.file_budget, settings.max_attachment);
-        let files = Files { budget, channel, store: &*self.stored_files, limit, reads };
+        let (store, reader) = (&*self.stored_files, self.reader.as_deref());
+        let files = Files { budget, channel, store, reader, limit, reads };
         let quoted_files = event.quoted.iter().flat_map(|quoted| &quoted.attachments);
         let attachments: Vec<_> = event.attachments.iter().chain(quoted_files).collect();
         let mut attachments = files.fetch(&attachments, runtime).await;

@@ -490,6 +490,7 @@ impl Worker {
                         RunEvent::Text(_)
                         | RunEvent::Rewrite(_)
                         | RunEvent::Activity(_)
+                        | RunEvent::Thought(_)
                         | RunEvent::Send(..)
                         | RunEvent::Listen(_)
                         | RunEvent::Ask(..)
@@ -568,6 +569,9 @@ impl Worker {
                 let title = recorder.masked(title);
                 drafting.activity(turn, &Activity { title, state });
             }
+            RunEvent::Thought(more) if drafting.shows_thoughts() && turn.event.seal_to.is_none() => {
+                drafting.thought(turn, &more);
+            }
             RunEvent::Tool(call) => {
                 info!(turn = %turn.id, tool = call.name, "the agent used a tool");
                 recorder.tool(call);
@@ -602,7 +606,7 @@ impl Worker {
                 let _ = answer.send(self.inputs.hand_out(turn.id, run, holder).await);
             }
             // The activity is not shown, or the run has ended: what it asks for is its outcome.
-            RunEvent::Activity(_) | RunEvent::Ask(..) => {}
+            RunEvent::Activity(_) | RunEvent::Thought(_) | RunEvent::Ask(..) => {}
             RunEvent::Listen(answer) => {
                 let messages = self.take_in(turn, run, show).await;
                 recorder.estimate.hears(&messages);

@@ -40,8 +40,8 @@ impl Searches {
         let merged = turn.obligation.merged_turns().iter().filter_map(|merged| merged.turn.parse().ok());
         let own: Vec<TurnId> = merged.chain([turn.id]).collect();
         let limit = u32::try_from(MOST_FOUND + own.len() * 3).unwrap_or(u32::MAX);
-        let (conversation, session) = (Some(turn.conversation), Some(turn.session));
-        let filter = SearchFilter { query, channels: None, conversation, session, before: None, limit };
+        let (conversations, session) = (Some(vec![turn.conversation]), Some(turn.session));
+        let filter = SearchFilter { query, channels: None, conversations, session, before: None, limit };
         let (lines, room, clock, id) = (Arc::clone(&self.lines), Arc::clone(&self.room), self.clock.clone(), turn.id);
         self.lifecycle.work.spawn(async move {
             let search = async {

@@ -183,6 +183,11 @@ async fn what_was_said_is_shown_and_exported() {
 
 /// The texts that a turn was answered with, and what the file holds, if there is one.
 pub(crate) async fn exported_by(gateway: &TestGateway, turn: TurnId) -> (Vec<String>, Option<String>) {
+    exported_as(gateway, turn, ("conversation.md", "text/markdown")).await
+}
+
+/// The same, of a file with this name and type.
+async fn exported_as(gateway: &TestGateway, turn: TurnId, kind: (&str, &str)) -> (Vec<String>, Option<String>) {
     let (mut words, mut held) = (Vec::new(), None);
     for delivery in gateway.dossier(turn).await.deliveries {
         let Action::Send { content, .. } = delivery.action else { panic!("a message") };
@@ -190,13 +195,35 @@ pub(crate) async fn exported_by(gateway: &TestGateway, turn: TurnId) -> (Vec<Str
             words.push(content.text);
         }
         for file in content.attachments {
-            assert_eq!((&*file.name, &*file.media_type), ("conversation.md", "text/markdown"));
+            assert_eq!((&*file.name, &*file.media_type), kind);
             let StoredFile { digest, .. } = StoredFile::in_url(&file.url).expect("a stored file");
             let bytes = gateway.store.file(digest).await.expect("readable").expect("its bytes");
             held = Some(String::from_utf8(bytes).expect("text"));
         }
     }
     (words, held)
+}
+
+/// The same lines, for programs.
+#[tokio::test]
+async fn what_was_said_is_exported_as_json() {
+    let gateway = TestGateway::with(Script::replies("yes, *really*")).await;
+    gateway.receives(said(&chat("ada"), "is \"it\"?")).await;
+
+    let exported = gateway.receives(said(&chat("ada"), "/export JSON")).await;
+
+    let (words, file) = exported_as(&gateway, exported, ("conversation.json", "application/json")).await;
+    assert_eq!(words, ["This was said."]);
+    let file: serde_json::Value = serde_json::from_str(&file.expect("a file")).expect("JSON");
+    let said = |line: &serde_json::Value| ["speaker", "name", "text"].map(|key| line[key].as_str().map(str::to_owned));
+    let lines: Vec<_> = file["lines"].as_array().expect("lines").iter().map(said).collect();
+    let expected = [["person", "ada", "is \"it\"?"], ["agent", "main", "yes, *really*"]];
+    assert_eq!(lines, expected.map(|line| line.map(|text| Some(text.to_owned()))));
+    assert_eq!(file["cut"], false);
+    assert_eq!(file["lines"][0]["spoken"], false);
+    assert!(file["lines"][0]["at"].as_str().is_some_and(|at| at.ends_with('Z')), "{file}");
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.at_rest().await;
 }
 
 /// A file holds the last MiB, and says that there was more.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, ActivityState, AgentTurn, Capabilities, Delivery, Masker, Policy, Rate, Resend, Scope, Support,
+    Action, ActivityState, AgentTurn, Capabilities, Delivery, Masker, Policy, Rate, Resend, Scope, Support, WorkStep,
     conformance::scripted::{Fault, Script, ScriptedChannel, SeenDelivery},
     store::TurnStatus,
 };
@@ -157,6 +157,66 @@ async fn what_an_agent_does_is_shown_in_its_drafts() {
         // Where drafts are messages, an activity alone is none, and the first one is no edit.
         assert_eq!(drafts(&gateway), shown[2 * usize::from(are_messages)..]);
         assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+        gateway.at_rest().await;
+    }
+}
+
+/// Where drafts have a place for it, what the agent does and thinks stands beside the text, and before there is any.
+#[tokio::test]
+async fn what_an_agent_does_and_thinks_stands_beside_its_drafts() {
+    for shows in [true, false] {
+        let script = Script::replies("one two")
+            .thinking("Hm.")
+            .taking(secs(1))
+            .acting("reads", ActivityState::Working)
+            .taking(secs(1))
+            .acting("reads", ActivityState::Failed)
+            .taking(secs(1))
+            .streaming("one")
+            .taking(secs(1));
+        let mut setup = GatewaySetup::new().capable(showing).capable(|it| it.draft_steps = true).always(script);
+        setup.shown_activities = ["main".into()].into_iter().filter(|_| shows).collect();
+        let gateway = setup.start().await;
+
+        gateway.receives(said(&chat("ada"), "count")).await;
+        gateway.advance(secs(5)).await;
+
+        let draft = |seen: SeenDelivery| match seen.action {
+            Action::Draft { text, steps, .. } => Some((text, steps)),
+            _ => None,
+        };
+        let drafts: Vec<_> = gateway.platform.seen().into_iter().filter_map(draft).collect();
+        let step = |text: &str, state| WorkStep { text: text.to_owned(), state };
+        let thought = step("Hm.", None);
+        let reads = |state| vec![thought.clone(), step("reads", Some(state))];
+        let beside = [
+            (String::new(), vec![thought.clone()]),
+            (String::new(), reads(ActivityState::Working)),
+            (String::new(), reads(ActivityState::Failed)),
+            ("one".to_owned(), reads(ActivityState::Failed)),
+        ];
+        let alone = [("one".to_owned(), vec![])];
+        assert_eq!(drafts, if shows { &beside[..] } else { &alone[..] });
+        assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+        gateway.at_rest().await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_did_is_found_again_where_it_may_be_seen() {
+    for shows in [true, false] {
+        let mut setup = GatewaySetup::new().always(Script::replies("done").using("search").using("read"));
+        setup.shown_activities = ["main".into()].into_iter().filter(|_| shows).collect();
+        let gateway = setup.start().await;
+        gateway.receives(said(&chat("ada"), "find it")).await;
+        gateway.advance(secs(1)).await;
+
+        let intake = gateway.intake();
+        let views = intake.views(&chat("ada"), None, 10).await.expect("views are read");
+        let steps = intake.steps(&views).await.expect("steps are read");
+
+        let steps: Vec<_> = steps.into_values().flatten().map(|step| step.text).collect();
+        assert_eq!(steps, if shows { vec!["search", "read"] } else { vec![] });
         gateway.at_rest().await;
     }
 }

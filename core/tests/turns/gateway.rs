@@ -290,6 +290,7 @@ impl TestGateway {
                 transcriber: self.transcriber.clone().map(|it| it as Arc<dyn Transcriber>),
                 synthesizer: self.synthesizer.clone().map(|it| it as Arc<dyn Synthesizer>),
             },
+            reader: None,
             settings: self.settings.clone(),
             file_links: self.file_links.clone(),
             node_name: "machine".to_owned(),

@@ -166,7 +166,10 @@ async fn menus_describe_commands_in_every_language() {
     let help = commands.iter().find(|command| command.name == "help").expect("it is listed");
     assert_eq!((&*help.description, &*help.descriptions[&german]), ("What I can do", "Was ich kann"));
     let takes_text: Vec<_> = commands.iter().filter(|it| it.argument.is_some()).map(|it| &*it.name).collect();
-    assert_eq!(takes_text, ["start", "new", "session", "agent", "model", "queue", "voice", "link", "home", "language"]);
+    assert_eq!(
+        takes_text,
+        ["start", "new", "session", "agent", "model", "queue", "voice", "export", "link", "home", "language"]
+    );
     let argument = |name: &str| {
         let command = commands.iter().find(|command| command.name == name).expect("it is listed");
         command.argument.as_ref().expect("it takes something")

@@ -15,7 +15,7 @@ use crate::{
 /// The lines that are found.
 pub(crate) async fn found(gateway: &TestGateway, typed: &str) -> Vec<String> {
     let query = SearchQuery::parse(typed).expect("it has a word");
-    let filter = SearchFilter { query, channels: None, conversation: None, session: None, before: None, limit: 1000 };
+    let filter = SearchFilter { query, channels: None, conversations: None, session: None, before: None, limit: 1000 };
     let found = gateway.store.search(&filter).await.expect("readable");
     found.into_iter().map(|line| line.excerpt).collect()
 }

@@ -173,6 +173,25 @@ async fn a_session_with_an_answer_to_come_is_not_deleted() {
     gateway.at_rest().await;
 }
 
+/// Each thread of somebody's chat is a conversation of its own.
+#[tokio::test]
+async fn what_is_deleted_in_a_thread_was_said_there() {
+    let gateway = known().agent("main", repeats).start().await;
+    let in_thread = |thread: &str, text: &str| {
+        let said = says(&chat("ada"), text);
+        InboundEvent { conversation: said.conversation.clone().in_thread(thread), ..said }
+    };
+    told(&gateway, in_thread("a", "kept")).await;
+    told(&gateway, in_thread("a", "/new")).await;
+    told(&gateway, in_thread("b", "gone")).await;
+
+    told(&gateway, in_thread("b", "/session delete all")).await;
+
+    let sessions = told(&gateway, in_thread("a", "/session")).await;
+    assert!(sessions.contains("kept") && !sessions.contains("gone"), "{sessions}");
+    gateway.at_rest().await;
+}
+
 /// Also what is worked on and what waits: no answer comes after it. What another conversation continues in stays.
 #[tokio::test]
 async fn everything_that_was_said_can_be_deleted_at_once() {
@@ -461,6 +480,28 @@ async fn a_question_is_tried_again_without_the_first_try() {
     assert_eq!(ada(&gateway, "/retry").await, "two [one]");
     assert_eq!(ada(&gateway, "three").await, "three [one two]");
     assert_eq!(gateway.visible(&chat("ada")).len(), 6, "what was sent stays");
+    gateway.at_rest().await;
+}
+
+/// The last question can be asked in other words, and the agent is not shown the first ones. An earlier one is left as it is.
+#[tokio::test]
+async fn a_question_is_asked_in_other_words() {
+    let gateway = setup().start().await;
+    ada(&gateway, "one").await;
+    ada(&gateway, "two").await;
+    let last = || async { gateway.turns().await[0].turn_id };
+    let two = last().await;
+    let instead = |text| InboundEvent { instead_of: Some(two), ..says(&chat("ada"), text) };
+    assert_eq!(told(&gateway, instead("zwei")).await, "zwei [one]");
+    assert_eq!(told(&gateway, instead("due")).await, "due [one zwei]");
+    let due = last().await;
+    assert_eq!(ada(&gateway, "/retry").await, "due [one zwei]");
+    ada(&gateway, "/status").await;
+
+    let views = gateway.intake().views(&chat("ada"), None, 9).await.expect("readable");
+
+    let places: Vec<_> = views.iter().map(|view| view.instead_of).collect();
+    assert_eq!(places, [None, None, Some(two), None, Some(due), None]);
     gateway.at_rest().await;
 }
 

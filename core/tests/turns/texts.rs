@@ -256,6 +256,7 @@ pub(crate) fn templates() -> Templates {
         ("menu_whoami", "Who you are"),
         ("menu_link", "One person"),
         ("menu_language", "My language"),
+        ("menu_option_format", "Which format"),
         ("menu_option_choice", "What you choose"),
     ]
     .into_iter()

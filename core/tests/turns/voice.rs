@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentTurn, Amends, Attachment, Cause, Clock, Delivery, DirectPolicy, EventKind, Heard,
-    InboundEvent, QueueMode, Queues, Resend, StoredFile, Surface, TurnId, Unheard, Voice, VoiceMode,
+    InboundEvent, Lifetimes, QueueMode, Queues, Resend, SpeechUse, StoredFile, Surface, TurnId, Unheard, Voice,
+    VoiceMode,
     conformance::scripted::{Fault, Gate, Script, ScriptedAgent, ScriptedSynthesizer, ScriptedTranscriber},
     data_url,
     store::TurnStatus,
@@ -16,6 +17,8 @@ use crate::{
     life::{at_every_write, comes_in_dying},
     texts::DEFERRAL,
 };
+
+const DAY: Duration = secs(24 * 3600);
 
 /// What the ladder says if there are no words.
 const UNHEARD: &str = "I heard nothing.";
@@ -84,7 +87,7 @@ async fn a_voice_note_is_answered_in_words() {
     assert_eq!(event.attachments[0].url, StoredFile::of(RECORDING).to_string());
     assert_eq!((gateway.turns().await.len(), transcriber.recordings()), (1, 1));
     let explained = gateway.explained(turn).await;
-    assert!(explained.contains("a voice note of 3 s that was written down"), "{explained}");
+    assert!(explained.contains("a voice note of 3 s that was written down by ears-1"), "{explained}");
     gateway.at_rest().await;
 }
 
@@ -541,6 +544,31 @@ async fn a_run_goes_on_with_an_answer_that_is_said() {
     gateway.at_rest().await;
 }
 
+/// The words stay with their turn, and so does what is said of the recording. What is not kept is not even stored.
+#[rstest]
+#[case::for_a_week(DAY * 7, true)]
+#[case::not_at_all(Duration::ZERO, false)]
+#[tokio::test]
+async fn a_recording_goes_before_its_turn(#[case] lifetime: Duration, #[case] is_kept: bool) {
+    let synthesizer = Arc::new(ScriptedSynthesizer::default());
+    let mut setup = speaking_setup(&["one"], &synthesizer);
+    setup.lifetimes = Lifetimes { turns: Some(DAY * 90), voice: Some(lifetime), ..Lifetimes::default() };
+    let gateway = started(setup).await;
+    let stored =
+        async |bytes: &[u8]| gateway.store.file(StoredFile::of(bytes).digest).await.expect("files are read").is_some();
+
+    let turn = gateway.receives(spoken()).await;
+    assert_eq!((stored(RECORDING).await, shown(&gateway)), (is_kept, vec!["one".to_owned(), sound(1, "one")]));
+    gateway.advance(DAY * 6).await;
+    assert_eq!((stored(RECORDING).await, stored(b"OggS 1 one").await), (is_kept, is_kept));
+    gateway.advance(DAY * 2).await;
+
+    assert_eq!((stored(RECORDING).await, stored(b"OggS 1 one").await), (false, false));
+    let event = gateway.dossier(turn).await.turn.event;
+    assert_eq!((&*event.text, event.voice.map(|voice| voice.heard)), ("one", Some(Heard::Words)));
+    gateway.at_rest().await;
+}
+
 /// What a server costs is bounded, also over restarts.
 #[tokio::test]
 async fn what_is_written_down_on_a_day_is_bounded() {
@@ -558,6 +586,50 @@ async fn what_is_written_down_on_a_day_is_bounded() {
     gateway.receives(spoken()).await;
 
     assert_eq!(gateway.visible(&chat("ada")).last().map(String::as_str), Some("three"));
+    gateway.at_rest().await;
+}
+
+/// A recording in Ogg whose last page says how long it is.
+fn lasting(seconds: u64) -> Vec<u8> {
+    let page = |samples: u64, content: &[u8]| {
+        let size = u8::try_from(content.len()).expect("it is short");
+        [&b"OggS\0\0"[..], &samples.to_le_bytes(), &[0; 12], &[1, size], content].concat()
+    };
+    [page(0, b"OpusHead\x01\x01\0\0\x80\xbb\0\0\0\0\0"), page(seconds * 48_000, b"sound")].concat()
+}
+
+/// What is written down before it is accepted counts for the same day, and for as long as the recording itself says.
+#[tokio::test]
+async fn what_callers_say_is_bounded_like_voice_notes() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["one"]).at_most(secs(7)));
+    let gateway = started(setup(&transcriber)).await;
+    let intake = gateway.intake();
+    let hear = async |seconds| intake.hear(lasting(seconds), secs(60)).await.map(|heard| (heard.words, heard.seconds));
+    gateway.receives(spoken()).await;
+
+    assert_eq!(hear(301).await, Err(Unheard::TooLong));
+    assert_eq!(hear(4).await, Ok(("one".to_owned(), Some(4))));
+    assert_eq!(hear(1).await, Err(Unheard::OverBudget));
+    let today = gateway.engine().speech_of_today().await.expect("it is read");
+    assert_eq!((today.heard, today.spoken), (Some(SpeechUse { used: secs(7), most: secs(7) }), None));
+    gateway.at_rest().await;
+}
+
+/// The words come in any case.
+#[tokio::test]
+async fn what_is_spoken_on_a_day_is_bounded() {
+    let synthesizer = Arc::new(ScriptedSynthesizer::default().at_most(secs(1)));
+    let voices = [(main_channel(), VoiceMode::Always)].into();
+    let gateway = started(GatewaySetup { voices, ..speaking_setup(&["one"], &synthesizer) }).await;
+    let says = async |text| gateway.receives(said(&chat("ada"), text)).await;
+    says("twelve chars").await;
+    says("more").await;
+    assert_eq!(gateway.visible(&chat("ada")), ["twelve chars", "", "more", "Not spoken."]);
+    gateway.advance(Duration::from_hours(24)).await;
+
+    says("again").await;
+
+    assert_eq!(synthesizer.spoken(), ["twelve chars", "again"]);
     gateway.at_rest().await;
 }
 

@@ -11,6 +11,7 @@ import { field } from "./dialog.js";
 import { docs } from "./docs.js";
 import { $, announce, icon, link, make, show } from "./dom.js";
 import { feed, forget } from "./feed.js";
+import { install } from "./install.js";
 import { onConnection, start, stop } from "./live.js";
 import { logs } from "./logs.js";
 import { overview } from "./overview.js";
@@ -24,6 +25,8 @@ import { turns } from "./turns.js";
 
 /** A connection that is lost for less than this (ms) is not reported. */
 const UNNOTICED = 1_500;
+/** How long a page that begins without a connection waits for the next try (ms). */
+const RETRY = 5_000;
 
 /** The sections, by the first part of their address. `in`: the section that the menu shows it under. */
 const SECTIONS = {
@@ -160,6 +163,8 @@ async function begin() {
     known ? welcome(known) : showSignIn(words);
   } catch (problem) {
     showSignIn(problem.message);
+    // The browser shows this page also while the gateway is away.
+    if (problem.isLost) setTimeout(() => session || $("main").querySelector("input")?.value || begin(), RETRY);
   }
 }
 
@@ -273,4 +278,5 @@ function showConnection(state, words) {
 }
 
 switchTheme($("theme"), (isDark) => `Switch to ${isDark ? "light" : "dark"} theme`, () => dispatchEvent(new Event("theme")));
+install("/admin");
 begin();

@@ -127,14 +127,14 @@ export function conversation(view) {
 const WHO = { person: "The person", agent: "The agent", gateway: "The gateway", operator: "An operator" };
 const STATES = { waiting: ["Not sent yet", "wait"], failed: ["Could not be sent", "bad"] };
 
-function message({ at, from, name, text, turn_id: turn, delivery_id: id, state }) {
+function message({ at, from, name, text, spoken, turn_id: turn, delivery_id: id, state }) {
   const day = new Date(at).toDateString() === new Date().toDateString() ? "" : `${new Date(at).toLocaleDateString(undefined, { day: "numeric", month: "short" })}, `;
   const when = make("time", { title: full(at), attributes: { datetime: at } }, day + minute(at));
   return make(
     "li",
     { className: "said", data: { from, state, key: `${id ?? turn} ${from} ${at}` } },
     make("p", { className: "meta" }, make("strong", {}, name ?? WHO[from] ?? from), " ", turn ? link(`/admin/turns/${turn}`, when) : when),
-    make("p", { className: "words" }, text || "(no text)"),
+    make("p", { className: "words" }, spoken && (from === "person" ? "🎤 " : "🔊 "), text || "(no text)"),
     STATES[state] && badge(STATES[state]),
   );
 }

@@ -322,6 +322,8 @@ const OPERATIONS = {
   approve: "let somebody in",
   decline: "declined somebody's request",
   revoke: "revoked somebody's access",
+  invite: "invited somebody to a chat page",
+  sign_out: "signed somebody out of a chat page",
   link: "is the same person on another channel",
   unlink: "is not the same person on another channel any more",
   reload: "had the configuration read again",

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { resume, tryChannel } from "./channels.js";
 import { charts } from "./charts.js";
 import { retryMany } from "./deadletters.js";
-import { badge, button, link, make, show, table, time } from "./dom.js";
+import { badge, button, facts, link, make, show, table, time } from "./dom.js";
 import { agentState, channelState, excerpt, number, person, plural, span } from "./format.js";
 import { keepFresh } from "./live.js";
 import { mark } from "./logs.js";
@@ -120,12 +120,16 @@ function mend(view, { kind, subject }, refresh) {
   return acts[kind]?.().filter(Boolean) ?? [];
 }
 
-function details({ backlog, channels, agents }) {
+/** How much of a day's speech is used. */
+const speech = (part) => part && `${span(part.seconds * 1_000)} of ${span(part.seconds_per_day * 1_000)}`;
+
+function details({ backlog, channels, agents, heard, spoken }) {
   const section = (id, title, ...content) => make("section", { className: "part", data: { key: id }, attributes: { "aria-labelledby": `${id}-title` } }, make("h2", { id: `${id}-title` }, title), ...content);
   return [
     section("waiting", "What waits", tiles(backlog)),
     section("channels", "Channels", channels.length ? channelTable(channels) : empty("No channel is configured.")),
     section("agents", "Agents", agents.length ? agentTable(agents) : empty("No agent is configured.")),
+    (heard || spoken) && section("speech", "Speech of today", facts([["Written down", speech(heard)], ["Spoken", speech(spoken)]])),
   ];
 }
 

@@ -98,11 +98,20 @@ function began(turn) {
 
 const card = (title, ...content) => make("article", { className: "card" }, make("h3", {}, title), ...content);
 
+const UNHEARD = { too_long: "it is too long", over_budget: "what may be written down in a day is used up", no_file: "it could not be fetched", no_server: "no server is configured for that", failed: "the server gave no words", no_words: "nobody speaks in it" };
+
+/** How long a message was spoken, and what became of its words. */
+function spoken({ seconds, heard, why, model }) {
+  const what = { words: `written down${model ? ` by ${model}` : ""}`, awaited: "being written down" };
+  return [seconds !== undefined && span(seconds * 1000), what[heard] ?? `not written down${why ? `: ${UNHEARD[why] ?? why}` : ""}`].filter(Boolean).join(", ");
+}
+
 function said({ event, ...turn }) {
   return card(
     began({ event, ...turn }),
     make("blockquote", { className: "words" }, event.text || "(no text)"),
     facts([
+      ["Spoken", event.voice && spoken(event.voice)],
       ["Files", files(event.attachments, turn.turn_id)],
       ["Replies to", event.quoted && excerpt(event.quoted.text ?? "another message")],
       ["Forwarded from", event.forwarded && (event.forwarded.name ?? "somebody")],
@@ -119,8 +128,8 @@ const ENDS = { reply: "It answered", reaction: "It reacted", deferral: "It defer
 const PICTURE = /^image\/(png|jpeg|gif|webp)(;|$)/;
 
 /** A file of a turn. If it is stored, its name opens it, a picture is shown, and a sound can be played. */
-function file({ name, media_type: type, size, digest }, turn) {
-  const about = [type, size !== undefined && plural(size, "byte"), digest?.slice(0, 19)];
+function file({ name, media_type: type, size, digest, removed }, turn) {
+  const about = [type, size !== undefined && plural(size, "byte"), digest?.slice(0, 19), removed && "not kept any more"];
   const title = `${name || "a file"} (${about.filter(Boolean).join(", ")})`;
   if (!digest) return make("div", { className: "file" }, title);
   const url = `/admin/files/${digest.replace("sha256:", "")}?turn=${turn}`;
@@ -200,6 +209,7 @@ function deliveries({ deliveries: all, turn_id: turn }) {
       make("blockquote", { className: "words" }, delivery.text || "(no text)"),
       facts([
         ["Choices", delivery.choices?.join(", ")],
+        ["Aloud", delivery.spoken && excerpt(delivery.spoken)],
         ["Files", files(delivery.attachments, turn)],
         ["Problem", delivery.error],
         ["Next attempt", time(delivery.next_attempt_at)],

@@ -96,5 +96,13 @@ fn lines(overview: &Value) -> String {
         lines.push(format!("Nodes     {}", nodes.join("; ")));
     }
     lines.push(format!("Agents    {}", named(&overview["agents"], "name", |agent| agent["up"] == true)));
+    let speech = ["heard", "spoken"].into_iter().filter_map(|what| {
+        let minutes = |field: &str| overview[what][field].as_u64().map(|seconds| seconds.div_ceil(60));
+        Some(format!("{what} {} of {} min", minutes("seconds")?, minutes("seconds_per_day")?))
+    });
+    let speech = speech.collect::<Vec<_>>().join(", ");
+    if !speech.is_empty() {
+        lines.push(format!("Today     {speech}"));
+    }
     lines.join("\n")
 }

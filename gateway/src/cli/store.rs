@@ -109,14 +109,15 @@ fn text(location: &StoreLocation, stats: &StoreStats, lifetimes: &Lifetimes) -> 
     if let Some(oldest) = stats.oldest_turn {
         let _ = write!(text, "\nThe oldest turn is of {}.", rfc3339(oldest));
     }
-    let ExpiredRows { turns, payloads, contents, keys, log, lines } = stats.expired;
-    let _ = match (turns + payloads + contents + keys + log + lines, lifetimes.turns) {
+    let ExpiredRows { turns, payloads, contents, keys, log, lines, sounds } = stats.expired;
+    let _ = match (turns + payloads + contents + keys + log + lines + sounds, lifetimes.turns) {
         (0, None) => write!(text, "\nTurns are kept forever: see [retention]."),
         (0, Some(_)) => write!(text, "\nNothing is past its time."),
         _ => write!(
             text,
             "\nPast their time: {turns} turns, {payloads} payloads, {contents} contents of runs, {keys} keys of events, {log} \
-             entries of the log, {lines} lines of the gateway's own log. A running gateway removes them within an hour."
+             entries of the log, {lines} lines of the gateway's own log, {sounds} sounds of spoken words. A \
+             running gateway removes them within an hour."
         ),
     };
     let rows: Vec<_> = stats.rows.iter().map(|(table, rows)| [table.clone(), rows.to_string()]).collect();

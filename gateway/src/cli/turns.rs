@@ -9,7 +9,7 @@ use std::{collections::HashSet, time::Duration};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use rejoinder_core::{
-    Clock, ConversationId, SystemClock, Timestamp, TurnId,
+    Clock, ConversationId, Heard, SystemClock, Timestamp, TurnId,
     explain::{Entry, Explanation},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -30,7 +30,7 @@ use crate::{
     },
     http::StateFilter,
     time::{self, rfc3339},
-    view::{DeliveryDetail, FileDetail, TimelineEntry, TurnDetail, TurnExplanation, TurnItem},
+    view::{DeliveryDetail, FileDetail, TimelineEntry, TurnDetail, TurnExplanation, TurnItem, VoiceDetail},
 };
 
 #[derive(Debug, Subcommand)]
@@ -306,10 +306,25 @@ fn explained(explanation: TurnExplanation) -> Result<String, Failure> {
 
 /// The name, the type and the size of a file, and where its bytes are.
 fn file_line(file: &FileDetail) -> String {
-    let FileDetail { name, media_type, url, size, digest } = file;
+    let FileDetail { name, media_type, url, size, digest, removed } = file;
     let size = size.map(|size| format!(", {size} bytes")).unwrap_or_default();
-    let at = digest.as_deref().or(url.as_deref()).unwrap_or("in the message");
+    let nowhere = if *removed { "not kept any more" } else { "in the message" };
+    let at = digest.as_deref().or(url.as_deref()).unwrap_or(nowhere);
     format!("{name} ({media_type}{size}): {at}")
+}
+
+/// How long a message was spoken, and what became of the words.
+fn voice_line(voice: &VoiceDetail) -> String {
+    let VoiceDetail { seconds, heard, why, model } = voice;
+    let length = seconds.map(|seconds| format!(" of {seconds} s")).unwrap_or_default();
+    let what = match (heard, why, model) {
+        (Heard::Awaited, ..) => "being written down".to_owned(),
+        (Heard::Words, _, Some(model)) => format!("written down by {model}"),
+        (Heard::Words, ..) => "written down".to_owned(),
+        (Heard::Failed, Some(why), _) => format!("not written down: {why}"),
+        (Heard::NotTried | Heard::Failed, ..) => "not written down".to_owned(),
+    };
+    format!("a voice note{length}, {what}")
 }
 
 fn detail(turn: &TurnDetail, with_shown: bool) -> String {
@@ -335,6 +350,7 @@ fn detail(turn: &TurnDetail, with_shown: bool) -> String {
     let sender = turn.event.sender_name.as_deref().unwrap_or(&turn.event.sender_id);
     lines.push(format!("\nMessage from {}:", one_line(sender)));
     lines.push(indented(&turn.event.text));
+    lines.extend(turn.event.voice.iter().map(|voice| format!("  {}", one_line(&voice_line(voice)))));
     lines.extend(turn.event.attachments.iter().map(|file| format!("  with {}", one_line(&file_line(file)))));
     lines.push("\nRuns:".to_owned());
     lines.extend(turn.runs.iter().flat_map(|run| runs::lines(run, with_shown)));
@@ -360,6 +376,7 @@ fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {
         delivery.claim, delivery.signal, delivery.via, delivery.created_at, delivery.state
     ));
     lines.push(indented(&delivery.text));
+    lines.extend(delivery.spoken.iter().map(|words| format!("  aloud: {}", one_line(words))));
     lines.extend(delivery.choices.iter().map(|choice| format!("  | [{}]", one_line(choice))));
     lines.extend(delivery.attachments.iter().map(|file| format!("  with {}", one_line(&file_line(file)))));
     for attempt in &delivery.attempts {

@@ -99,7 +99,7 @@ macro_rules! for_operators {
 macro_rules! for_admins {
     ($does:ident) => {
         $does! {
-            tokens::list tokens::create tokens::revoke session::list session::end people::forget configuration::reload
+            tokens::list tokens::create tokens::revoke session::list session::end people::forget people::invite people::sign_out configuration::reload
             alerts::list alerts::test audit::list hooks::token
         }
     };

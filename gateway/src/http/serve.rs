@@ -26,7 +26,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use rejoinder_kit::{Format, Peer, problem_in_words};
+use rejoinder_kit::{Format, Peer, Via, problem_in_words};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -109,6 +109,7 @@ pub(crate) async fn accept(
             move |mut request: Request<Incoming>| {
                 let caller = proxies.caller(peer.ip(), request.headers());
                 request.extensions_mut().insert(caller);
+                request.extensions_mut().insert(Via(peer.ip()));
                 answer(router.clone(), Arc::clone(&permit), caller, request)
             }
         });

@@ -41,7 +41,7 @@ impl Platform for Webhook {
             }
         };
         let (mut hooks, mut built) = (Vec::new(), Built::default());
-        let (bodies, speech) = (Arc::default(), materials.speech()?);
+        let bodies = Arc::default();
         for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
             let token = token.map(|token| materials.tokens(token, &format!("hook-{name}-token"))).transpose()?;
@@ -59,7 +59,6 @@ impl Platform for Webhook {
                 body_timeout: server.request_timeout,
                 public_url: server.public_url.clone(),
                 texts: texts(ChannelId::new(self.section().name, name).as_str(), section.common.language),
-                speech: speech.clone(),
                 clock: Arc::clone(materials.clock),
                 http: materials.http.clone(),
                 stop_waiting: materials.stop_waiting.clone(),

@@ -124,12 +124,14 @@ fn how_long_and_in_how_many_parts_is_the_operators() {
 fn how_long_rows_are_kept_is_the_operators() {
     let days = |days: u64| Some(Duration::from_hours(24 * days));
     let usual = parts(CHANNELS).unwrap().settings.lifetimes;
-    let toml = "[retention]\nturns = \"1d12h\"\ndead_letters = \"30d\"\npayloads = \"forever\"\n[log]\nkeep = \"1d\"\n";
+    let toml = "[retention]\nturns = \"1d12h\"\ndead_letters = \"30d\"\npayloads = \"forever\"\nvoice = \"off\"\n[log]\nkeep = \"1d\"\n";
     let chosen = parts(&format!("{CHANNELS}{toml}")).unwrap().settings.lifetimes;
 
-    assert_eq!(usual, Lifetimes { turns: days(90), dead_letters: None, payloads: days(7), lines: days(7) });
+    let week = days(7);
+    assert_eq!(usual, Lifetimes { turns: days(90), dead_letters: None, payloads: week, lines: week, voice: week });
     let turns = Some(Duration::from_hours(36));
-    assert_eq!(chosen, Lifetimes { turns, dead_letters: days(30), payloads: None, lines: days(1) });
+    let voice = Some(Duration::ZERO);
+    assert_eq!(chosen, Lifetimes { turns, dead_letters: days(30), payloads: None, lines: days(1), voice });
 }
 
 #[test]

@@ -17,7 +17,7 @@ use tokio_tungstenite::{
 
 use super::{
     door::{self, Door},
-    frames::{ClientFrame, ServerFrame, Turn, Welcome},
+    frames::{ClientFrame, ServerFrame, Turn, Welcome, with_activity},
     outbox::{Outbox, Say},
 };
 
@@ -274,7 +274,12 @@ impl Keeper {
             }
             ServerFrame::Turn { turn } => self.tell_turn(turn),
             ServerFrame::Sync { turns } => turns.into_iter().for_each(|turn| self.tell_turn(Box::new(turn))),
-            ServerFrame::Draft { turn_id, text: Some(text) } => self.tell(Event::Draft { turn: turn_id, text }),
+            ServerFrame::Draft { turn_id, text: Some(text), steps } => {
+                let text = with_activity(text, &steps);
+                if !text.is_empty() {
+                    self.tell(Event::Draft { turn: turn_id, text });
+                }
+            }
             ServerFrame::Typing { turn_id, on } => self.tell(Event::Typing { turn: turn_id, on }),
             ServerFrame::Draft { .. } | ServerFrame::Welcome(_) | ServerFrame::Ping | ServerFrame::Unknown => {}
         }

@@ -34,6 +34,25 @@ impl ClientFrame<'_> {
     }
 }
 
+/// A step of an agent's work.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Step {
+    text: String,
+    /// `None` for a thought.
+    #[serde(default)]
+    state: Option<String>,
+}
+
+/// A draft with a line for what the agent does now.
+pub(crate) fn with_activity(text: String, steps: &[Step]) -> String {
+    let is_working = |step: &&Step| step.state.as_deref() == Some("working");
+    match steps.iter().rev().find(is_working) {
+        Some(step) if text.is_empty() => format!("… {}", step.text),
+        Some(step) => format!("{text}\n\n… {}", step.text),
+        None => text,
+    }
+}
+
 /// A frame from the gateway.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -51,6 +70,9 @@ pub(crate) enum ServerFrame {
         /// The Markdown so far.
         #[serde(default)]
         text: Option<String>,
+        /// What the agent did and thought.
+        #[serde(default)]
+        steps: Vec<Step>,
     },
     Typing {
         turn_id: String,
@@ -223,6 +245,18 @@ mod tests {
     #[case(r#"{"type":"of another version","x":1}"#)]
     fn frames_are_read(#[case] frame: &str) {
         serde_json::from_str::<ServerFrame>(frame).unwrap();
+    }
+
+    #[test]
+    fn a_draft_says_what_the_agent_does() {
+        let frame =
+            r#"{"type":"draft","turn_id":"t","text":"Hi","steps":[{"text":"reads","state":"working"},{"text":"Hm."}]}"#;
+
+        let ServerFrame::Draft { text, steps, .. } = serde_json::from_str(frame).unwrap() else { panic!("a draft") };
+
+        assert_eq!(with_activity(text.unwrap(), &steps), "Hi\n\n… reads");
+        assert_eq!(with_activity(String::new(), &steps), "… reads");
+        assert_eq!(with_activity("Hi".to_owned(), &steps[1..]), "Hi");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, FileLinks, Intake, NodeId, Parts,
-    Policy, Settings, SharedClock, Speech, Store, SystemClock, TurnId,
+    Actor, AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, FileLinks, Identity, Intake,
+    NodeId, Parts, Policy, Settings, SharedClock, Speech, Store, SystemClock, TurnId,
     conformance::{
         rejecting::{RejectingLayer, Rejection},
         scripted::{Gate, ScriptedAgent},
@@ -26,6 +26,7 @@ pub struct Setup {
     change: Box<dyn Fn(&mut Settings) + Send + Sync>,
     rejection: Option<Rejection>,
     public_url: Option<String>,
+    speech: Speech,
     directory: TempDir,
 }
 
@@ -43,6 +44,7 @@ impl Setup {
             change: Box::new(|_| {}),
             rejection: None,
             public_url: None,
+            speech: Speech::default(),
             directory: tempfile::tempdir().expect("a temporary directory"),
         }
     }
@@ -72,6 +74,13 @@ impl Setup {
     #[must_use]
     pub fn public_url(mut self, url: &str) -> Self {
         self.public_url = Some(url.to_owned());
+        self
+    }
+
+    /// Has something that hears or speaks.
+    #[must_use]
+    pub fn speech(mut self, speech: Speech) -> Self {
+        self.speech = speech;
         self
     }
 
@@ -227,6 +236,15 @@ impl<A: ChannelAdapter> Gateway<A> {
         dossier.attempts.iter().filter(|attempt| attempt.result.is_some()).count()
     }
 
+    /// An operator makes somebody unknown.
+    ///
+    /// # Panics
+    /// When they are not known.
+    pub async fn revoke(&self, person: &Identity) {
+        let grace = Actor::named("grace".to_owned());
+        self.engine.operations().revoke(person, grace).await.expect("the person is known");
+    }
+
     /// The number of undeliverable turns.
     ///
     /// # Panics
@@ -275,7 +293,8 @@ async fn engine(
         node: NodeId::new(setup.clock.now()),
         channels,
         agents: Arc::new(HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]).into()),
-        speech: Speech::default(),
+        speech: setup.speech.clone(),
+        reader: None,
         settings,
         file_links: setup.public_url.as_deref().map_or(links.clone(), |url| links.at(url)),
         node_name: String::new(),

@@ -1,5 +1,6 @@
 //! The formats in which a scripted agent answers with text.
 
+use rejoinder_core::Attachment;
 use serde_json::{Value, json};
 
 /// How text is streamed, and how its end is told.
@@ -60,8 +61,8 @@ impl Format {
         }
     }
 
-    /// The end of a complete answer, whose whole text this is.
-    pub(super) fn end(self, text: &str) -> String {
+    /// The end of a complete answer, whose whole text this is. Only lines have its files.
+    pub(super) fn end(self, text: &str, files: &[Attachment]) -> String {
         match self {
             Self::Completions => format!("{}{DONE}", chunk(&json!({}), Some("stop"))),
             Self::Responses => {
@@ -79,9 +80,16 @@ impl Format {
                     + &event(&json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 1 } }))
                     + &event(&json!({ "type": "message_stop" }))
             }
-            Self::Lines => format!("{}\n", json!({ "end": true })),
+            Self::Lines if files.is_empty() => format!("{}\n", json!({ "end": true })),
+            Self::Lines => format!("{}\n", json!({ "files": files.iter().map(file).collect::<Vec<_>>() })),
         }
     }
+}
+
+/// A file of an answer. Its bytes are in its URL.
+fn file(Attachment { name, media_type, url }: &Attachment) -> Value {
+    let data = url.split_once(";base64,").map(|(_, data)| data);
+    json!({ "name": name, "type": media_type, "data": data })
 }
 
 /// The end of a stream of Chat Completions.

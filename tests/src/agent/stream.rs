@@ -69,11 +69,11 @@ pub(super) async fn wait(step: ScriptStep) {
 fn last_piece(end: ScriptEnd, streamed: &str, format: Format) -> Option<Result<String, String>> {
     Some(Ok(match end {
         ScriptEnd::Outcome(Outcome::Reply(Reply { text, choices: None, attachments, .. }))
-            if attachments.is_empty() =>
+            if attachments.is_empty() || format == Format::Lines =>
         {
             let rest = text.strip_prefix(streamed).expect("a reply begins with what was streamed");
             let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { format.text(rest) };
-            rest + &format.end(&text)
+            rest + &format.end(&text, &attachments)
         }
         ScriptEnd::Fail(why) => {
             let mut piece = format.text(&why);

@@ -6,26 +6,27 @@ use super::{Pace, Platform, SentMessage, WHOLE, texts, wait_for_text};
 use crate::{AgentKind, Gate, Gateway, Script, ScriptedAgent};
 
 /// No deferral, and a turn that several crashes interrupt is not given up: neither is the subject here.
-const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
-const QUIET: &str = "streaming = \"off\"";
+pub(super) const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n";
+pub(super) const QUIET: &str = "streaming = \"off\"";
 const STREAMING: &str = "streaming = \"edit\"";
 const FAILED: &str = "Sorry, I could not finish that. Please try again.";
 
 /// A step at which the process ends.
-struct CrashStep {
-    point: &'static str,
+#[derive(Clone, Copy)]
+pub(super) struct CrashStep {
+    pub(super) point: &'static str,
     /// How often the agent may be called for the turn; less often if its [work goes on](ScriptedAgent::most_calls).
-    runs: usize,
+    pub(super) runs: usize,
     /// Whether the answer may have arrived without the gateway knowing.
-    may_have_arrived: bool,
+    pub(super) may_have_arrived: bool,
 }
 
-const fn step(point: &'static str, runs: usize) -> CrashStep {
+pub(super) const fn step(point: &'static str, runs: usize) -> CrashStep {
     CrashStep { point, runs, may_have_arrived: false }
 }
 
 /// The steps of every turn, in order.
-const STEPS: [CrashStep; 8] = [
+pub(super) const STEPS: [CrashStep; 8] = [
     // The event is received, but not committed.
     step("received:1", 1),
     // The event is committed, but not acknowledged to the platform.
@@ -161,7 +162,7 @@ async fn crash_at_each<P: Platform>(
 }
 
 /// Waits until nothing is owed, and the platform knows which events were accepted.
-async fn until_settled_and_acknowledged<P: Platform>(platform: &P, gateway: &Gateway) {
+pub(super) async fn until_settled_and_acknowledged<P: Platform>(platform: &P, gateway: &Gateway) {
     gateway.until_settled().await;
     platform.until_acknowledged().await;
 }

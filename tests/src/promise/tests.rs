@@ -122,7 +122,7 @@ macro_rules! promise_tests {
 
 /// Tests of a process that ends at any step, for a type that implements [`Platform`](crate::promise::Platform): all steps
 /// in each of `places`, drafts in each of `drafts_in`, kills under load in each of `kills_in`, and a multi-part answer at
-/// each crash point of `between_parts`.
+/// each crash point of `between_parts`. The platform must also implement [`SharesFiles`](crate::promise::SharesFiles).
 #[macro_export]
 macro_rules! crash_tests {
     (
@@ -165,6 +165,15 @@ macro_rules! crash_tests {
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn a_crash_between_two_parts_sends_no_part_twice(#[values($($point),+)] point: &str) {
             $crate::promise::a_crash_between_two_parts_sends_no_part_twice::<$platform>(point).await;
+        }
+
+        /// D1, K1, K3: files, both ways.
+        #[rstest::rstest]
+        #[case::few($crate::promise::FileSteps::Few)]
+        #[case::others($crate::promise::FileSteps::Others)]
+        #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+        async fn a_crash_at_any_step_loses_no_file(#[case] steps: $crate::promise::FileSteps) {
+            $crate::promise::a_crash_at_any_step_loses_no_file::<$platform>(steps).await;
         }
 
         /// B14, D1, G3.

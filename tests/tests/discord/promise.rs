@@ -3,10 +3,10 @@
 
 use std::cell::RefCell;
 
-use rejoinder_discord_server::{Channel, DiscordServer, Fault, GatewayAction, Person};
+use rejoinder_discord_server::{Channel, DiscordServer, Fault, GatewayAction, Message, Person};
 use rejoinder_tests::{
     Gateway, GatewayBuilder,
-    promise::{Calls, Failure, Platform, SentMessage},
+    promise::{Calls, Failure, FileMessage, Platform, SentMessage, SharesFiles},
 };
 use tempfile::NamedTempFile;
 
@@ -142,6 +142,20 @@ impl Platform for Discord {
 
     async fn restore_token(&self) {
         std::fs::write(self.token.path(), &*self.next.borrow()).expect("the token is written");
+    }
+}
+
+impl SharesFiles for Discord {
+    const DELIVERIES: usize = 1;
+
+    async fn shows(&self, (person, chat): &Self::Person, picture: &[u8], caption: &str) {
+        person.sends_files(chat, caption, &[("a.png", picture)]).await;
+    }
+
+    async fn file_messages_of(&self, (_, chat): &Self::Person) -> Vec<FileMessage> {
+        let ours = self.server.visible(chat).await.into_iter().filter(|message| message.ours && !message.loading);
+        let sizes = |message: &Message| message.attachments.iter().map(|file| file.size).collect();
+        ours.map(|message| FileMessage { sizes: sizes(&message), text: message.content }).collect()
     }
 }
 

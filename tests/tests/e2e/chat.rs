@@ -69,6 +69,23 @@ async fn a_conversation_is_saved_as_markdown() {
     Browser::start("export", &gateway.url()).succeeds().await;
 }
 
+/// B11: what was said is found in all conversations of the browser. A menu saves and prints one, and chooses its agent; keys lead there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_was_said_is_found_saved_printed_and_reached_with_keys() {
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("answer to: {}", last_text(call)))).await;
+    let coder = agent.section().replace("[agents.main]", "[agents.coder]");
+    let routing = "[routing]\ndefault_agent = \"main\"\nchoosable = [\"coder\"]\n";
+    let gateway = chat(&agent, &format!("{coder}\n{routing}")).await;
+    let mut browser = Browser::start("found", &gateway.url());
+
+    for checkpoint in ["said", "found", "printed"] {
+        browser.reaches(checkpoint).await;
+        browser.resume().await;
+    }
+
+    browser.succeeds().await;
+}
+
 /// E6: no search finds it and no agent is shown it; it is deleted once, also when the gateway was killed before it could say so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_deleted_on_the_page_is_deleted_at_the_gateway() {
@@ -211,6 +228,24 @@ async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
     assert_eq!(turns(&gateway), 3);
 }
 
+/// The page opens while the gateway is away, with what was not sent, and keeps nothing that was said. What is shared with it stands in
+/// the input.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_page_is_an_app() {
+    let agent = ScriptedAgent::replying("A secret.").await;
+    let mut gateway = chat(&agent, "").await;
+    let mut browser = Browser::start("app", &gateway.url());
+
+    browser.reaches("installed").await;
+    gateway.kill();
+    browser.resume().await;
+    browser.reaches("without a gateway").await;
+    gateway.restart().await;
+    browser.resume().await;
+
+    browser.succeeds().await;
+}
+
 /// E6: the page gets no acknowledgement, so it sends the message again.
 #[rstest]
 #[case::lost_before_the_commit("received:1")]
@@ -288,6 +323,24 @@ async fn a_run_asks_the_person_and_goes_on() {
     Browser::start("asked", &gateway.url()).succeeds().await;
 }
 
+/// B11: live while it works, and after a reload; nothing of it is in the answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_an_agent_does_and_thinks_is_folded_above_its_answer() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/acp/works.mjs");
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = folder.path().join("gate");
+    let command = format!("command = [\"node\", \"{script}\", \"{}\"]", gate.display());
+    let section = format!("[agents.main]\nkind = \"acp\"\nshow_activity = true\n{command}\n");
+    let gateway = Gateway::builder().config(&section).start().await;
+    let mut browser = Browser::start("works", &gateway.url());
+
+    browser.reaches("works").await;
+    std::fs::write(&gate, "").expect("a file");
+    browser.resume().await;
+
+    browser.succeeds().await;
+}
+
 /// The gateway's commands and the operator's, with keys, a mouse and a finger.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_picked_from_a_menu() {
@@ -330,6 +383,11 @@ async fn a_failure_does_not_look_like_an_answer_and_can_be_tried_again() {
     Browser::start("voices", &gateway.url()).succeeds().await;
 
     assert_eq!(turns(&gateway), 4);
+    let last = agent.calls().pop().expect("a call").body.to_string();
+    assert!(
+        last.contains("Hello, Ada.") && !last.contains("All is well."),
+        "the agent goes on from the last version: {last}"
+    );
 }
 
 /// A server that hears the same in any recording; its section.
@@ -519,6 +577,47 @@ const IN_HEBREW: &str = "## הכנה
 echo done
 ```";
 
+const EXPLAINED: &str = "Energy is $E = mc^2$, and \\(x_1\\) costs $5, or $6 with tea.[^1]
+
+$$a_1 + a_2 + a_3 + a_4 + a_5 + a_6 + a_7 + a_8 + a_9 + a_{10} + a_{11} + a_{12} + \\frac{1}{2}$$
+
+\\[
+\\begin{pmatrix} a & b \\\\
+c & d \\end{pmatrix}
+\\]
+
+This stays: $\\nosuch{x}$.
+
+```python
+def area(r):
+    return 3.14159 * r ** 2  # of a circle, and of nothing else in this world
+```
+
+```
++--------+      +---------+      +-----------+      +--------+
+| person | ---> | gateway | ---> | the agent | ---> | answer |
++--------+      +---------+      +-----------+      +--------+
+```
+
+| What | Where it is kept | For how long | Who sees it | And after that |
+| --- | --- | ---: | --- | --- |
+| Conversations | `data/rejoinder.db` | for ever | you | still there |
+
+[^1]: See *Einstein*, 1905.
+";
+
+/// B11: formulas, footnotes, code, tables and diagrams. Their scripts and styles are loaded once an answer has them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn formulas_footnotes_and_code_are_shown_as_they_are_meant() {
+    let agent = ScriptedAgent::start(|call, _| {
+        Script::replies(if last_text(call) == "Explain it." { EXPLAINED } else { "Hello." })
+    })
+    .await;
+    let gateway = chat(&agent, "").await;
+
+    Browser::start("rich", &gateway.url()).succeeds().await;
+}
+
 /// All widths, twice the size, and both themes; the screenshots of the documentation are taken here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_fits_and_can_be_read_on_every_device() {
@@ -549,4 +648,77 @@ async fn the_page_fits_and_can_be_read_on_every_device() {
     browser.resume().await;
 
     browser.succeeds().await;
+}
+
+/// With passkeys. Conversations are those of the person, on each device.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_person_signs_in_on_two_devices() {
+    let people = "[channels.webchat.main]\naccess = \"people\"\n[people.Ada]\nidentities = [\"webchat.main/ada\"]\n";
+    let (_agent, gateway) = echo(people).await;
+    let invited = gateway.output_of(&["people", "invite", "Ada", "--json"]);
+    let invited: serde_json::Value = serde_json::from_str(&invited).expect("JSON");
+    let code = invited["path"].as_str().and_then(|path| path.strip_prefix("/chat#invitation=")).expect("a link");
+    // Passkeys belong to a name.
+    let url = gateway.url().replace("127.0.0.1", "localhost");
+
+    Browser::start_with("people", &url, &[("REJOINDER_INVITATION", code)]).succeeds().await;
+
+    assert_eq!(invited["identity"], "webchat.main/ada");
+    assert!(!gateway.log().contains(code), "{}", gateway.log());
+    let _ = gateway.output_of(&["people", "sign-out", "Ada", "--passkeys"]);
+    let again = gateway.run(&["people", "invite", "Bob"]);
+    assert!(!again.status.success(), "nobody is Bob");
+}
+
+/// A proxy says who is signed in there. Nobody else does, and who is not known stays outside.
+#[rstest]
+#[case("127.0.0.1", "ada", StatusCode::OK)]
+#[case("127.0.0.1", "eve", StatusCode::UNAUTHORIZED)]
+#[case("192.0.2.7", "ada", StatusCode::UNAUTHORIZED)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_proxy_says_who_is_signed_in(#[case] proxy: &str, #[case] who: &str, #[case] status: StatusCode) {
+    let people = format!(
+        "[channels.webchat.main]\naccess = \"people\"\nheader = {{ name = \"X-Remote-User\", from = [\"{proxy}\"] }}\n\
+         [people.Ada]\nidentities = [\"webchat.main/ada\"]\n"
+    );
+    let (_agent, gateway) = echo(&people).await;
+    let field = |(name, value): (&str, &str)| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let fields = [("conversation", "a-conversation-of-tests"), ("id", "message-1"), ("text", "hello")];
+    let form = format!("{}--b--\r\n", fields.map(field).concat());
+
+    let request = gateway.http().post(format!("{}/chat/messages", gateway.url()));
+    let request = request.header("x-remote-user", who).header("content-type", "multipart/form-data; boundary=b");
+    let sent = request.body(form).send().await.expect("an answer");
+
+    assert_eq!(sent.status(), status);
+}
+
+/// The pages that the operator names read the answer; others are refused.
+#[rstest]
+#[case("https://home.example.org", StatusCode::NO_CONTENT, true)]
+#[case("https://evil.example.org", StatusCode::FORBIDDEN, false)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_named_page_of_another_origin_may_send_messages(
+    #[case] origin: &str,
+    #[case] status: StatusCode,
+    #[case] is_allowed: bool,
+) {
+    let named = "[channels.webchat.main]\norigins = [\"https://home.example.org\"]\n";
+    let (_agent, gateway) = echo(named).await;
+    let url = format!("{}/chat/messages", gateway.url());
+
+    let asked = gateway.http().request(reqwest::Method::OPTIONS, &url).header(header::ORIGIN, origin);
+    let asked = asked.header("access-control-request-method", "POST").send().await.expect("an answer");
+    let sent = gateway.http().post(&url).header(header::ORIGIN, origin).body("no form").send().await;
+    let sent = sent.expect("an answer");
+
+    let allowed = |answer: &reqwest::Response| {
+        answer.headers().get(header::ACCESS_CONTROL_ALLOW_ORIGIN).map(|allowed| allowed.as_bytes().to_vec())
+    };
+    let expected = is_allowed.then(|| origin.as_bytes().to_vec());
+    assert_eq!((asked.status(), allowed(&asked)), (status, expected.clone()));
+    assert_eq!(allowed(&sent), expected);
+    assert!(asked.headers().get(header::ACCESS_CONTROL_ALLOW_CREDENTIALS).is_none());
 }

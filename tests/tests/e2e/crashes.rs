@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 
-use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_core::{Attachment, Reply as Answer, data_url};
+use rejoinder_tests::{AgentKind, Chat, Form, Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use rstest::rstest;
+use serde_json::{Value, json};
 
 use crate::{TOKEN, hook};
 
@@ -37,6 +39,95 @@ async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs
     assert_eq!(agent.calls().len(), runs);
     let turns: Vec<_> = agent.calls().iter().map(|call| call.turn.clone()).collect();
     assert!(turns.iter().all(|turn| turn.as_deref() == Some(&*answer.turn())), "{turns:?}");
+}
+
+/// The beginning of a picture.
+const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// An agent that answers with a file.
+async fn writer() -> ScriptedAgent {
+    let url = data_url("text/plain", b"a list");
+    let file = Attachment { name: "list.txt".to_owned(), media_type: "text/plain".to_owned(), url };
+    let answer = Answer { text: "Here it is.".to_owned(), attachments: vec![file], ..Answer::default() };
+    ScriptedAgent::start(move |_, _| Script::answers(answer.clone())).await.of_kind(AgentKind::Http)
+}
+
+/// Checks that each run had the picture, and that the only file of the answer can be opened.
+async fn check_files(gateway: &Gateway, agent: &ScriptedAgent, runs: usize, files: &Value) {
+    let picture = data_url("image/png", PICTURE);
+    let given: Vec<_> = agent.calls().iter().map(|call| call.body["attachments"].clone()).collect();
+    let data = picture.split_once(',').map(|(_, data)| data);
+    let one = json!([{ "name": "a.png", "type": "image/png", "size": PICTURE.len(), "data": data }]);
+    assert_eq!(given, vec![one; runs]);
+    let [file] = &files.as_array().expect("files")[..] else { panic!("{files}") };
+    let url = file["url"].as_str().unwrap_or_else(|| panic!("no link: {file}"));
+    let url = if url.starts_with('/') { format!("{}{url}", gateway.url()) } else { url.to_owned() };
+    let opened = gateway.http().get(url).send().await.expect("it is open");
+    assert_eq!(opened.text().await.expect("a text"), "a list");
+}
+
+/// D1, E3, K3: files of a caller and of the answer.
+#[rstest]
+#[case::the_event_has_the_file("accepted:1", 1)]
+#[case::the_run_has_had_the_file("run_ended:1", 2)]
+#[case::the_files_of_the_answer_are_stored("after_commit:1", 1)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_crash_at_any_step_leaves_one_answer_with_its_file(#[case] point: &str, #[case] runs: usize) {
+    let agent = writer().await;
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
+    let hook = gateway.hook("test", TOKEN);
+    let form = Form::default().field("message", "look").file("file", "a.png", "image/png", PICTURE).body();
+    let ask = || {
+        let call = hook.call().header("Idempotency-Key", "the same").header("Content-Type", Form::TYPE);
+        call.body(form.clone())
+    };
+
+    gateway.spawn_crashing_at(point);
+    gateway.until_ready().await;
+    let lost = ask().send().await;
+    gateway.until_crashed().await;
+    gateway.restart().await;
+    let answer = Reply::of(ask()).await;
+    let replay = Reply::of(ask()).await;
+
+    assert!(lost.is_err(), "the caller of a gateway that crashed was answered: {lost:?}");
+    assert_eq!((answer.text(), replay.text()), ("Here it is.", "Here it is."));
+    assert_eq!(replay.turn(), answer.turn());
+    check_files(&gateway, &agent, runs, &answer.body["files"]).await;
+    check_files(&gateway, &agent, runs, &replay.body["files"]).await;
+}
+
+/// D1, E3, K3: the page sends a message again of which it does not know whether it is stored.
+#[rstest]
+#[case::the_event_is_not_stored("received:1", 1)]
+#[case::the_event_has_the_file("accepted:1", 1)]
+#[case::the_run_has_had_the_file("run_ended:1", 2)]
+#[case::the_files_of_the_answer_are_stored("after_commit:1", 1)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_message_of_the_page_is_there_once_with_its_files(#[case] point: &str, #[case] runs: usize) {
+    const CONVERSATION: &str = "a-conversation-of-tests";
+    let agent = writer().await;
+    let mut gateway = Gateway::builder().config(&agent.section()).prepare();
+    let (http, url) = (gateway.http().clone(), format!("{}/chat/messages", gateway.url()));
+    let form = Form::default().field("conversation", CONVERSATION).field("id", "message-1").field("text", "look");
+    let form = form.file("file", "a.png", "image/png", PICTURE).body();
+    let send = || http.post(&url).header("Content-Type", Form::TYPE).body(form.clone());
+
+    gateway.spawn_crashing_at(point);
+    gateway.until_ready().await;
+    // The page may be told that it is stored before the process ends.
+    let _ = send().send().await;
+    gateway.until_crashed().await;
+    gateway.restart().await;
+    let stored = Reply::of(send()).await;
+    gateway.until_settled().await;
+    let chat = Chat::open(&gateway.url(), CONVERSATION).await;
+
+    let [turn] = &chat.turns[..] else { panic!("one turn: {:#?}", chat.turns) };
+    assert_eq!((stored.status.as_u16(), &stored.body["turn_id"]), (200, &turn["turn_id"]));
+    assert_eq!((&turn["text"], &turn["shown"]["text"]), (&json!("look"), &json!("Here it is.")));
+    assert_eq!(turn["files"].as_array().map(Vec::len), Some(1), "{turn}");
+    check_files(&gateway, &agent, runs, &turn["shown"]["files"]).await;
 }
 
 /// D1: a caller who does not repeat the request finds the answer at the result URL.

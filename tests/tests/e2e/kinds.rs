@@ -12,14 +12,6 @@ const MIB: usize = 1 << 20;
 /// The most memory that a flood of 100 MiB may take, in KiB.
 const FLOOD_TAKES: u64 = 64 << 10;
 
-/// The most memory that the process has had, in KiB.
-fn peak(gateway: &Gateway) -> u64 {
-    let process = gateway.process_id().expect("it runs");
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process is there");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the memory of a process");
-    peak.trim().trim_end_matches(" kB").parse().expect("a number")
-}
-
 /// C5: of 100 MiB a person gets the beginning, with a word that the end is missing. A task that would go on is canceled.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -47,7 +39,7 @@ async fn a_flood_ends_in_one_answer_and_takes_little_memory(
     let _worker = agent.worker(&gateway);
     let hook = gateway.hook("test", TOKEN);
     assert_eq!(hook.ask("hello").await.text(), "calm");
-    let before = peak(&gateway);
+    let before = gateway.peak_memory();
 
     let flooded = hook.ask("flood").await;
 
@@ -55,7 +47,7 @@ async fn a_flood_ends_in_one_answer_and_takes_little_memory(
     let text = flooded.text();
     let is_cut = text.starts_with("xxx") && text.ends_with(CUT_OFF) && text.len() < MIB + 200;
     assert!(is_cut, "{} bytes, which begin with {}", text.len(), &text[..text.len().min(100)]);
-    let takes = peak(&gateway) - before;
+    let takes = gateway.peak_memory() - before;
     assert!(takes < FLOOD_TAKES, "{takes} KiB");
     agent.until_task_is_canceled().await;
     gateway.until_settled().await;

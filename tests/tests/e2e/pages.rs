@@ -46,3 +46,19 @@ async fn a_phone_shows_what_matters_first() {
 
     Browser::start("operator-phone", &gateway.url()).succeeds().await;
 }
+
+/// It is opened while the gateway is away, says so, and goes on by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_operators_page_is_an_app() {
+    let mut gateway = Gateway::builder().start().await;
+    let mut browser = Browser::start("operator-app", &gateway.url());
+
+    browser.reaches("installed").await;
+    gateway.kill();
+    browser.resume().await;
+    browser.reaches("without a gateway").await;
+    gateway.restart().await;
+    browser.resume().await;
+
+    browser.succeeds().await;
+}

@@ -55,6 +55,10 @@ const TAKE_APART: &str = "
 
 /// Undoes what later versions have changed in the rest of the schema.
 const TO_THE_FIRST: &str = "
+    drop table push_subscriptions;
+    drop table invitations;
+    drop table visits;
+    drop table passkeys;
     alter table conversations drop column voice;
     alter table approvals drop column chosen;
     alter table approvals drop column options;

@@ -10,3 +10,9 @@ rejoinder_tests::crash_tests!(
     kills_in: [Rooms::OneEncrypted],
     between_parts: ["attempt_started:2", "attempt_ended:2"]
 );
+
+/// D1, K1: the sound is stored before it is sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_spoken_answer_is_shown_once_over_kills() {
+    rejoinder_tests::promise::a_spoken_answer_is_shown_once_over_kills::<Matrix>().await;
+}

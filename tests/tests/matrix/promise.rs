@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Message, Proxy};
 use rejoinder_tests::{
     Gateway, GatewayBuilder, eventually,
-    promise::{Calls, Failure, Platform, SentMessage},
+    promise::{Calls, Failure, FileMessage, Platform, SentMessage, SharesFiles},
 };
 use serde_json::{Value, json};
 
@@ -141,6 +141,30 @@ impl Platform for Matrix {
 
     async fn restore_token(&self) {
         self.proxy.clear_faults();
+    }
+}
+
+/// A file has a name, which is its text if it has no other.
+fn file_message(message: &Message) -> FileMessage {
+    let (content, text) = (&message.content, &message.text);
+    let is_named = content["filename"].as_str().is_some_and(|name| name == text);
+    FileMessage {
+        text: if is_named { String::new() } else { text.clone() },
+        sizes: content["info"]["size"].as_u64().into_iter().collect(),
+    }
+}
+
+impl SharesFiles for Matrix {
+    const DELIVERIES: usize = 3;
+
+    async fn shows(&self, chat: &Chat, picture: &[u8], caption: &str) {
+        let Chat::Direct(ada, room) = chat else { panic!("no direct chat without encryption") };
+        ada.shows(room, "a.png", picture, caption).await;
+    }
+
+    async fn file_messages_of(&self, chat: &Chat) -> Vec<FileMessage> {
+        let all = |messages: &[Message]| Some(messages.iter().map(file_message).collect());
+        chat.until_finds(&self.account.user, "anything", all).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::{cell::RefCell, time::Duration};
 use rejoinder_telegram_double::{ApiError, Fault, Outage as Whole, Person, TelegramDouble};
 use rejoinder_tests::{
     Gateway, GatewayBuilder, free_port,
-    promise::{self, Calls, Failure, Outage, Platform, SentMessage},
+    promise::{self, Calls, Failure, FileMessage, Outage, Platform, SentMessage, SharesFiles},
 };
 use rstest::rstest;
 use tempfile::NamedTempFile;
@@ -132,6 +132,23 @@ impl Platform for Telegram {
 
     async fn restore_token(&self) {
         std::fs::write(self.token.path(), &*self.next.borrow()).expect("the token is written");
+    }
+}
+
+impl SharesFiles for Telegram {
+    const DELIVERIES: usize = 2;
+
+    async fn shows(&self, person: &Person, picture: &[u8], caption: &str) {
+        person.sends_photo(picture, caption);
+    }
+
+    async fn file_messages_of(&self, person: &Person) -> Vec<FileMessage> {
+        let ours = person.sees().into_iter().filter(|message| message.ours);
+        ours.map(|message| {
+            let file = message.media.and_then(|_| self.double.inspect(|view| view.file(person.chat(), message.id)));
+            FileMessage { text: message.text, sizes: file.iter().map(|bytes| bytes.len() as u64).collect() }
+        })
+        .collect()
     }
 }
 

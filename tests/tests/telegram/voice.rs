@@ -1,9 +1,12 @@
 //! Voice notes: a server writes down what is said in them, and that is answered.
 
+use std::time::Duration;
+
 use rejoinder_telegram_double::{Person, TelegramDouble};
 use rejoinder_tests::{
-    Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, SpeechServer, TranscriptionServer, eventually,
+    Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, SpeechEngines, SpeechServer, TranscriptionServer, eventually,
 };
+use serde_json::Value;
 
 use crate::{between, last_message, only_turn, telegram};
 
@@ -30,6 +33,38 @@ async fn a_voice_note_is_answered_in_words() {
     assert!(server.was_given(OGG));
     let explained = gateway.explain(&only_turn(&gateway));
     assert!(explained.contains("a voice note of 3 s that was written down"), "{explained}");
+}
+
+/// Then it is gone, and what was said stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_operator_hears_what_was_said_for_as_long_as_it_is_kept() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Soup.").await);
+    let server = TranscriptionServer::hearing(&["What is for dinner?"]).await;
+    let mut gateway = speaking(&double, &agent, &server).start().await;
+    let ada = double.person("Ada");
+    ada.sends_voice(OGG);
+    ada.hears("Soup.").await;
+    let turn = only_turn(&gateway);
+    let path = format!("turns/{turn}");
+
+    let shown = gateway.output_of(&["turns", "show", &turn]);
+    let line = "a voice note of 3 s, written down by test-whisper";
+    assert!(shown.contains("What is for dinner?") && shown.contains(line), "{shown}");
+    let kept = gateway.admin(&path).await["event"].clone();
+    assert_eq!(
+        (kept["attachments"][0]["size"].as_u64(), &kept["attachments"][0]["removed"]),
+        (Some(OGG.len() as u64), &Value::Null)
+    );
+    gateway.stop().await;
+    gateway.reconfigure(|toml| format!("{toml}[retention]\nvoice = \"1s\"\n"));
+    gateway.restart().await;
+    let is_removed = |event: &Value| event["attachments"][0]["removed"] == true;
+    let gone =
+        eventually("it is removed", async || Some(gateway.admin(&path).await["event"].clone()).filter(is_removed));
+    let gone = gone.await;
+
+    assert_eq!((&gone["text"], &gone["voice"]["model"]), (&kept["text"], &kept["voice"]["model"]));
+    assert_eq!(gone["attachments"][0]["digest"], Value::Null);
 }
 
 /// B3. It does not wait behind what runs.
@@ -202,4 +237,27 @@ async fn a_spoken_answer_is_whole_whatever_step_the_process_ends_at() {
         assert_eq!(gateway.undeliverable(), 0);
         gateway.stop().await;
     }
+}
+
+/// K3. A voice note that somebody else's encoder made, and an answer that somebody else's player plays. The engines know WAV alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_really_speaks_is_heard_and_hears_the_answer() {
+    let answer = "Many people live in London.";
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying(answer).await);
+    let engines = SpeechEngines::start().await;
+    let _gateway = between(&double, &agent).config(&engines.section()).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_voice(&engines.voice_note("How many people live in London?").await);
+    let voice = ada.finds("the voice", |message| message.ours && message.media.is_some()).await;
+
+    let told = last_message(&agent.calls()[0]);
+    assert!(told.contains("how many people") && told.contains("london"), "{told}");
+    assert_eq!(double.bot_texts(ada.chat())[0], answer);
+    assert_eq!(voice.media.as_deref(), Some("voice"));
+    let sound = double.inspect(|view| view.file(ada.chat(), voice.id)).expect("a sound");
+    let played = engines.play(&sound).await;
+    let expected = engines.length(answer).await;
+    assert!(played.length.abs_diff(expected) < Duration::from_millis(20), "{expected:?}, {played:?}");
+    assert!(played.words.contains("many people"), "{played:?}");
 }

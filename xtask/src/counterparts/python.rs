@@ -17,8 +17,13 @@ use super::{
 use crate::process;
 
 /// Files of pinned packages, relative to `tests`. Files of one environment must pin the same versions.
-const FOR_TESTS: [&str; 4] =
-    ["age/requirements.txt", "discord/requirements.txt", "matrix/requirements.txt", "openai/requirements.txt"];
+const FOR_TESTS: [&str; 5] = [
+    "age/requirements.txt",
+    "discord/requirements.txt",
+    "matrix/requirements.txt",
+    "openai/requirements.txt",
+    "speech/requirements.txt",
+];
 const FOR_JUDGES: [&str; 2] = ["discord/requirements.txt", "judges/telegram/requirements.txt"];
 
 /// The oldest version that the pinned packages support.

@@ -75,7 +75,7 @@ async fn every_chunk_counts_where_none_has_an_id() {
 }
 
 #[tokio::test]
-async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
+async fn thoughts_are_no_part_of_the_answer_and_tools_and_tokens_are_reported() {
     let double = Double::new(|_| {
         let thought = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "Hm." } });
         let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "ls", "rawInput": "." });
@@ -98,6 +98,7 @@ async fn thoughts_are_not_shown_and_tools_and_tokens_are_reported() {
     });
     let activities: Vec<_> = of_events.collect();
     assert_eq!(activities, [("ls", ActivityState::Working), ("ls", ActivityState::Done)]);
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Thought(thought) if thought == "Hm.")), "{events:?}");
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
     assert!(events.iter().any(|event| matches!(event, RunEvent::Usage(used) if *used == usage)), "{events:?}");
 }
@@ -170,7 +171,7 @@ async fn an_agent_gets_the_sounds_and_documents_that_it_takes() {
     assert!(acp.reads("audio/ogg").is_some() && acp.reads("application/pdf").is_some());
     let file = |name: &str, media_type: &str| {
         let (name, media_type, url) = (name.to_owned(), media_type.to_owned(), "telegram:1".to_owned());
-        AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(b"abc".to_vec().into()) }
+        AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(b"abc".to_vec().into()), text: None }
     };
     let files = vec![file("a.ogg", "audio/ogg"), file("../a b.pdf", "application/pdf"), file("a.mp4", "video/mp4")];
 

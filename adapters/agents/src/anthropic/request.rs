@@ -324,7 +324,7 @@ mod tests {
     fn a_picture_is_a_block_of_its_own() {
         let attachment =
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-        let picture = |bytes| AgentFile { attachment: attachment.clone(), bytes: Some(Vec::into(bytes)) };
+        let picture = |bytes| AgentFile { attachment: attachment.clone(), bytes: Some(Vec::into(bytes)), text: None };
         let too_large = vec![0; section().settings().takes.pictures.expect("it sees") + 1];
         let turn =
             turn("Look!").with(|turn| turn.message.attachments = vec![picture(too_large), picture(b"abc".to_vec())]);

@@ -269,7 +269,10 @@ impl MessageAnswer {
                 self.block(index)?.input.push_str(&partial_json);
                 return Ok(());
             }
-            Delta::Thinking { thinking } => ("thinking", thinking),
+            Delta::Thinking { thinking } => {
+                update.thought.push_str(&thinking);
+                ("thinking", thinking)
+            }
             Delta::Signature { signature } => ("signature", signature),
             Delta::Other => return Ok(()),
         };

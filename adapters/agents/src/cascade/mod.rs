@@ -365,7 +365,7 @@ mod files {
         let members = vec![CascadeMember { name, models: Vec::new(), price: None, shows_activity: true }];
         let cascade = Cascade::new("both".into(), members, Order::Listed, Arc::downgrade(&runtimes));
         let attachment = Attachment { name: "a".into(), media_type: "text/plain".into(), url: "telegram:a".into() };
-        let file = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
+        let file = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None };
         let mut whole = turn("Hi").with(|turn| turn.message.attachments = vec![file]);
         let (events, _reported) = RunEvents::channel();
         let member = &cascade.members[0];

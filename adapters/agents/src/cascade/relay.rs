@@ -102,6 +102,11 @@ impl<'a> Relay<'a> {
                     self.events.activity(title, state).await;
                 }
             }
+            RunEvent::Thought(more) => {
+                if self.member.of.shows_activity {
+                    self.events.thought(more).await;
+                }
+            }
             // A tool may have done anything.
             RunEvent::Tool(call) => {
                 self.release().await;

@@ -400,7 +400,7 @@ mod tests {
     fn picture() -> AgentFile {
         let attachment =
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-        AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }
+        AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None }
     }
 
     /// K3.
@@ -426,7 +426,7 @@ mod tests {
 
     fn sound(media_type: &str) -> AgentFile {
         let attachment = Attachment { name: "hello".into(), media_type: media_type.into(), url: "telegram:s".into() };
-        AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }
+        AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None }
     }
 
     #[test]

@@ -197,8 +197,11 @@ impl ChatAnswer {
                 continue;
             }
             let message = choice.delta.or(choice.message).unwrap_or_default();
-            for thought in [message.reasoning_content, message.reasoning].into_iter().flatten() {
-                self.text.size += thought.0.len();
+            // Some servers send it in both.
+            let mut thoughts = [message.reasoning_content, message.reasoning].into_iter().flatten();
+            if let Some(Text(thought)) = thoughts.find(|Text(thought)| !thought.is_empty()) {
+                self.text.size += thought.len();
+                update.thought.push_str(&thought);
             }
             for text in [message.content, message.refusal].into_iter().flatten() {
                 self.text.push(&text.0, &mut update);
@@ -298,10 +301,12 @@ mod tests {
     #[rstest]
     #[case(json!({"reasoning_content": "hm"}))]
     #[case(json!({"reasoning": "hm"}))]
+    #[case(json!({"reasoning_content": "hm", "reasoning": "hm"}))]
     fn reasoning_is_progress_and_never_text(#[case] delta: serde_json::Value) {
         let mut answer = ChatAnswer::default();
         let update = answer.event(&chunk(&delta)).expect("it is a chunk");
         assert!(update.progress && update.show.is_empty());
+        assert_eq!(update.thought, "hm");
         assert_eq!(answer.into_written().text, "");
     }
 

@@ -110,7 +110,7 @@ mod tests {
             media_type: media_type.to_owned(),
             url: "http://10.0.0.1/x".to_owned(),
         };
-        AgentFile { attachment, bytes: Some(bytes.to_vec().into()) }
+        AgentFile { attachment, bytes: Some(bytes.to_vec().into()), text: None }
     }
 
     #[test]

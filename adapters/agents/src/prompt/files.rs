@@ -11,7 +11,7 @@ const MAX_GIVEN: usize = 10;
 /// How large they may be together, in bytes.
 const MAX_BYTES: usize = 32 << 20;
 
-/// How many characters of text files a model gets in total.
+/// How many characters of text files and of documents a model gets in total.
 const MAX_TEXT: usize = 40_000;
 
 /// A file whose bytes the model gets.
@@ -62,7 +62,7 @@ pub fn given<'a>(files: impl Iterator<Item = (&'a AgentFile, bool)>, takes: Take
         .collect()
 }
 
-/// How many characters of text files a model still gets.
+/// How many characters of text files and of documents a model still gets.
 pub(crate) struct TextLimit(usize);
 
 impl Default for TextLimit {
@@ -72,10 +72,13 @@ impl Default for TextLimit {
 }
 
 impl TextLimit {
-    /// The text of a file as far as the model gets it, and whether that is only its beginning. `None` if it is no text.
+    /// The text of a file as far as the model gets it, and whether that is only its beginning. `None` if there is none.
     pub(crate) fn text_of<'a>(&mut self, file: &'a AgentFile) -> Option<(&'a str, bool)> {
         let is_text = FileKind::of(&file.attachment.media_type) == Some(FileKind::Text);
-        let bytes = file.bytes.as_deref().filter(|_| is_text)?;
+        let bytes = match &file.text {
+            Some(Ok(text)) => text,
+            _ => file.bytes.as_ref().filter(|_| is_text)?,
+        };
         let text = std::str::from_utf8(bytes).ok()?.trim_start_matches('\u{feff}');
         let end = text.char_indices().nth(self.0).map_or(text.len(), |(end, _)| end);
         let given = &text[..end];
@@ -93,7 +96,7 @@ mod tests {
     fn file(name: &str, media_type: &str, bytes: Option<&[u8]>) -> AgentFile {
         let attachment =
             Attachment { name: name.into(), media_type: media_type.into(), url: "http://10.0.0.1/secret".into() };
-        AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()) }
+        AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()), text: None }
     }
 
     fn own_pictures(files: &[AgentFile]) -> Vec<GivenFile<'_>> {
@@ -128,6 +131,17 @@ mod tests {
         let texts = files.each_ref().map(|file| limit.text_of(file));
 
         assert_eq!(texts, [Some((long.as_str(), false)), Some(("a", true)), Some(("", true)), Some(("", false))]);
+    }
+
+    #[test]
+    fn a_document_is_its_text() {
+        let read = |text: &str| Some(Ok(text.as_bytes().to_vec().into()));
+        let pdf = AgentFile { text: read("Dear Ada"), ..file("a.pdf", "application/pdf", None) };
+        let page = AgentFile { text: read("Hi"), ..file("a.html", "text/html", Some(b"<p>Hi</p>")) };
+
+        let texts = [&pdf, &page].map(|file| TextLimit::default().text_of(file));
+
+        assert_eq!(texts, [Some(("Dear Ada", false)), Some(("Hi", false))]);
     }
 
     #[test]

@@ -145,9 +145,12 @@ struct NamedFile<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     media_type: &'a str,
-    /// The content of a text file.
+    /// The content of a text file, or the text of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
+    /// Why a document has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<String>,
     /// Whether only the beginning of the text is given.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_cut: bool,
@@ -170,7 +173,11 @@ impl<'a> Files<'a> {
     fn of(files: &'a [AgentFile], limit: &mut TextLimit) -> Self {
         let named = files.iter().take(MAX_FILES).map(|file| {
             let (text, is_cut) = limit.text_of(file).map_or((None, false), |(text, is_cut)| (Some(text), is_cut));
-            NamedFile { name: &file.attachment.name, media_type: &file.attachment.media_type, text, is_cut }
+            let unread = match &file.text {
+                Some(Err(why)) if text.is_none() => Some(why.to_string()),
+                _ => None,
+            };
+            NamedFile { name: &file.attachment.name, media_type: &file.attachment.media_type, text, unread, is_cut }
         });
         let named = named.collect();
         Self { named, more_files: files.len().checked_sub(MAX_FILES).filter(|more| *more > 0) }
@@ -445,7 +452,7 @@ fn asked(turn: &AgentTurn) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use rejoinder_core::{AgentQuote, ApprovalRequest, Attachment, Choices, Speaker, Timestamp};
+    use rejoinder_core::{AgentQuote, ApprovalRequest, Attachment, Choices, Speaker, Timestamp, Unread};
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -549,7 +556,7 @@ mod tests {
             media_type: "text/plain".to_owned(),
             url: "http://10.0.0.1/secret".to_owned(),
         };
-        AgentFile { attachment, bytes: content.map(|content| content.as_bytes().to_vec().into()) }
+        AgentFile { attachment, bytes: content.map(|content| content.as_bytes().to_vec().into()), text: None }
     }
 
     /// The frame of a turn. It must be one line.
@@ -613,6 +620,22 @@ mod tests {
         );
         let long = quoting(quote(Author::default(), &"ä".repeat(MAX_QUOTE + 1)));
         assert_eq!(framed(&long)["quoted"], json!({"from": {}, "text": "ä".repeat(MAX_QUOTE)}));
+    }
+
+    #[test]
+    fn a_document_that_cannot_be_read_says_why() {
+        let locked = AgentFile { text: Some(Err(Unread::Protected)), ..file("a.pdf", None) };
+        // A page whose text cannot be had is given as it was written.
+        let page = AgentFile { text: Some(Err(Unread::TooMuch)), ..file("a.html", Some("<p>Hi")) };
+        let turn = turn("read these").with(|turn| turn.message.attachments = vec![locked, page]);
+
+        assert_eq!(
+            framed(&turn)["files"],
+            json!([
+                {"name": "a.pdf", "type": "text/plain", "unread": "protected by a password"},
+                {"name": "a.html", "type": "text/plain", "text": "<p>Hi"},
+            ])
+        );
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::{
 fn file(bytes: Option<&[u8]>) -> AgentFile {
     let attachment =
         Attachment { name: "a.txt".into(), media_type: "text/plain".into(), url: "http://10.0.0.1/secret".into() };
-    AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()) }
+    AgentFile { attachment, bytes: bytes.map(|bytes| bytes.to_vec().into()), text: None }
 }
 
 fn written(turn: &AgentTurn) -> Value {
@@ -120,7 +120,7 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
     let author = Some(Author { id: Some("7".into()), name: Some("Bob".into()), ..Author::default() });
     let refused = LineState::NotDelivered("refused".into());
     let history = history([
-        HistoryLine { author, state: LineState::Stopped, ..line(Speaker::Person, "Tea?") },
+        HistoryLine { author, spoken: true, state: LineState::Stopped, ..line(Speaker::Person, "Tea?") },
         HistoryLine { state: refused, ..line(Speaker::Agent, "Coffee.") },
     ]);
     let turn = turn("Hi").with(|turn| {
@@ -132,7 +132,7 @@ fn the_history_says_who_spoke_and_what_was_not_seen() {
     assert_eq!(
         written(&turn)["history"],
         json!([
-            {"speaker": "person", "name": "Bob", "id": "7", "text": "Tea?", "at": at, "state": "stopped"},
+            {"speaker": "person", "name": "Bob", "id": "7", "text": "Tea?", "spoken": true, "at": at, "state": "stopped"},
             {"speaker": "agent", "name": null, "text": "Coffee.", "at": at, "state": "not_delivered", "reason": "refused"},
         ])
     );

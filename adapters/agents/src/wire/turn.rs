@@ -113,6 +113,9 @@ struct Line<'a> {
     name: Option<&'a str>,
     id: Option<&'a str>,
     text: &'a str,
+    /// Whether somebody said it in a voice note.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    spoken: bool,
     at: String,
     forwarded_from: Option<Writer<'a>>,
     /// `stopped`, `partly`, `on_its_way` or `not_delivered`.
@@ -390,6 +393,7 @@ fn line<'a>(line: &'a HistoryLine, turn: &'a AgentTurn) -> Line<'a> {
         },
         id: author.and_then(|author| author.id.as_deref()),
         text: &line.text,
+        spoken: line.spoken,
         at: rfc3339(line.at),
         forwarded_from: line.forwarded.as_ref().map(Writer::of),
         state,
@@ -398,7 +402,7 @@ fn line<'a>(line: &'a HistoryLine, turn: &'a AgentTurn) -> Line<'a> {
 }
 
 fn attachments(files: &[AgentFile], has_data: bool) -> Vec<File<'_>> {
-    let read = files.iter().map(|AgentFile { attachment, bytes }| File {
+    let read = files.iter().map(|AgentFile { attachment, bytes, .. }| File {
         name: &attachment.name,
         media_type: &attachment.media_type,
         size: bytes.as_deref().map(<[u8]>::len),

@@ -198,7 +198,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let server = Server::answering([Answer::json(400, &refusal), says(&["A cat?"])]).await;
     let agent = agent(&server);
     let attachment = Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-    let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
+    let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None };
     assert_eq!(agent.reads("image/png"), Some(3_932_160), "the API takes no larger one");
 
     run(&agent, turn("Look!").with(|turn| turn.message.attachments = vec![picture])).await.reply();

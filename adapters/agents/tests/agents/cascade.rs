@@ -569,7 +569,7 @@ async fn a_member_gets_no_more_than_it_reads() {
     };
     hi.past.history = ["a", "b", "c"].map(|text| Arc::new(line(text))).into();
     let attachment = Attachment { name: "x.txt".into(), media_type: "text/plain".into(), url: "telegram:x".into() };
-    hi.message.attachments = vec![AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }];
+    hi.message.attachments = vec![AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None }];
     hi.place.model = Some("m-two".into());
     assert_eq!((both.cascade.history(), both.cascade.reads("text/plain")), (3, Some(9)));
 

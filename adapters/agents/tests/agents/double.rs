@@ -301,7 +301,7 @@ pub(crate) async fn run_hearing(
                     heard.4.push_str(&text);
                 }
                 RunEvent::Rewrite(text) => heard.0 = text,
-                RunEvent::Member(_) | RunEvent::Activity(_) => {}
+                RunEvent::Member(_) | RunEvent::Activity(_) | RunEvent::Thought(_) => {}
                 RunEvent::Tool(call) => heard.1.push(call),
                 RunEvent::Shown(input) => heard.5 = Some(input),
                 RunEvent::Title(title) => heard.6 = Some(title),

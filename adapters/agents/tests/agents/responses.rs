@@ -219,7 +219,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let server = Server::answering([Answer::json(400, &refusal), says(&["A cat?"])]).await;
     let agent = agent_with(OpenAiSection { images: true, ..server.settings() });
     let attachment = Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-    let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
+    let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None };
 
     run(&agent, turn("Look!").with(|turn| turn.message.attachments = vec![picture])).await.reply();
 

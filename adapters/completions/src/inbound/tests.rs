@@ -45,6 +45,16 @@ fn lines(question: &Question) -> Vec<(&str, &str)> {
     lines.iter().map(|line| (if line.is_agents { "agent" } else { "person" }, &*line.text)).collect()
 }
 
+#[rstest]
+#[case("", 0)]
+#[case("[0,[],{}]", 9)]
+#[case(r#"["long text",""]"#, 7)]
+#[case(r#"{"a":"b\"c\\"}"#, 7)]
+#[case(r#"["never ends"#, 2)]
+fn bytes_of_json_count_that_are_not_in_a_text(#[case] json: &str, #[case] expected: usize) {
+    assert_eq!(outside_texts(json.as_bytes()), expected);
+}
+
 #[test]
 fn the_last_message_is_the_question_and_the_others_were_said_before() {
     let question = said(&json!([

@@ -164,6 +164,7 @@ pub(crate) async fn measure_removal(store: &dyn Store) {
             Removal::Payloads(_)
             | Removal::Quotes(_)
             | Removal::Contents(_)
+            | Removal::Sounds(_)
             | Removal::Keys(_)
             | Removal::Mentions(_)
             | Removal::Log { .. }

@@ -64,7 +64,10 @@ pub(super) fn condition(filter: &SearchFilter) -> String {
         let words: Vec<String> = channels.iter().map(word_of_channel).collect();
         all.push(format!("({})", words.join(" | ")));
     }
-    all.extend(filter.conversation.map(word_of_conversation));
+    if let Some(conversations) = &filter.conversations {
+        let words: Vec<String> = conversations.iter().copied().map(word_of_conversation).collect();
+        all.push(format!("({})", words.join(" | ")));
+    }
     all.join(" & ")
 }
 
@@ -103,7 +106,7 @@ mod tests {
     fn asked(typed: &str) -> (String, bool) {
         let query = SearchQuery::parse(typed).expect("there is a word");
         let is_checked = must_be_checked(&query);
-        let filter = SearchFilter { query, channels: None, conversation: None, session: None, before: None, limit: 1 };
+        let filter = SearchFilter { query, channels: None, conversations: None, session: None, before: None, limit: 1 };
         (condition(&filter), is_checked)
     }
 
@@ -135,16 +138,17 @@ mod tests {
     }
 
     #[test]
-    fn a_search_may_be_narrowed_down_to_channels_and_a_conversation() {
+    fn a_search_may_be_narrowed_down_to_channels_and_conversations() {
         let filter = SearchFilter {
             query: SearchQuery::parse("\"late\"").expect("there is a word"),
             channels: Some(vec![ChannelId::from_stored("a.b"), ChannelId::from_stored("c.d")]),
-            conversation: Some(ConversationId::from(uuid::Uuid::from_u128(10))),
+            conversations: Some([10, 11].map(|id| ConversationId::from(uuid::Uuid::from_u128(id))).into()),
             session: None,
             before: None,
             limit: 1,
         };
 
-        assert_eq!(condition(&filter), "'late' & ('#a.b' | '#c.d') & '@0000000000000000000000000000000a'");
+        let conversations = "('@0000000000000000000000000000000a' | '@0000000000000000000000000000000b')";
+        assert_eq!(condition(&filter), format!("'late' & ('#a.b' | '#c.d') & {conversations}"));
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rejoinder_core::{
     Action, ApprovalId, ApprovalOption, ApprovalState, ChannelId, Choices, Class, ConversationId, ConversationRef,
-    Currency, DeliveryId, EventId, Handler, InboundEvent, Language, NotReached, Obligation, PersonId, PersonRole,
-    Reaction, ScheduleId, Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage, Via,
+    Currency, DeliveryId, EventId, FileDigest, Handler, InboundEvent, Language, NotReached, Obligation, PersonId,
+    PersonRole, Reaction, ScheduleId, Sender, SessionId, SignalKind, StoreError, Timestamp, ToolUse, TurnId, Usage,
+    Via, Voice,
     store::{DeliveryState, Label, LineLevel, PairingState, Role, Schedule},
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -46,6 +47,17 @@ pub(crate) trait Columns: Sized {
         }
         let details = self.json("details").ok()?;
         parse("details", &details).ok().map(|Details { sender }| sender)
+    }
+
+    /// Whether an event is a voice note, if it can be read.
+    fn is_spoken(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Details {
+            #[serde(default)]
+            voice: Option<Voice>,
+        }
+        let details = self.json("details").ok().and_then(|details| parse("details", &details).ok());
+        details.is_some_and(|Details { voice }| voice.is_some())
     }
 
     /// The columns `channel`, `chat` and `thread`.
@@ -140,6 +152,7 @@ columns!(|_, stored| Ok(Self::from_millis(stored)); number => Timestamp);
 columns!(|_, stored: String| Ok(Self::from(stored)); text => Arc<str>);
 columns!(|_, stored: String| Ok(Self::from_stored(&stored)); text => ChannelId);
 columns!(digest; bytes => [u8; 32]);
+columns!(|column, stored| digest(column, stored).map(Self::from); bytes => FileDigest);
 columns!(|_, stored: Uuid| Ok(Self::from(stored)); uuid =>
     ApprovalId, ConversationId, DeliveryId, EventId, PersonId, ScheduleId, SessionId, TurnId);
 // Bare names.

@@ -8,6 +8,8 @@ pub(crate) mod delivery;
 pub(crate) mod line;
 pub(crate) mod log;
 pub(crate) mod person;
+#[cfg(feature = "postgres")]
+pub(crate) mod push;
 pub(crate) mod question;
 pub(crate) mod run;
 pub(crate) mod schedule;
@@ -17,3 +19,4 @@ pub(crate) mod summary;
 pub(crate) mod token;
 pub(crate) mod turn;
 pub(crate) mod view;
+pub(crate) mod visitor;

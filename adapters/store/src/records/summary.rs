@@ -26,6 +26,7 @@ pub(crate) fn record(row: &impl Columns) -> Result<TurnSummary, StoreError> {
     Ok(record!(row => TurnSummary {
         turn_id: id, conversation_id, accepted_at, owed, wake_at, ended_at;
         sender: row.sender(),
+        is_spoken: row.is_spoken(),
         text: row.value::<Option<String>>("text")?.unwrap_or_default(),
         why: obligation.as_ref().and_then(|obligation| why(obligation, is_paused, error)),
         conversation: row.conversation()?,

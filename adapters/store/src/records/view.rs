@@ -61,5 +61,6 @@ fn record(row: &impl Columns, parts: &[DeliveryRecord]) -> Result<TurnView, Stor
         status: TurnStatus::of(&obligation),
         shown: Shown::of(parts, agent.as_ref(), due),
         merged_into: TurnView::merged_into(&obligation),
+        instead_of: event.instead_of,
     }))
 }

@@ -62,6 +62,9 @@ pub(crate) const ATTEMPTS_KEPT: u32 = 20;
 /// How long the answer to a request is kept, in milliseconds: a day.
 pub(crate) const ANSWERS_KEPT: i64 = 24 * 60 * 60 * 1000;
 
+/// How long a visit that is over is kept, in milliseconds: so long its challenge is not used again. Longer than a challenge counts.
+pub(crate) const CHALLENGES_KEPT: i64 = 60 * 60 * 1000;
+
 /// How far the last run of settings is ahead of the one that is written down, at most: a thousand turns. So it is seldom
 /// written.
 pub(crate) const SETTINGS_STEP: i64 = 1000 << 16;

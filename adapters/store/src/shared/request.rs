@@ -5,8 +5,11 @@ use std::sync::Arc;
 #[cfg(feature = "postgres")]
 use rejoinder_core::store::{KeyChanges, KeyringUse};
 use rejoinder_core::{
-    ChannelId, Obligation, SessionId, Timestamp, TurnId,
-    store::{AbsentChannel, Beside, BlockedScope, Commit, LogLine, LogSeq, NewEvent, Removal, Stored, Transition},
+    ChannelId, ConversationRef, Obligation, SessionId, Timestamp, TurnId,
+    store::{
+        AbsentChannel, Beside, BlockedScope, Commit, LogLine, LogSeq, NewEvent, PushSubscription, Removal, Stored,
+        Transition,
+    },
 };
 
 #[derive(Debug)]
@@ -36,12 +39,22 @@ pub(crate) enum WriteRequest {
         turn: TurnId,
         at: Timestamp,
     },
+    Push(Box<PushWrite>),
     #[cfg(feature = "postgres")]
     Keyring(Box<KeyringUse>, KeyringWrite),
     /// Writes this many bytes, and one page more.
     Probe {
         room: u32,
     },
+}
+
+/// What is written of push subscriptions.
+#[derive(Debug)]
+pub(crate) enum PushWrite {
+    Add { of: ConversationRef, subscription: PushSubscription, at: Timestamp },
+    Remove { channel: ChannelId, endpoint: String },
+    RemoveAll(ConversationRef),
+    Take { of: ConversationRef, shown_at: Timestamp },
 }
 
 /// What is written to the keyring of a channel.
@@ -66,5 +79,7 @@ pub(crate) enum WriteResult {
     Scrubbed(bool),
     /// The place in the log up to which lines are indexed; 0 while all are indexed anew.
     Indexed(LogSeq),
+    /// Those that were taken.
+    Subscriptions(Vec<PushSubscription>),
     Done,
 }

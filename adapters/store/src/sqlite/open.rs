@@ -215,7 +215,7 @@ pub async fn faults(path: &Path) -> Result<Vec<String>, OpenError> {
     found.map_err(failed)
 }
 
-/// Ends all sessions of the operator's page, and the links to it, in a database that no process has open.
+/// Ends all sessions of the operator's page and of chat pages, and the links that open one, in a database that no process has open.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -226,7 +226,13 @@ pub async fn end_sign_ins(path: &Path) -> Result<(), OpenError> {
     let mut connection = options.connect().await.map_err(failed)?;
     let ended = async {
         let sql = "select count(*) from sqlite_master where type = 'table' and name = ?";
-        for (table, remove) in [("sign_ins", "delete from sign_ins"), ("sign_in_links", "delete from sign_in_links")] {
+        let tables = [
+            ("sign_ins", "delete from sign_ins"),
+            ("sign_in_links", "delete from sign_in_links"),
+            ("visits", "delete from visits"),
+            ("invitations", "delete from invitations"),
+        ];
+        for (table, remove) in tables {
             // Older versions had none.
             if sqlx::query_scalar::<_, i64>(sql).bind(table).fetch_one(&mut connection).await? > 0 {
                 sqlx::query(remove).execute(&mut connection).await?;

@@ -52,6 +52,9 @@ pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ("approval_options", include_str!("../../../../migrations/sqlite/0038_approval_options.sql")),
         ("one_row", include_str!("../../../../migrations/sqlite/0039_one_row.sql")),
         ("voices", include_str!("../../../../migrations/sqlite/0040_voices.sql")),
+        ("spoken", include_str!("../../../../migrations/sqlite/0041_spoken.sql")),
+        ("visitors", include_str!("../../../../migrations/sqlite/0042_visitors.sql")),
+        ("push_subscriptions", include_str!("../../../../migrations/sqlite/0043_push_subscriptions.sql")),
     ];
     let migration = |(version, (name, sql)): (i64, (&'static str, &'static str))| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)

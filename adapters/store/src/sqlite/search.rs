@@ -50,8 +50,9 @@ pub(super) fn condition(filter: &SearchFilter, words: Option<&[String]>) -> Stri
         let words: Vec<String> = channels.iter().map(word_of_channel).collect();
         let _ = write!(condition, " AND place : ({})", words.join(" OR "));
     }
-    if let Some(conversation) = filter.conversation {
-        let _ = write!(condition, " AND place : {}", word_of_conversation(conversation));
+    if let Some(conversations) = &filter.conversations {
+        let words: Vec<String> = conversations.iter().copied().map(word_of_conversation).collect();
+        let _ = write!(condition, " AND place : ({})", words.join(" OR "));
     }
     condition
 }

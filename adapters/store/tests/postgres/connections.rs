@@ -500,8 +500,10 @@ async fn a_file_that_comes_while_a_removal_deletes_it_is_stored_again() {
     let (mut removal, mut elsewhere) = (database.elsewhere().await, database.elsewhere().await);
     let content = b"what is in the file";
     let file = StoredFile::of(content);
-    let with_file =
-        |key| NewEvent { files: vec![NewFile { file, bytes: Some(content.to_vec().into()) }], ..new_turn(key) };
+    let with_file = |key| NewEvent {
+        files: vec![NewFile { file, bytes: Some(content.to_vec().into()), spoken_at: None }],
+        ..new_turn(key)
+    };
     accept(&database.store, with_file("1")).await;
     removal.execute("begin; select digest from files for update").await.expect("it is locked");
     let deletion = async {

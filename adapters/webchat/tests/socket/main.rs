@@ -1,10 +1,11 @@
 //! Tests of the chat's socket with the real core and a real store.
 
+mod pushes;
 mod support;
 
 use rejoinder_webchat::Access;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
 
 use support::Chat;
@@ -89,6 +90,49 @@ async fn a_reaction_is_the_answer() {
 
     let shown = page.sees("answered").await["shown"].take();
     assert_eq!((&shown["signal"], &shown["text"]), (&json!("reaction"), &json!("👍")));
+}
+
+/// Only where a page with the ids of the conversations looks for it.
+#[tokio::test]
+async fn what_was_said_is_found_in_the_conversations_of_the_page() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(ELSEWHERE).await;
+    page.says_text("message-1", "a pear").await;
+    page.sees("answered").await;
+    let (mut page, welcome) = chat.page(HERE).await;
+    page.says_text("message-1", "a pear tree").await;
+    let turn = page.sees("answered").await;
+
+    let here = page.finds("pear", &[HERE], 2).await;
+    let both = page.finds("pear", &[HERE, ELSEWHERE, "a-conversation-of-nobody"], 4).await;
+
+    let line = |line: &Value| ["conversation", "turn_id", "speaker", "agent", "excerpt"].map(|key| line[key].clone());
+    let turn = &turn["turn_id"];
+    let answered = [json!(HERE), turn.clone(), json!("agent"), welcome["agent"].clone(), json!("*a pear tree*")];
+    let asked = [json!(HERE), turn.clone(), json!("person"), json!(null), json!("a pear tree")];
+    assert_eq!(here.iter().map(line).collect::<Vec<_>>(), [answered, asked]);
+    assert_eq!(both[..2], here[..]);
+    assert!(both[2..].iter().all(|line| line["conversation"] == ELSEWHERE), "{both:?}");
+    for (conversations, code) in [(json!(["short"]), "bad_conversation"), (json!(vec![HERE; 300]), "bad_frame")] {
+        page.says(&json!({"type": "search", "id": "other", "text": "pear", "conversations": conversations})).await;
+        let error = page.hears("error").await;
+        assert_eq!((&error["id"], &error["code"]), (&json!("other"), &json!(code)));
+    }
+}
+
+#[tokio::test]
+async fn a_message_may_take_the_place_of_the_last_one() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "hello").await;
+    let first = page.sees("answered").await;
+
+    let frame = json!({"type": "message", "id": "message-2", "text": "good day", "instead_of": first["turn_id"]});
+    page.says(&frame).await;
+
+    let second = page.sees("answered").await;
+    assert_eq!((&second["text"], &second["instead_of"]), (&json!("good day"), &first["turn_id"]));
+    assert_eq!(first["instead_of"], json!(null));
 }
 
 /// E6.
@@ -492,4 +536,72 @@ async fn the_gateway_speaks_the_language_of_the_page() {
     assert_eq!(said("german-conversation-0", "de-AT").await, "Was davon?");
     assert_eq!(said("strange-conversation-", "<b>").await, "Which?");
     chat.stop().await;
+}
+
+/// On each device of a person, and for nobody else.
+#[tokio::test]
+async fn a_persons_conversations_are_the_same_on_each_device() {
+    let chat = Chat::of_people().await;
+    let (phone, desktop, bobs) = (chat.visit("ada").await, chat.visit("ada").await, chat.visit("bob").await);
+    let (mut page, welcome) = chat.page_of(&phone, HERE).await;
+    assert_eq!(welcome["account"], json!({"id": "ada", "name": "Ada", "by_proxy": false, "conversations": []}));
+
+    page.says_text("message-1", "hello").await;
+    page.sees("answered").await;
+
+    let (mut other, welcome) = chat.page_of(&desktop, HERE).await;
+    let listed = &welcome["account"]["conversations"][0];
+    assert_eq!((&listed["id"], &listed["first"]), (&json!(HERE), &json!("hello")));
+    assert_eq!(welcome["turns"][0]["text"], "hello");
+    let (_, of_bob) = chat.page_of(&bobs, HERE).await;
+    assert_eq!((&of_bob["turns"], &of_bob["account"]["conversations"]), (&json!([]), &json!([])));
+
+    other.says_text("message-2", "from here").await;
+    assert_eq!(page.until_turn(|turn| turn["text"] == "from here").await["status"], "accepted");
+    other.sees("answered").await;
+
+    other.says(&json!({"type": "delete", "id": "delete-01", "conversation": HERE})).await;
+    other.until_turn(|turn| turn["text"] == "/session delete all" && turn["status"] == "answered").await;
+    page.says(&json!({"type": "list"})).await;
+    assert_eq!(page.hears("conversations").await["conversations"], json!([]));
+}
+
+#[rstest]
+#[case::without_a_cookie(None)]
+#[case::with_one_that_is_not_known(Some("rejoinder_visit_main=guess"))]
+#[tokio::test]
+async fn who_is_not_signed_in_is_asked_to(#[case] cookie: Option<&str>) {
+    let chat = Chat::of_people().await;
+    let headers: Vec<_> = cookie.map(|cookie| ("cookie", cookie)).into_iter().collect();
+    let mut page = chat.connect(&headers).await.expect("an open socket");
+
+    page.says(&json!({"type": "hello", "conversation": HERE})).await;
+
+    assert_eq!(page.next().await.map(|frame| frame["code"].clone()), Ok(json!("sign_in_required")));
+    assert_eq!(page.next().await, Err(4401));
+}
+
+/// The visit is over, or the person is not known any more.
+#[tokio::test]
+async fn who_is_signed_out_says_nothing_more() {
+    let chat = Chat::of_people().await;
+    let cookie = chat.visit("ada").await;
+    let (mut page, _) = chat.page_of(&cookie, HERE).await;
+
+    chat.forget("ada").await;
+    page.says_text("message-1", "hello").await;
+
+    assert_eq!(page.hears("error").await["code"], "sign_in_required");
+    let mut again = chat.connect(&[("cookie", &cookie)]).await.expect("an open socket");
+    again.says(&json!({"type": "hello", "conversation": HERE})).await;
+    assert_eq!(again.hears("error").await["code"], "sign_in_required");
+}
+
+/// The operator names it. Others are refused, as they were.
+#[tokio::test]
+async fn a_named_page_of_another_origin_uses_the_socket() {
+    let chat = Chat::open().await;
+
+    assert!(chat.connect(&[("origin", "https://home.example.org")]).await.is_ok());
+    assert!(chat.connect(&[("origin", "https://evil.example.org")]).await.is_err());
 }

@@ -22,6 +22,7 @@ fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
         shown,
         picked: None,
         merged_into: None,
+        instead_of: None,
     }
 }
 

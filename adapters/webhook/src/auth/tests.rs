@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use rejoinder_core::{FileLimits, Language, Speech, SystemClock};
+use rejoinder_core::{FileLimits, Language, SystemClock};
 use rstest::rstest;
 use standardwebhooks::Webhook;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,6 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
             unspoken: String::new(),
             language: Language::ENGLISH,
         },
-        speech: Speech::default(),
         clock: Arc::new(SystemClock),
         http: reqwest::Client::builder().build().unwrap(),
         stop_waiting: CancellationToken::new(),

@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use axum::http::StatusCode;
 use bech32::{Bech32, primitives::decode::CheckedHrpstring};
 use rejoinder_core::{
-    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, FileLimits, Heard,
-    InboundEvent, Language, Sender, SenderKind, Timestamp, Voice, is_command,
+    Attachment, CallerTrace, ChannelId, ChatKind, CommandHelp, ConversationRef, Directed, EventId, FileLimits,
+    InboundEvent, Language, Sender, SenderKind, Timestamp, Transcript, Unheard, Voice, is_command,
 };
 use rejoinder_kit::{Problem, data_url, files_too_large};
 use serde::Deserialize;
@@ -87,6 +87,8 @@ pub(crate) struct CheckedMessage {
     pub(super) attachments: Vec<Attachment>,
     /// Set if it is nothing but a recording.
     pub(super) voice: Option<Voice>,
+    /// What has written it down.
+    pub(super) heard_by: Option<Arc<str>>,
     pub(super) raw: String,
 }
 
@@ -197,6 +199,7 @@ impl HookMessage {
             seal_to,
             attachments,
             voice: is_spoken.then(|| Voice::lasting(None)),
+            heard_by: None,
             raw: raw.to_owned(),
         })
     }
@@ -245,11 +248,15 @@ impl CheckedMessage {
         data_url::content(&file.url)?.ok()
     }
 
-    /// The message with the words of the recording; `None` if they could not be written down.
-    pub(crate) fn heard(mut self, words: Option<String>) -> Self {
-        let heard = if words.is_some() { Heard::Words } else { Heard::Failed };
-        self.voice = self.voice.map(|voice| Voice { heard, ..voice });
-        Self { text: words.unwrap_or_default(), ..self }
+    /// The message with the words of the recording, or why they could not be written down.
+    pub(crate) fn heard(self, heard: Result<Transcript, Unheard>) -> Self {
+        match heard {
+            Ok(Transcript { words, model, seconds }) => {
+                let voice = self.voice.map(|voice| voice.written_down(seconds));
+                Self { text: words, voice, heard_by: model, ..self }
+            }
+            Err(why) => Self { text: String::new(), voice: self.voice.map(|voice| voice.failed(why)), ..self },
+        }
     }
 
     /// Checks that there is the command that the body names. `listed` are those that menus list.
@@ -284,6 +291,7 @@ impl CheckedMessage {
             text: self.text,
             attachments: self.attachments,
             voice: self.voice,
+            heard_by: self.heard_by,
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
             language: self.language.or(context.language),
             seal_to: self.seal_to,

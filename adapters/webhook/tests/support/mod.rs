@@ -165,29 +165,17 @@ impl Hook {
 
     /// A hook with a server that hears this in recordings; `None`: it is down.
     pub(crate) async fn hearing(words: Option<&'static str>) -> Self {
-        Self::with_speech(
-            WebhookSection::default(),
-            setup(),
-            Speech { transcriber: Some(Arc::new(Ears(words))), synthesizer: None },
-        )
-        .await
+        let speech = Speech { transcriber: Some(Arc::new(Ears(words))), synthesizer: None };
+        Self::with(WebhookSection::default(), setup().speech(speech)).await
     }
 
     /// A hook with a server that speaks, or is down.
     pub(crate) async fn speaking(is_up: bool) -> Self {
-        Self::with_speech(
-            WebhookSection::default(),
-            setup(),
-            Speech { transcriber: None, synthesizer: Some(Arc::new(Mouth { is_up })) },
-        )
-        .await
+        let speech = Speech { transcriber: None, synthesizer: Some(Arc::new(Mouth { is_up })) };
+        Self::with(WebhookSection::default(), setup().speech(speech)).await
     }
 
     async fn with(section: WebhookSection, setup: Setup) -> Self {
-        Self::with_speech(section, setup, Speech::default()).await
-    }
-
-    async fn with_speech(section: WebhookSection, setup: Setup, speech: Speech) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let stop_waiting = CancellationToken::new();
         let hook = Arc::new(
@@ -207,7 +195,6 @@ impl Hook {
                 body_timeout: Duration::from_secs(30),
                 public_url: None,
                 texts: texts(),
-                speech,
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
                 stop_waiting: stop_waiting.clone(),

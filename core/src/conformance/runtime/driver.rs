@@ -132,6 +132,7 @@ impl<'a> Run<'a> {
             RunEvent::Member(_)
             | RunEvent::Tool(_)
             | RunEvent::Activity(_)
+            | RunEvent::Thought(_)
             | RunEvent::Shown(_)
             | RunEvent::Usage(_)
             | RunEvent::Cost(..)

@@ -54,6 +54,8 @@ pub enum ScriptStep {
     Tool(ToolUse),
     /// Reports what it does.
     Act(Activity),
+    /// Reports what it thinks.
+    Think(String),
     /// Reports what the model is shown.
     Show(ModelInput),
     /// Reports the tokens consumed so far.
@@ -276,6 +278,12 @@ impl Script {
     #[must_use]
     pub fn acting(self, title: &str, state: ActivityState) -> Self {
         self.doing(ScriptStep::Act(Activity { title: title.to_owned(), state }))
+    }
+
+    /// Adds a step that reports what it thinks.
+    #[must_use]
+    pub fn thinking(self, more: &str) -> Self {
+        self.doing(ScriptStep::Think(more.to_owned()))
     }
 
     /// Adds a step that replaces all streamed text by `text`.
@@ -655,6 +663,7 @@ impl ScriptedAgent {
                 ScriptStep::Rewrite(text) => events.rewrite(text).await,
                 ScriptStep::Tool(call) => events.tool(call).await,
                 ScriptStep::Act(Activity { title, state }) => events.activity(title, state).await,
+                ScriptStep::Think(more) => events.thought(more).await,
                 ScriptStep::Show(input) => events.shown(input).await,
                 ScriptStep::Use(usage) => events.usage(usage).await,
                 ScriptStep::Cost(cost) => events.cost(cost).await,

@@ -40,6 +40,7 @@ pub const fn capabilities() -> Capabilities {
         caption_limit: None,
         drafts: Support::No,
         drafts_are_messages: false,
+        draft_steps: false,
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(4),

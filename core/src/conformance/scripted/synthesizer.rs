@@ -1,8 +1,11 @@
 //! A synthesizer that does what a test says.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -15,6 +18,7 @@ use crate::ports::{Sound, SoundFormat, SpeechError, Synthesizer};
 pub struct ScriptedSynthesizer {
     is_down: AtomicBool,
     gate: Option<Gate>,
+    most_per_day: Option<Duration>,
     spoken: Mutex<Vec<String>>,
 }
 
@@ -23,6 +27,12 @@ impl ScriptedSynthesizer {
     #[must_use]
     pub fn waiting_at(self, gate: &Gate) -> Self {
         Self { gate: Some(gate.clone()), ..self }
+    }
+
+    /// It may speak for so long on a day.
+    #[must_use]
+    pub fn at_most(self, per_day: Duration) -> Self {
+        Self { most_per_day: Some(per_day), ..self }
     }
 
     /// From now on it cannot be reached, or can be again.
@@ -39,6 +49,10 @@ impl ScriptedSynthesizer {
 
 #[async_trait]
 impl Synthesizer for ScriptedSynthesizer {
+    fn most_per_day(&self) -> Option<Duration> {
+        self.most_per_day
+    }
+
     async fn synthesize(&self, text: &str, _format: SoundFormat) -> Result<Sound, SpeechError> {
         let number = {
             let mut spoken = self.spoken.lock().unwrap_or_else(PoisonError::into_inner);

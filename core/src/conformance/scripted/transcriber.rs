@@ -64,6 +64,10 @@ impl ScriptedTranscriber {
 
 #[async_trait]
 impl Transcriber for ScriptedTranscriber {
+    fn model(&self) -> Option<&str> {
+        Some("ears-1")
+    }
+
     fn longest(&self) -> Duration {
         self.longest
     }

@@ -228,6 +228,8 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     assert_eq!(goes_to(&elsewhere).await.1, chat("elsewhere"));
     let at = async |address: &ConversationRef| store.conversation(address).await.expect("conversations are read");
     assert_eq!((at(&old).await, at(&new).await), (None, Some(waiting.conversation)));
+    let both = store.conversations_at(&[old.clone(), new.clone(), chat("unknown")]).await;
+    assert_eq!(both.expect("conversations are read"), [waiting.conversation]);
     let address = store.address(waiting.conversation).await.expect("conversations are read");
     assert_eq!(address, Some(new.clone()));
     assert_eq!(store.attempts_left(Some(me())).await.expect("deliveries are read")[0].conversation, new);

@@ -79,6 +79,10 @@ pub async fn what_a_run_was_shown_is_recorded(subject: &mut impl Subject) {
     let [one, two, three] = contents;
     assert_eq!(found.contents.into_iter().collect::<Vec<_>>(), [(1, two), (2, three), (3, one)]);
     assert_eq!((rows(&*store, "run_contents").await, rows(&*store, "run_settings").await), (5, 2));
+    let unknown = TurnId::new(at(9));
+    let tools = store.used_tools(&[second.id, unknown, first.id]).await.expect("tools are read");
+    let of_turns = [first.id, first.id, second.id, second.id, second.id];
+    assert_eq!(tools, of_turns.map(|turn| (turn, "search".to_owned())));
 }
 
 /// The settings of a transition that failed are stored with the next one.

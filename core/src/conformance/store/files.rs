@@ -1,12 +1,12 @@
 //! Files: each is stored once, with the rows that refer to it, and removed with the last of them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::Event;
 
 use super::{
     subject::Subject,
-    turn::{START, Turn, accept_one, chat, commit, done, new_turn, said},
+    turn::{NEVER, START, Turn, accept_one, at, chat, commit, done, new_turn, said},
 };
 use crate::{
     model::{Amends, InboundEvent, Lifetimes, NewFile, StoredFile, TurnFile, TurnId},
@@ -16,7 +16,7 @@ use crate::{
 const CONTENT: &[u8] = b"what is in the file";
 
 fn new_file(content: &[u8]) -> NewFile {
-    NewFile { file: StoredFile::of(content), bytes: Some(content.to_vec().into()) }
+    NewFile { file: StoredFile::of(content), bytes: Some(content.to_vec().into()), spoken_at: None }
 }
 
 /// As a row refers to it that repeats what an earlier one said.
@@ -83,6 +83,46 @@ pub async fn the_file_of_an_event_is_stored_with_its_turn(subject: &mut impl Sub
     let edit = NewEvent { turn: turn_of_edit, files, event: Arc::new(edit), ..event() };
     assert_eq!(accept_one(&*store, edit).await, Stored::Amended { turn: turn.id });
     assert_eq!((read(&*store, b"another").await.as_deref(), rows(&*store).await), (Some(&b"another"[..]), (2, 2)));
+}
+
+/// The sounds of a turn go before it, but not one that another turn has for another reason, nor those of a turn that has not ended.
+pub async fn a_sound_of_spoken_words_goes_before_its_turn(subject: &mut impl Subject) {
+    let store = subject.store();
+    let spoken = |content: &[u8], seconds| NewFile { spoken_at: Some(at(seconds)), ..new_file(content) };
+    let (first, second) = (ended(&*store, "a").await, ended(&*store, "b").await);
+    let mut waits = Turn::accept(&*store, said(&chat("c"), "c")).await;
+    for file in [spoken(CONTENT, 1), spoken(b"the answer", 2), spoken(b"shared", 2), new_file(b"a picture")] {
+        done(&*store, of_turn(first, file)).await;
+    }
+    done(&*store, of_turn(second, again(b"shared"))).await;
+    done(&*store, of_turn(waits.id, spoken(b"in work", 1))).await;
+    let cutoffs = |seconds| Cutoffs { voice: at(seconds), ..NEVER };
+    let expired = async |seconds| {
+        let removal = store.expired(&cutoffs(seconds), 10).await.expect("expired rows are read");
+        removal.filter(|removal| !matches!(removal, Removal::Pages(_)))
+    };
+    assert_eq!(expired(1).await, None);
+    assert_eq!(store.stats(&cutoffs(2)).await.expect("stats are read").expired.sounds, 2);
+    let lifetimes = Lifetimes { voice: Some(Duration::from_secs(60)), ..Lifetimes::default() };
+    assert_eq!(store.next_expiry(&lifetimes).await.expect("rows are read"), Some(at(61)));
+
+    let removal = expired(2).await.expect("a sound is past its time");
+    assert_eq!(removal, Removal::Sounds(vec![first]));
+    store.remove(removal).await.expect("they are removed");
+
+    assert_eq!((read(&*store, CONTENT).await, read(&*store, b"the answer").await), (None, None));
+    for kept in [&b"shared"[..], b"a picture", b"in work"] {
+        assert_eq!(read(&*store, kept).await.as_deref(), Some(kept));
+    }
+    assert_eq!(rows(&*store).await, (3, 3));
+    let dossier = store.dossier(first).await.expect("dossiers are read").expect("the turn stays");
+    assert_eq!(dossier.files, [StoredFile::of(b"a picture").digest].into());
+    // Also if its end was read before it was in work again.
+    store.remove(Removal::Sounds(vec![waits.id])).await.expect("nothing is removed");
+    assert_eq!((read(&*store, b"in work").await.is_some(), expired(2).await), (true, None));
+    let delivery = waits.answer(&*store, "x").await;
+    waits.settle(&*store, delivery).await;
+    assert_eq!(expired(2).await, Some(Removal::Sounds(vec![waits.id])));
 }
 
 /// What conflicts stores no file.

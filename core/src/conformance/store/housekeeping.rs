@@ -103,7 +103,7 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
     let (number, handler) = (1, main());
     let bytes = b"a file".to_vec();
     let (approval, _, asked) = asking_with_more(turn.id);
-    let file = NewFile { file: StoredFile::of(&bytes), bytes: Some(bytes.into()) };
+    let file = NewFile { file: StoredFile::of(&bytes), bytes: Some(bytes.into()), spoken_at: None };
     let along = Transition {
         files: vec![TurnFile { turn: turn.id, file }],
         attempts_started: vec![AttemptStart { delivery, number, node: gone(), at: at(2) }],

@@ -209,7 +209,8 @@ pub async fn what_operators_say_of_errors_is_kept(subject: &mut impl Subject) {
 
 /// An error goes with the last of its lines. Numbers of lines are not used again.
 pub async fn lines_are_removed_by_their_age(subject: &mut impl Subject) {
-    const NEVER: Cutoffs = Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
+    const NEVER: Cutoffs =
+        Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START, voice: START };
     let store = subject.store();
     let next = async |keep: Option<Duration>| {
         let lifetimes = Lifetimes { lines: keep, ..Lifetimes::default() };

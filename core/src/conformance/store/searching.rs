@@ -26,7 +26,7 @@ use crate::{
 
 fn query(typed: &str) -> SearchFilter {
     let query = SearchQuery::parse(typed).expect("it has a word");
-    SearchFilter { query, channels: None, conversation: None, session: None, before: None, limit: 100 }
+    SearchFilter { query, channels: None, conversations: None, session: None, before: None, limit: 100 }
 }
 
 async fn search(store: &dyn Store, filter: &SearchFilter) -> Vec<FoundLine> {
@@ -152,7 +152,7 @@ pub async fn what_was_said_is_found_newest_first(subject: &mut impl Subject) {
     assert_eq!(found(&*store, "like").await, [""; 0], "it still has not ended");
 }
 
-/// Only lines of these channels, or of this conversation.
+/// Only lines of these channels, or of these conversations.
 pub async fn a_search_can_be_narrowed(subject: &mut impl Subject) {
     let store = subject.store();
     let other = ConversationRef::new(ChannelId::new("test", "other"), "a");
@@ -169,9 +169,12 @@ pub async fn a_search_can_be_narrowed(subject: &mut impl Subject) {
     assert_eq!(turns(SearchFilter { channels: of(&[&other]), ..all() }).await, [there.id]);
     assert_eq!(turns(SearchFilter { channels: of(&[&other, &chat("a")]), ..all() }).await.len(), 3);
     assert_eq!(turns(SearchFilter { channels: of(&[]), ..all() }).await, []);
-    let conversation = Some(next.conversation);
-    assert_eq!(turns(SearchFilter { conversation, ..all() }).await, [next.id]);
-    assert_eq!(turns(SearchFilter { conversation, channels: of(&[&other]), ..all() }).await, []);
+    let conversations = |of: &[&Turn]| Some(of.iter().map(|turn| turn.conversation).collect());
+    assert_eq!(turns(SearchFilter { conversations: conversations(&[&next]), ..all() }).await, [next.id]);
+    let two = conversations(&[&there, &here]);
+    assert_eq!(turns(SearchFilter { conversations: two.clone(), ..all() }).await, [there.id, here.id]);
+    assert_eq!(turns(SearchFilter { conversations: two, channels: of(&[&other]), ..all() }).await, [there.id]);
+    assert_eq!(turns(SearchFilter { conversations: conversations(&[]), ..all() }).await, []);
 }
 
 /// What an agent may search: no other session of the conversation, no command, and nothing that was taken back.
@@ -194,7 +197,8 @@ pub async fn a_search_can_be_narrowed_to_the_history_of_a_session(subject: &mut 
     let other = answered(&*store, message(&chat("a"), "4", "another train"), "no").await;
     index(&*store, 100).await;
     let turns = async |session| {
-        let filter = SearchFilter { session: Some(session), conversation: Some(kept.conversation), ..query("train") };
+        let filter =
+            SearchFilter { session: Some(session), conversations: Some(vec![kept.conversation]), ..query("train") };
         search(&*store, &filter).await.iter().map(|line| line.turn).collect::<Vec<_>>()
     };
 

@@ -29,7 +29,7 @@ pub(super) const START: Timestamp = Timestamp::from_millis(1_750_000_000_000);
 
 /// Nothing is past its time.
 pub(super) const NEVER: Cutoffs =
-    Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START };
+    Cutoffs { turns: START, dead_letters: START, payloads: START, keys: START, lines: START, voice: START };
 
 /// `seconds` after [`START`].
 pub(super) fn at(seconds: u64) -> Timestamp {

@@ -19,6 +19,7 @@ pub(in crate::intake) async fn handling(arrival: &mut Arrival, addresses: &Addre
     }
     let Handler::Agent(agent) = &handling.handler else {
         handling.repeats = None;
+        arrival.event.instead_of = None;
         return Ok(());
     };
     if matches!(event.kind, EventKind::Prompt { agent: Some(_), .. }) {

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     base::crash::crash_point,
-    handles::drafts::DraftText,
+    handles::{drafts::DraftText, steps::Steps},
     ledger::trigger::Trigger,
-    model::{Action, Activity, Capabilities, Class, Support, TurnRecord},
+    model::{Action, Activity, Capabilities, Class, Support, TurnRecord, WorkStep},
     shown::{markdown::embedded::EmbeddedFiles, visibility},
 };
 
@@ -35,6 +35,8 @@ pub(crate) struct Drafting {
     interval: Option<Duration>,
     /// What the agent does; `None` where it is not shown.
     activities: Option<Activities>,
+    /// Whether that is shown beside the text, with what it thinks.
+    has_steps: bool,
     /// Cancelled when the run ends or drafts pause: no draft is sent after that.
     stop: CancellationToken,
     are_messages: bool,
@@ -70,6 +72,7 @@ impl Drafting {
             ephemerals: Arc::clone(ephemerals),
             interval: (capabilities.drafts != Support::No).then_some(capabilities.draft_interval),
             activities: (shows_activity && capabilities.edit == Support::Full).then(Activities::default),
+            has_steps: shows_activity && capabilities.draft_steps,
             stop: stop.child_token(),
             are_messages: capabilities.drafts_are_messages,
             embedded: EmbeddedFiles::default(),
@@ -99,14 +102,33 @@ impl Drafting {
         self.activities.is_some()
     }
 
+    /// Whether it shows what the agent thinks.
+    pub(crate) const fn shows_thoughts(&self) -> bool {
+        self.has_steps
+    }
+
     /// Shows what the agent does, or no longer that it does it.
     pub(crate) fn activity(&mut self, turn: &TurnRecord, activity: &Activity) {
+        self.change_steps(turn, |steps| steps.act(activity));
         self.change_activities(turn, |activities| activities.update(activity));
+    }
+
+    /// Shows more of what the agent thinks.
+    pub(crate) fn thought(&mut self, turn: &TurnRecord, more: &str) {
+        self.change_steps(turn, |steps| steps.think(more));
     }
 
     /// The agent does nothing any more of what it did.
     pub(crate) fn end_activities(&mut self, turn: &TurnRecord) {
+        self.change_steps(turn, Steps::fail);
         self.change_activities(turn, Activities::clear);
+    }
+
+    fn change_steps(&mut self, turn: &TurnRecord, change: impl FnOnce(&mut Steps)) {
+        if self.has_steps {
+            self.text.change_steps(change);
+            self.show(turn);
+        }
     }
 
     fn change_activities(&mut self, turn: &TurnRecord, change: impl FnOnce(&mut Activities)) {
@@ -130,6 +152,7 @@ impl Drafting {
                 text: Arc::clone(&self.text),
                 interval,
                 are_messages: self.are_messages,
+                has_steps: self.has_steps,
                 stop: self.stop.clone(),
                 told: Some(Told::default()),
             };
@@ -172,6 +195,8 @@ pub(super) struct DraftTask {
     pub(super) text: Arc<DraftText>,
     pub(super) interval: Duration,
     pub(super) are_messages: bool,
+    /// Whether drafts have the steps of the run beside the text.
+    pub(super) has_steps: bool,
     pub(super) stop: CancellationToken,
     /// What other nodes were told of the text; `None` if it is that of a run of another node.
     pub(super) told: Option<Told>,
@@ -220,14 +245,15 @@ impl DraftTask {
     async fn show_all(&mut self) {
         let mut not_sent = MIN_PAUSE;
         let mut is_claimed = false;
-        let (mut shown, mut first) = (String::new(), None);
+        let (mut shown, mut first) = ((String::new(), Vec::new()), None);
         loop {
             tokio::select! {
                 () = self.text.changed() => {}
                 () = self.stop.cancelled() => return,
             }
             let text = self.text.get(self.are_messages);
-            if !self.is_visible(&text) {
+            let draft = if self.has_steps { self.text.with_steps() } else { (text.clone(), Vec::new()) };
+            if !self.is_visible(&text) && draft.1.is_empty() {
                 // Text that shows nothing.
                 continue;
             }
@@ -235,7 +261,7 @@ impl DraftTask {
             if untold.is_some() {
                 self.text.notify();
             }
-            if text == shown {
+            if draft == shown {
                 // Woken by a change of the turn without new text, or to tell other nodes.
                 let Some(pause) = untold else { continue };
                 tokio::select! {
@@ -248,30 +274,30 @@ impl DraftTask {
             let drafted = if self.ephemerals.is_shown_elsewhere(&self.turn) {
                 DraftResult::Shown
             } else if self.are_messages {
-                self.show_message(&text, first.as_deref()).await
+                self.show_message(&draft.0, first.as_deref()).await
             } else {
-                self.show_text(&text).await
+                self.show_text(&draft.0, &draft.1).await
             };
             // From the beginning of one call to that of the next: a slow platform makes no draft later.
             let rest = self.interval.saturating_sub(self.ephemerals.clock.uptime().saturating_sub(began));
             let pause = match drafted {
                 DraftResult::Shown => {
-                    shown = text;
+                    shown = draft;
                     rest
                 }
                 DraftResult::Stands => {
-                    shown = text;
+                    shown = draft;
                     continue;
                 }
                 DraftResult::Waits => MIN_PAUSE,
                 DraftResult::Claimed if std::mem::replace(&mut is_claimed, true) => {
                     // An earlier first draft was claimed and not sent.
-                    first = Some(text);
+                    first = Some(draft.0);
                     not_sent = (not_sent * 2).min(MAX_PAUSE);
                     not_sent.max(self.interval)
                 }
                 DraftResult::Claimed => {
-                    first = Some(text);
+                    first = Some(draft.0);
                     rest
                 }
                 DraftResult::NotShown(until) => {
@@ -311,7 +337,7 @@ impl DraftTask {
             DraftTarget::New => return self.claim_message(text).await,
         };
         let Some(draft) = self.turn.obligation.clear_draft(text) else { return DraftResult::Waits };
-        self.show_draft(&draft, Some(message)).await
+        self.show_draft(Some(&draft), Vec::new(), Some(message)).await
     }
 
     async fn claim_message(&mut self, text: &str) -> DraftResult {
@@ -328,16 +354,24 @@ impl DraftTask {
         drafted
     }
 
-    async fn show_text(&self, text: &str) -> DraftResult {
-        match self.turn.obligation.clear_draft(text) {
-            Some(draft) => self.show_draft(&draft, None).await,
-            None => DraftResult::Waits,
+    async fn show_text(&self, text: &str, steps: &[WorkStep]) -> DraftResult {
+        let draft = self.turn.obligation.clear_draft(text);
+        // What the agent does is no word of its answer, and stands before there is one.
+        if draft.is_none() && (steps.is_empty() || !self.turn.obligation.may_draft()) {
+            return DraftResult::Waits;
         }
+        self.show_draft(draft.as_ref(), steps.to_vec(), None).await
     }
 
-    async fn show_draft(&self, draft: &Cleared<Draft>, message: Option<String>) -> DraftResult {
+    async fn show_draft(
+        &self,
+        draft: Option<&Cleared<Draft>>,
+        steps: Vec<WorkStep>,
+        message: Option<String>,
+    ) -> DraftResult {
         let reply_to = self.turn.event.message_id.clone();
-        let action = Action::Draft { text: draft.get().text.clone(), message, reply_to };
+        let text = draft.map(|draft| draft.get().text.clone()).unwrap_or_default();
+        let action = Action::Draft { text, steps, message, reply_to };
         match self.ephemerals.show(&self.turn, action, Class::Draft, Some(&self.stop)).await {
             Some(Ok(_)) => DraftResult::Shown,
             Some(Err(error)) => DraftResult::NotShown(error.retry_after()),

@@ -150,6 +150,8 @@ impl RunsElsewhere {
                 text,
                 interval: capabilities.draft_interval,
                 are_messages: capabilities.drafts_are_messages,
+                // Only the text is kept for other nodes.
+                has_steps: false,
                 stop: stop.clone(),
                 told: None,
             };

@@ -24,7 +24,10 @@ store_trait! {
         /// The conversation at an address, if an event opened one there.
         read fn conversation(address: &ConversationRef) -> Option<ConversationId>;
 
-        /// The same, with what an event needs to know of it before it is stored.
+        /// The conversations at these addresses, in any order, without those that no event opened.
+        read fn conversations_at(addresses: &[ConversationRef]) -> Vec<ConversationId>;
+
+        /// The same of one, with what an event needs to know of it before it is stored.
         read fn arrival(address: &ConversationRef) -> Option<KnownConversation>;
 
         /// The current address of a conversation, which changes when its chat gets a new id.

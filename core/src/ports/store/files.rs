@@ -5,7 +5,7 @@ use crate::model::FileDigest;
 
 store_trait! {
     /// The bytes of files, each stored once. They are written with the rows that refer to them, and removed with the last turn of
-    /// these rows.
+    /// these rows. [Sounds of spoken words](crate::store::NewFile::spoken_at) may go before.
     pub trait FileStore {
         /// The bytes of a file; `None` if no turn refers to it any more.
         read fn file(digest: FileDigest) -> Option<Vec<u8>>;

@@ -55,6 +55,8 @@ pub struct Cutoffs {
     pub keys: Timestamp,
     /// For the lines of the gateway's own log.
     pub lines: Timestamp,
+    /// For the sounds of spoken words.
+    pub voice: Timestamp,
 }
 
 impl Cutoffs {
@@ -71,6 +73,7 @@ impl Cutoffs {
             payloads: before(lifetimes.payloads),
             keys: before(Some(Lifetimes::KEYS)),
             lines: before(lifetimes.lines),
+            voice: before(lifetimes.voice),
         }
     }
 }
@@ -83,6 +86,8 @@ pub enum Removal {
     Contents(Vec<(TurnId, u32)>),
     /// What events quote, and their payloads.
     Quotes(Vec<EventSeq>),
+    /// The sounds of spoken words of turns: the recordings of voice notes, and what answers sounded like. What refers to them stays.
+    Sounds(Vec<TurnId>),
     /// Turns with everything about them, and the lines of the gateway's own log about them. Of their events the keys stay. A conversation without turns goes with its last
     /// one.
     Turns(Vec<TurnId>),
@@ -117,6 +122,8 @@ pub struct ExpiredRows {
     pub log: u64,
     /// Lines of the gateway's own log.
     pub lines: u64,
+    /// Sounds of spoken words.
+    pub sounds: u64,
 }
 
 /// The size of a store.

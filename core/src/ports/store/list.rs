@@ -299,7 +299,8 @@ pub struct SearchFilter {
     pub query: SearchQuery,
     /// Only lines of these channels; `None` for all.
     pub channels: Option<Vec<ChannelId>>,
-    pub conversation: Option<ConversationId>,
+    /// Only lines of these conversations; `None` for all.
+    pub conversations: Option<Vec<ConversationId>>,
     /// Only what the history of this session has: no commands, and nothing that was taken back.
     pub session: Option<SessionId>,
     /// Only lines before this one: the cursor for the next page.
@@ -377,6 +378,8 @@ pub struct TurnSummary {
     /// Who sent it; `None` if that cannot be read.
     pub sender: Option<Sender>,
     pub text: String,
+    /// Whether it is a voice note.
+    pub is_spoken: bool,
     /// Why it is not answered: what it waits for, or why it was given up. `None` if it was answered, or nothing is owed.
     pub why: Option<String>,
     pub owed: bool,

@@ -34,6 +34,7 @@ pub(crate) mod log;
 pub(crate) mod nodes;
 pub(crate) mod outbox;
 pub(crate) mod people;
+pub(crate) mod pushes;
 pub(crate) mod questions;
 pub(crate) mod record;
 pub(crate) mod schedules;
@@ -41,6 +42,7 @@ pub(crate) mod sessions;
 pub(crate) mod state;
 pub(crate) mod transition;
 pub(crate) mod turns;
+pub(crate) mod visitors;
 
 use self::{
     accept::InboxStore,
@@ -56,10 +58,12 @@ use self::{
     nodes::NodeStore,
     outbox::OutboxStore,
     people::PeopleStore,
+    pushes::PushStore,
     questions::QuestionStore,
     schedules::ScheduleStore,
     sessions::SessionStore,
     turns::{DeadlineStore, QueueStore, TurnStore, ViewStore},
+    visitors::VisitorStore,
 };
 
 /// A complete store. The core never drops a future of its traits before it has completed.
@@ -73,6 +77,7 @@ pub trait Store:
     + SessionStore
     + AgentSessionStore
     + PeopleStore
+    + PushStore
     + QuestionStore
     + ScheduleStore
     + OutboxStore
@@ -87,5 +92,6 @@ pub trait Store:
     + AgreementStore
     + HintStore
     + KeyringStore
+    + VisitorStore
 {
 }

@@ -1,13 +1,16 @@
 //! Rows, as they are read from the store.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    AgentName, ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, Handler, QueueMode,
-    RunContent, Scope, TurnId, TurnRecord, TurnSeq, Usage, Version, VoiceMode,
+    AgentName, ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, FileDigest, Handler,
+    QueueMode, RunContent, Scope, TurnId, TurnRecord, TurnSeq, Usage, Version, VoiceMode,
 };
 
 /// The deliveries of a conversation that may be sent next, in order.
@@ -124,6 +127,8 @@ pub struct Dossier {
     pub attempts: Vec<AttemptRecord>,
     /// Remarks on it, in order.
     pub remarks: Vec<Remark>,
+    /// The files that are stored for it.
+    pub files: BTreeSet<FileDigest>,
 }
 
 /// A channel to which nothing is sent, because an operator wants it so.

@@ -18,7 +18,7 @@ use crate::model::{
     ChannelId, ConversationId, ConversationRef, Cost, DeliveryId, DeliveryRecord, DeliveryState, ErrorMark, Handler,
     HistoryLine, Label, LineLevel, LogLine, NewLogEntry, NodeId, PeopleChange, PersonId, QueueMode, RunContent,
     ScheduleChange, SessionChange, SessionId, SignInChange, Subject, TokenChange, TurnFile, TurnId, TurnSeq, Usage,
-    Used, Version, VoiceMode,
+    Used, Version, VisitorChange, VoiceMode,
 };
 
 /// What changes everything but events, limits of platforms, lines and expired rows: transitions.
@@ -96,6 +96,8 @@ pub struct Transition {
     pub error: Option<(i64, ErrorMark)>,
     /// Changes of the sessions of the operator's page, in order.
     pub sign_ins: Vec<SignInChange>,
+    /// Changes of what people sign in to a chat page with, in order.
+    pub visitors: Vec<VisitorChange>,
     /// Changes of approvals, in order.
     pub approvals: Vec<ApprovalChange>,
     /// Changes of schedules, in order.

@@ -9,7 +9,9 @@ use super::{
     record::{LeftRun, RunRecord, WaitingTurn},
     transition::Transitions,
 };
-use crate::model::{ChannelId, ConversationId, ConversationRef, NodeId, TurnId, TurnRecord, TurnView, Version};
+use crate::model::{
+    ChannelId, ConversationId, ConversationRef, NodeId, ThreadSummary, TurnId, TurnRecord, TurnView, Version,
+};
 
 store_trait! {
     /// Turns, their obligations and runs.
@@ -50,6 +52,13 @@ store_trait! {
         /// The last `limit` turns of a conversation that were accepted before `before`, oldest first. Without those that the gateway
         /// began by itself and that have ended with nothing to see.
         read fn views(conversation: &ConversationRef, before: Option<TurnId>, limit: u32) -> Vec<TurnView>;
+
+        /// The names of the tools that the runs of turns called, as far as they are kept, each with its turn: by turns in the order in
+        /// which these were accepted, and of each in the order of the calls.
+        read fn used_tools(turns: &[TurnId]) -> Vec<(TurnId, String)>;
+
+        /// The threads of a chat in which there are turns, at most `limit`, the one with the last turn first.
+        read fn threads(channel: &ChannelId, chat: &str, limit: u32) -> Vec<ThreadSummary>;
     }
 }
 

@@ -25,7 +25,7 @@ use self::{
 };
 pub use embedded::EmbeddedFiles;
 pub use rows::row_cells;
-pub use shown::{read_markdown, shows_anything};
+pub use shown::{read_markdown, read_markdown_with_notes, shows_anything};
 pub use spoken::spoken;
 use unicode_segmentation::GraphemeCursor;
 

@@ -20,10 +20,20 @@ const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHRO
 /// * the cells of a row beyond those of its heading belong to its last cell;
 /// * an inline `<br>` is a line break.
 pub fn read_markdown(markdown: &str) -> Vec<Event<'_>> {
-    let mut parser = Parser::new_ext(markdown, OPTIONS).into_offset_iter();
+    read(markdown, OPTIONS)
+}
+
+/// As [`read_markdown`], with footnotes: `[^1]` is a reference if there is a definition (`[^1]: text`), which is an element of its own
+/// where it stands.
+pub fn read_markdown_with_notes(markdown: &str) -> Vec<Event<'_>> {
+    read(markdown, OPTIONS.union(Options::ENABLE_FOOTNOTES))
+}
+
+fn read(markdown: &str, options: Options) -> Vec<Event<'_>> {
+    let mut parser = Parser::new_ext(markdown, options).into_offset_iter();
     let events: Vec<_> = parser.by_ref().collect();
     if let Some(escaped) = without_surplus(markdown, &events) {
-        return read_markdown(&escaped).into_iter().map(Event::into_static).collect();
+        return read(&escaped, options).into_iter().map(Event::into_static).collect();
     }
     let mut reader = Reader { markdown, used: None, at: 0, blocks: 0, links: Vec::new(), events: Vec::new() };
     let definitions = parser.reference_definitions();
@@ -104,7 +114,14 @@ impl<'a> Reader<'a> {
         let is_outside = self.blocks == 0;
         match &event {
             Event::Start(Tag::BlockQuote(_) | Tag::List(_) | Tag::Item) => self.gap(range.start),
-            Event::End(TagEnd::BlockQuote(_) | TagEnd::List(_) | TagEnd::Item) => self.gap(range.end),
+            Event::Start(Tag::FootnoteDefinition(_)) => {
+                self.gap(range.start);
+                let label = self.markdown[range.clone()].find("]:").map_or(0, |at| at + "]:".len());
+                self.at = self.at.max(range.start + label);
+            }
+            Event::End(TagEnd::BlockQuote(_) | TagEnd::List(_) | TagEnd::Item | TagEnd::FootnoteDefinition) => {
+                self.gap(range.end);
+            }
             Event::Start(_) => {
                 if is_outside {
                     self.gap(range.start);
@@ -346,6 +363,20 @@ mod tests {
         assert_eq!(words(markdown).replace('\n', ""), shown);
     }
 
+    #[test]
+    fn a_note_is_read_where_there_are_notes() {
+        let markdown = "a[^1] b[^2]\n\n[^1]: c *d*\n\n[e]: f\n";
+        let is_note =
+            |event: &Event<'_>| matches!(event, Event::FootnoteReference(_) | Event::Start(Tag::FootnoteDefinition(_)));
+
+        assert_eq!(read_markdown_with_notes(markdown).iter().filter(|event| is_note(event)).count(), 2);
+        assert!(!read_markdown(markdown).iter().any(is_note));
+        assert_eq!(words(markdown), "a[^1] b[^2]\n[^1]: c d\n[e]: f");
+        let text = |event| if let Event::Text(text) = event { Some(text.into_string()) } else { None };
+        let with_notes: String = read_markdown_with_notes(markdown).into_iter().filter_map(text).collect();
+        assert_eq!(with_notes, "a b[^2]c d[e]: f");
+    }
+
     fn letters(text: &str) -> String {
         text.chars().filter(|c| c.is_alphanumeric()).collect()
     }
@@ -376,7 +407,7 @@ mod tests {
         #[test]
         fn what_is_opened_is_closed(markdown in "(\\PC|[\n\\[\\]: >*#a1.-]){0,80}") {
             let mut open = 0_i32;
-            for event in read_markdown(&markdown) {
+            for event in read_markdown(&markdown).into_iter().chain(read_markdown_with_notes(&markdown)) {
                 match event {
                     Event::Start(_) => open += 1,
                     Event::End(_) => open -= 1,

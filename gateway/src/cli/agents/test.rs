@@ -260,7 +260,7 @@ impl<'a> Watched<'a> {
             RunEvent::Activity(Activity { title, state: ActivityState::Working }) => {
                 self.line(&format!("[{}]", output::excerpt(&title, MOST_SHOWN)))
             }
-            RunEvent::Activity(_) => Ok(()),
+            RunEvent::Activity(_) | RunEvent::Thought(_) => Ok(()),
             RunEvent::Member(MemberReport::Answered) => {
                 self.tested.answered_by = self.member.as_ref().map(ToString::to_string);
                 Ok(())

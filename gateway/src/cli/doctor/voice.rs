@@ -96,7 +96,10 @@ impl Server {
             SpeechError::Refused { status: 404 | 405, .. } => {
                 format!("Does {about}.base_url lack a /v1 at its end? Does the server have the model?")
             }
-            SpeechError::Refused { .. } | SpeechError::Stalled(_) | SpeechError::Broken(_) => {
+            SpeechError::Refused { .. }
+            | SpeechError::Stalled(_)
+            | SpeechError::Unconverted { .. }
+            | SpeechError::Broken(_) => {
                 format!("See the server's log, and whether [{about}] has what it wants.")
             }
         }

@@ -127,11 +127,13 @@ fn a_place_for_words_that_only_a_trigger_names_waits_for_the_restart() {
 }
 
 /// Keys whose value depends on another one.
-const DEPENDENT: [&str; 33] = [
+const DEPENDENT: [&str; 35] = [
     "server.public_url",
     "server.node_url",
     "channels.webchat.main.access",
     "channels.webchat.family.access",
+    "channels.webchat.home.access",
+    "channels.webchat.home.header",
     "channels.webhook.tickets.callback_url",
     "channels.telegram.main.mode",
     "channels.telegram.posted.mode",
@@ -201,6 +203,7 @@ const VALUES: &[&str] = &[
     "[\"telegram.*\"]",
     "[\"@seven:example.org\"]",
     "[\"https://seven.example.org/7\"]",
+    "[\"https://seven.example.org\"]",
     "[\"store\"]",
     "[\"date\"]",
     "{ x-seven = \"7\" }",

@@ -13,7 +13,7 @@ use rejoinder_core::{
 use super::{deliveries::DeliveryItem, prelude::*};
 use crate::{
     console::output::excerpt,
-    view::{AddressItem, content_of},
+    view::{AddressItem, content_of, spoken_in},
 };
 
 const UNKNOWN: &str = "there is no conversation with this id";
@@ -126,6 +126,10 @@ struct Line {
     name: Option<String>,
     /// The text, or the emoji of a reaction.
     text: String,
+    /// Whether it was spoken, or an answer that is.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    spoken: bool,
     #[schema(format = "uuid")]
     turn_id: String,
     /// The delivery, of what was sent.
@@ -184,6 +188,7 @@ async fn transcript(app: &App, turns: Vec<TurnSummary>) -> Result<Vec<Line>, Api
                 from: "person",
                 name: turn.sender.clone().map(name),
                 text: turn.text.clone(),
+                spoken: turn.is_spoken,
                 turn_id: turn.turn_id.to_string(),
                 delivery_id: None,
                 state: "seen",
@@ -224,11 +229,13 @@ fn line(turn: &TurnSummary, delivery: &DeliveryRecord, is_operators: bool) -> Li
         Handler::Agent(_) if delivery.via.is_gateways() => "gateway",
         Handler::Agent(_) => "agent",
     };
+    let spoken = spoken_in(&delivery.action);
     Line {
         at: rfc3339(delivery.delivered_at.unwrap_or(delivery.created_at)),
         from,
         name: turn.sender.clone().filter(|_| is_operators).map(name),
-        text: content_of(&delivery.action).0,
+        spoken: spoken.is_some(),
+        text: spoken.unwrap_or_else(|| content_of(&delivery.action).0),
         turn_id: turn.turn_id.to_string(),
         delivery_id: Some(delivery.id.to_string()),
         state: match delivery.state {

@@ -24,7 +24,7 @@ item! {
         #[serde(flatten)] address: AddressItem = AddressItem::of(&delivery.conversation, delivery.conversation_id),
         /// How many attempts counted: those that a rate limit ended do not.
         tries: u32 = delivery.attempts,
-        #[serde(flatten)] delivery: DeliveryDetail = DeliveryDetail::of(&delivery, &[]),
+        #[serde(flatten)] delivery: DeliveryDetail = DeliveryDetail::of(&delivery, &[], None),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Whether anything is owed and late, and what is wrong: the first thing that an operator looks at.
 
-use rejoinder_core::store::{Backlog, TurnFilter, TurnListState};
+use rejoinder_core::{
+    SpeechOfToday, SpeechUse,
+    store::{Backlog, TurnFilter, TurnListState},
+};
 
 use super::{
     agents::{self, AgentItem},
@@ -33,6 +36,12 @@ pub(crate) struct Overview {
     overdue: Vec<TurnItem>,
     channels: Vec<ChannelItem>,
     agents: Vec<AgentItem>,
+    /// How much was written down today of what is spoken, if that is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heard: Option<SpeechItem>,
+    /// How much was spoken today, if that is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spoken: Option<SpeechItem>,
     /// The nodes that live.
     nodes: Vec<NodeItem>,
     /// The figures of the last 24 hours.
@@ -63,6 +72,14 @@ item! {
     }
 }
 
+item! {
+    /// How much speech there was today, and how much there may be.
+    SpeechItem of (of: SpeechUse) {
+        seconds: u64 = of.used.as_secs(),
+        seconds_per_day: u64 = of.most.as_secs(),
+    }
+}
+
 /// Says whether anything is owed and late, what is wrong, and how the last 24 hours were. A token that is limited to channels
 /// sees the channels and late turns of these; the numbers are those of all.
 #[utoipa::path(get, path = "/overview", operation_id = "overview",
@@ -82,6 +99,7 @@ pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview>
     let (channels, agents) = (channels::items(&app, &caller), agents::items(&app).await?);
     let problems = problems(&app, &caller, &waits).await;
     let nodes = nodes::items(&app, &caller).await?;
+    let SpeechOfToday { heard, spoken } = app.engine.speech_of_today().await?;
     Ok(Json(Overview {
         at: rfc3339(now),
         ok: problems.is_empty(),
@@ -91,6 +109,8 @@ pub(super) async fn show(State(app): Shared, caller: Caller) -> Answer<Overview>
         overdue,
         channels,
         agents,
+        heard: heard.map(SpeechItem::of),
+        spoken: spoken.map(SpeechItem::of),
         nodes,
         day,
         intervals,

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use rejoinder_kit::embedded;
+use rejoinder_kit::{App as InstalledApp, WORKER, embedded, worker};
 use rust_embed::RustEmbed;
 
 use crate::http::{app::App, error::ApiError};
@@ -17,7 +17,7 @@ use crate::http::{app::App, error::ApiError};
 /// The page may run only its own scripts, and call only us.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-                      require-trusted-types-for 'script'";
+                      manifest-src 'self'; require-trusted-types-for 'script'";
 
 #[derive(RustEmbed)]
 #[folder = "assets/admin/"]
@@ -28,6 +28,7 @@ pub(in crate::http) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/admin", get(page))
         .route("/admin/", get(page))
+        .route("/admin/manifest.webmanifest", get(manifest))
         .route("/admin/assets/{file}", get(asset))
         // The page reads its own path.
         .route("/admin/{*path}", get(page))
@@ -39,7 +40,15 @@ async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
+async fn manifest(headers: HeaderMap) -> Response {
+    let (path, assets) = ("/admin", "/admin/assets");
+    InstalledApp { path, name: "Rejoinder: operator", assets, takes_shares: false }.manifest(&headers)
+}
+
 async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
+    if file == WORKER {
+        return worker::<Assets>("/admin", true, &headers);
+    }
     let file = Some(&*file).filter(|file| *file != "index.html");
     let found = file.and_then(|file| embedded::<Assets>(file, &headers));
     found.unwrap_or_else(|| ApiError::NotFound("there is no such file").into_response())

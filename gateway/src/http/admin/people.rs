@@ -4,14 +4,20 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use rejoinder_core::{
-    Actor, Forgotten, Identity, PersonRole,
+    Actor, ChannelId, Forgotten, Identity, NewInvitation, PersonRole,
     store::{KnownIdentity, PersonRecord},
 };
+use rejoinder_kit::token_digest;
+use secrecy::ExposeSecret;
 
 use super::prelude::*;
+use crate::secrets;
 
 /// For how long one request goes on: a request must have its answer before the time limit of requests.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long an invitation can be opened.
+const INVITATION: Duration = Duration::from_hours(24);
 
 whole! {
     /// The people who are known, oldest first.
@@ -151,6 +157,120 @@ pub(super) async fn forget(State(app): Shared, operation: Operation<Forget>) -> 
     let Forgotten { turns, unended, is_done } = app.engine.erasure().forget(&person, PATIENCE, actor).await?;
     let configured_as = app.engine.configured_as(&person);
     Ok(Json(ForgottenItem { done: is_done, turns, unended, configured_as }))
+}
+
+body! {
+    /// Whom to invite to a chat page.
+    WantedInvitation {
+        /// The person: the name of somebody who is known, or `CHANNEL/ID`.
+        #[schema(min_length = 1, max_length = 1000)] person: String,
+        /// The chat page, for example `webchat.main`; may be left out if people sign in to one only.
+        #[schema(max_length = 256)] channel: Option<String>,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
+}
+
+/// A link with which a person makes a passkey.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MadeInvitation {
+    /// The path of the link, which is shown only now. It opens the page once.
+    path: String,
+    /// Who the person is on the page: `CHANNEL/ID`.
+    identity: String,
+    /// From when on it opens nothing.
+    #[schema(format = DateTime)]
+    expires_at: String,
+}
+
+/// Invites somebody who is known to a chat page where people sign in: makes a link with which they make a passkey, in place of an earlier
+/// link of theirs. It opens once, within a day. Who has no identity on the page gets one. Needs the role `admin`.
+#[utoipa::path(post, path = "/people/invite", operation_id = "invite_person", request_body(content = WantedInvitation),
+    responses((status = 201, description = "The link, which is shown only now", body = MadeInvitation)))]
+pub(super) async fn invite(State(app): Shared, operation: Operation<WantedInvitation>) -> Answered<MadeInvitation> {
+    let WantedInvitation { person, channel, reason } = &operation.body;
+    let (person, channel) = (any_identity(&app, operation.caller(), person)?, page(&app, channel.as_deref())?);
+    // The secret must not be kept, so the answer is not either.
+    let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::CREATED, &())? };
+    let code = secrets::new_token().map_err(|_| ApiError::Internal)?;
+    let expires_at = app.clock.now() + INVITATION;
+    // What follows the `#` is sent to no server, and is in no log.
+    let path = match channel.name() {
+        "main" => format!("/chat#invitation={}", code.expose_secret()),
+        name => format!("/chat/{name}#invitation={}", code.expose_secret()),
+    };
+    let code = token_digest(code.expose_secret().as_bytes());
+    let invitation = NewInvitation { channel, code, expires_at };
+    let identity = app.engine.operations().invite(&person, invitation, actor).await?.to_string();
+    Ok((StatusCode::CREATED, Json(MadeInvitation { path, identity, expires_at: rfc3339(expires_at) })))
+}
+
+/// The chat page with this name, or the only one, where people sign in.
+fn page(app: &App, wanted: Option<&str>) -> Result<ChannelId, ApiError> {
+    let channels = app.engine.channels().into_iter().map(|(channel, _)| channel);
+    let is_page = |channel: &ChannelId| channel.platform() == "webchat" && app.engine.has_people(channel);
+    let mut pages: Vec<_> = channels.filter(is_page).collect();
+    if let Some(wanted) = wanted {
+        pages.retain(|page| page.as_str() == wanted);
+    }
+    match (pages.len(), wanted) {
+        (1, _) => Ok(pages.remove(0)),
+        (_, Some(wanted)) => Err(ApiError::BadRequest(format!(
+            "{wanted} is no chat page with access = \"people\": nobody signs in there"
+        ))),
+        (0, None) => {
+            let why = "people sign in to no chat page: set access = \"people\" in the section of one";
+            Err(ApiError::BadRequest(why.to_owned()))
+        }
+        (_, None) => Err(ApiError::BadRequest("people sign in to several chat pages: name the `channel`".to_owned())),
+    }
+}
+
+/// An identity of the person with this name, or `CHANNEL/ID`.
+fn any_identity(app: &App, caller: &Caller, person: &str) -> Result<Identity, ApiError> {
+    let mut people = app.engine.people().called(person);
+    if people.len() == 1 {
+        let mut known = people.remove(0).identities.into_iter().map(|known| known.identity);
+        if let Some(identity) = known.find(|identity| caller.may_see(&identity.channel)) {
+            return Ok(identity);
+        }
+    }
+    identity(app, caller, person)
+}
+
+body! {
+    /// Whom to sign out.
+    SignOut {
+        /// The person: `CHANNEL/ID` of a chat page, or the name of somebody who is known.
+        #[schema(min_length = 1, max_length = 1000)] person: String,
+        /// Whether their passkeys are removed as well: they need another invitation then.
+        #[serde(default)] passkeys: bool,
+        /// Why, for the audit.
+        #[schema(max_length = 1000)] reason: Option<String>,
+    }
+}
+
+/// Ends the sessions of somebody on chat pages, and the links that they could still open, from now on. Open pages notice it within half a
+/// minute. Needs the role `admin`.
+#[utoipa::path(post, path = "/people/sign-out", operation_id = "sign_out_person", request_body(content = SignOut),
+    responses((status = 204, description = "They are signed out")))]
+pub(super) async fn sign_out(State(app): Shared, operation: Operation<SignOut>) -> Empty {
+    let SignOut { person, passkeys, reason } = &operation.body;
+    let pages: Vec<Identity> = match Identity::parse(person) {
+        Some(identity) => vec![identity],
+        None => {
+            let known = app.engine.people().called(person).into_iter().flat_map(|person| person.identities);
+            known.map(|known| known.identity).filter(|identity| identity.channel.platform() == "webchat").collect()
+        }
+    };
+    if pages.is_empty() {
+        return Err(ApiError::BadRequest(format!("nobody who is known on a chat page is {person}")));
+    }
+    for page in &pages {
+        let actor = Actor { answer: None, ..operation.actor(reason.as_deref(), StatusCode::NO_CONTENT, &())? };
+        app.engine.operations().sign_out(page, *passkeys, actor).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// The identity for `CHANNEL/ID`, or for the name of a person who is known on one channel.

@@ -36,7 +36,7 @@ impl Filter {
         Ok(SearchFilter {
             query: SearchQuery::parse(&self.q).ok_or_else(no_word)?,
             channels: caller.channels(self.channel.as_deref()),
-            conversation: paging::id("conversation", "a conversation id", self.conversation)?,
+            conversations: paging::id("conversation", "a conversation id", self.conversation)?.map(|id| vec![id]),
             session: None,
             before: self.before,
             limit: paging::limit(self.limit)?,

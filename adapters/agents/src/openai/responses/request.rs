@@ -217,7 +217,7 @@ mod tests {
     fn a_picture_is_a_part_of_its_own() {
         let attachment =
             Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-        let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
+        let picture = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None };
         let turn = turn("Look!").with(|turn| turn.message.attachments = vec![picture]);
         let section = OpenAiSection { images: true, ..settings() };
 

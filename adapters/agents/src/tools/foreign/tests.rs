@@ -253,7 +253,7 @@ async fn the_calls_of_a_run_are_bounded() {
 #[tokio::test]
 async fn a_run_with_files_ends_with_its_request() {
     let (name, media_type, url) = ("a.png".to_owned(), "image/png".to_owned(), String::new());
-    let file = AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(vec![1].into()) };
+    let file = AgentFile { attachment: Attachment { name, media_type, url }, bytes: Some(vec![1].into()), text: None };
     let (mut run, reported) = run(approvable().with(|turn| turn.message.attachments = vec![file]));
     let _seen = decided(reported, ApprovalState::Approved);
 

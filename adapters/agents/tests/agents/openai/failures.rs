@@ -244,7 +244,7 @@ async fn a_server_that_refuses_sounds_is_asked_again_without_them() {
     let agent = agent_with(OpenAiSection { audio: true, ..server.settings() });
     assert!(agent.reads("audio/mpeg").is_some() && agent.reads("audio/ogg").is_none());
     let attachment = Attachment { name: "a.mp3".into(), media_type: "audio/mpeg".into(), url: "telegram:a".into() };
-    let song = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) };
+    let song = AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None };
 
     let ran = run(&agent, turn("Listen!").with(|turn| turn.message.attachments = vec![song])).await;
 
@@ -281,5 +281,5 @@ async fn a_server_that_is_gone_is_unreachable() {
 
 fn picture() -> AgentFile {
     let attachment = Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
-    AgentFile { attachment, bytes: Some(b"abc".to_vec().into()) }
+    AgentFile { attachment, bytes: Some(b"abc".to_vec().into()), text: None }
 }

@@ -15,7 +15,7 @@ use crate::{
     postgres::{
         connections::Connections,
         store::PostgresStore,
-        values::{Bound, statement},
+        values::{Bound, List, statement},
     },
     records::{columns::Columns, conversation, session},
     shared::{
@@ -54,6 +54,16 @@ impl ChannelStore for PostgresStore {
             "select id from conversations where channel = $1 and chat = $2 and thread = $3 and succeeded_by is null";
         let select = statement!(sql, address.channel, address.chat, thread(address));
         self.readers.one(select, |row| row.value("id")).await
+    }
+
+    async fn conversations_at(&self, addresses: &[ConversationRef]) -> Result<Vec<ConversationId>, StoreError> {
+        let of = |part: fn(&ConversationRef) -> &str| List(addresses.iter().map(part).collect::<Vec<_>>());
+        let (channels, chats) = (of(|address| address.channel.as_str()), of(|address| &*address.chat));
+        let sql = "
+            select c.id from unnest($1::text[], $2::text[], $3::text[]) as a (channel, chat, thread)
+                join conversations as c using (channel, chat, thread)
+            where c.succeeded_by is null";
+        self.readers.all(statement!(sql, channels, chats, of(thread)), |row| row.value("id")).await
     }
 
     async fn arrival(&self, address: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {

@@ -111,6 +111,14 @@ macro_rules! removable {
     };
 }
 
+/// Turns with sounds of spoken words that are past their time.
+const EXPIRED_SOUNDS: &str = concat!(
+    "select distinct t.id from file_uses as u join turns as t on t.id = u.turn_id
+    where u.spoken_at < $1 and ",
+    removable!(),
+    " limit $2"
+);
+
 /// The conversations of a person, and whether others were in them. $1: the channel, $2: the person.
 macro_rules! with_theirs {
     ($query:literal) => {
@@ -245,7 +253,8 @@ const UNENDED: &str = concat!(
     ") limit $3"
 );
 
-/// When the first row of each kind is past its time. $1: how long payloads and contents are kept, $2: turns, $3: keys, $4: lines.
+/// When the first row of each kind is past its time. $1: how long payloads and contents are kept, $2: turns, $3: keys, $4: lines,
+/// $5: sounds.
 const NEXT_EXPIRY: &str = "
     select min(at) as at from (
         select min(received_at) + $1 as at from events where raw is not null
@@ -256,7 +265,9 @@ const NEXT_EXPIRY: &str = "
         union all
         select min(received_at) + $3 from events where details is null
         union all
-        select min(at) + $4 from (select at from log_lines order by id limit 1) as l) as n";
+        select min(at) + $4 from (select at from log_lines order by id limit 1) as l
+        union all
+        select min(spoken_at) + $5 from file_uses where spoken_at is not null) as n";
 
 fn query_of(sql: &'static str, person: &Identity, limit: u32) -> Statement<'static> {
     let whole = person.to_string();
@@ -330,9 +341,11 @@ impl HousekeepingStore for PostgresStore {
         let lines = count(counter, statement!(lines, cutoffs.lines)).await?;
         let contents = "select count(*) from run_contents where at < $1";
         let contents = count(counter, statement!(contents, cutoffs.payloads)).await?;
+        let sounds = "select count(*) from file_uses where spoken_at < $1";
+        let sounds = count(counter, statement!(sounds, cutoffs.voice)).await?;
         let bytes = counter.one(statement!(SIZE), |row| row.value("bytes")).await?.unwrap_or(0);
         // PostgreSQL tells of no free room in its files without an extension.
-        let expired = ExpiredRows { turns, payloads, contents, keys, log, lines };
+        let expired = ExpiredRows { turns, payloads, contents, keys, log, lines, sounds };
         Ok(StoreStats { bytes, free_bytes: 0, rows, oldest_turn, expired })
     }
 
@@ -380,6 +393,10 @@ impl HousekeepingStore for PostgresStore {
         if !contents.is_empty() {
             return Ok(Some(Removal::Contents(contents)));
         }
+        let sounds = self.operator.all(statement!(EXPIRED_SOUNDS, cutoffs.voice, limit), id).await?;
+        if !sounds.is_empty() {
+            return Ok(Some(Removal::Sounds(sounds)));
+        }
         let turns = expired_turns!("t.id", "order by t.ended_at limit $3");
         let turns = self.operator.all(statement!(turns, cutoffs.turns, cutoffs.dead_letters, limit), id).await?;
         if !turns.is_empty() {
@@ -403,9 +420,9 @@ impl HousekeepingStore for PostgresStore {
 
     async fn next_expiry(&self, lifetimes: &Lifetimes) -> Result<Option<Timestamp>, StoreError> {
         let millis = |lifetime: Duration| i64::try_from(lifetime.as_millis()).ok();
-        let [payloads, turns, keys, lines] =
-            [lifetimes.payloads, lifetimes.turns, Some(Lifetimes::KEYS), lifetimes.lines].map(|it| it.and_then(millis));
-        let next = statement!(NEXT_EXPIRY, payloads, turns, keys, lines);
+        let all = [lifetimes.payloads, lifetimes.turns, Some(Lifetimes::KEYS), lifetimes.lines, lifetimes.voice];
+        let [payloads, turns, keys, lines, voice] = all.map(|it| it.and_then(millis));
+        let next = statement!(NEXT_EXPIRY, payloads, turns, keys, lines, voice);
         self.operator.one(next, |row| row.value("at")).await.map(Option::flatten)
     }
 }

@@ -22,8 +22,8 @@ use crate::{
 #[async_trait]
 impl SearchStore for PostgresStore {
     async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
-        let SearchFilter { query, channels, conversation, session, before, limit } = filter;
-        if channels.as_ref().is_some_and(Vec::is_empty) {
+        let SearchFilter { query, channels, conversations, session, before, limit } = filter;
+        if channels.as_ref().is_some_and(Vec::is_empty) || conversations.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
         let condition = search::condition(filter);
@@ -31,12 +31,24 @@ impl SearchStore for PostgresStore {
         let is_of_all = channels.is_none();
         let channels: Vec<&str> = channels.iter().flatten().map(ChannelId::as_str).collect();
         let channels = List(channels);
+        let is_anywhere = conversations.is_none();
+        let conversations = List(conversations.iter().flatten().map(|id| id.as_uuid()).collect::<Vec<_>>());
         let mut before = before.unwrap_or(i64::MAX);
         let mut connection = self.operator.take().await?;
         let mut found = Vec::new();
         loop {
-            let page =
-                statement!(SELECT, condition, is_of_all, channels, conversation, session, before, limit, LONGEST);
+            let page = statement!(
+                SELECT,
+                condition,
+                is_of_all,
+                channels,
+                is_anywhere,
+                conversations,
+                session,
+                before,
+                limit,
+                LONGEST
+            );
             let rows = connection.rows(page).await?;
             for row in &rows {
                 before = row.value("place")?;
@@ -69,17 +81,17 @@ const SELECT: &str = "
         from search as s join turns as t on t.seq = s.position >> 2
         where s.words @@ $1::tsquery
             and ($2::boolean or t.channel = any($3))
-            and ($4::uuid is null or t.conversation_id = $4)
-            and ($5::uuid is null or not t.left_out and t.command is null and t.session_id = $5)
-            and s.position < $6
-        order by s.position desc limit $7
+            and ($4::boolean or t.conversation_id = any($5))
+            and ($6::uuid is null or not t.left_out and t.command is null and t.session_id = $6)
+            and s.position < $7
+        order by s.position desc limit $8
     )
     select p.position as place, p.id as turn, p.conversation_id, c.channel, c.chat, c.thread,
         coalesce(l.at, e.received_at, p.accepted_at) as at, e.details,
         case when p.speaker = 1 then coalesce(
             (select r.agent from runs as r where r.run between (p.seq << 16) and (p.seq << 16 | 65535)
             order by r.run desc limit 1), p.agent) end as agent,
-        substr(coalesce(l.text, e.text), 1, $8::int) as text
+        substr(coalesce(l.text, e.text), 1, $9::int) as text
     from page as p join conversations as c on c.id = p.conversation_id
         left join lateral (
             select m.at, m.text from transcript_lines as m

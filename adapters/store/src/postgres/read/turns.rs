@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, Identity, NodeId, Obligation, SessionId, StoreError, Timestamp, TurnId,
+    ChannelId, ConversationId, FileDigest, Identity, NodeId, Obligation, SessionId, StoreError, Timestamp, TurnId,
     store::{DeadlineStore, Dossier, LeftRun, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
 };
 
@@ -344,8 +344,11 @@ pub(in crate::postgres) async fn dossier(pool: &Connections, turn: TurnId) -> Re
         deliveries: reading.all(deliveries, delivery::record).await?,
         attempts: reading.all(attempts, delivery::attempt).await?,
         remarks: reading.all(of_it(SELECT_REMARKS), turn::remark).await?,
+        files: reading.all(of_it(SELECT_FILES), |row| row.value::<FileDigest>("digest")).await?.into_iter().collect(),
     }))
 }
+
+const SELECT_FILES: &str = "select digest from file_uses where turn_id = $1";
 
 const SELECT_REMARKS: &str = "select turn_id, at, kind, detail from remarks where turn_id = $1 order by id";
 

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationRef, StoreError, TurnId, TurnView,
-    store::{TurnSeq, Version, ViewStore},
+    ChannelId, ConversationRef, StoreError, TurnId, TurnView,
+    store::{ThreadSummary, TurnSeq, Version, ViewStore},
 };
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::{
         store::PostgresStore,
         values::{List, statement},
     },
-    records::{columns::Columns, view},
+    records::{columns::Columns, view, visitor},
     shared::stored::thread,
 };
 
@@ -86,6 +86,34 @@ impl ViewStore for PostgresStore {
         let mut rows = reading.rows(statement!(sql, channel, chat, thread, before, newest, limit)).await?;
         rows.reverse();
         with_signals(&mut reading, &rows).await
+    }
+
+    async fn used_tools(&self, turns: &[TurnId]) -> Result<Vec<(TurnId, String)>, StoreError> {
+        let sql = "
+            select t.id, u.call ->> 'name' as name
+            from turns as t
+            join run_contents as c on c.run between t.seq << 16 and (t.seq << 16) | 65535
+            cross join json_array_elements(c.tools::json) with ordinality as u (call, place)
+            where t.id = any($1)
+            order by c.run, u.place";
+        let turns = List(turns.iter().map(|turn| turn.as_uuid()).collect::<Vec<_>>());
+        let mut reading = self.readers.take().await?;
+        let rows = reading.rows(statement!(sql, turns)).await?;
+        rows.iter().map(|row| Ok((row.value("id")?, row.value("name")?))).collect()
+    }
+
+    async fn threads(&self, channel: &ChannelId, chat: &str, limit: u32) -> Result<Vec<ThreadSummary>, StoreError> {
+        let sql = "
+            select c.thread, t.accepted_at as at, substr(e.text, 1, 300) as last, (
+                select substr(f.text, 1, 300) from turns as u join events as f on f.seq = u.event
+                where u.conversation_id = c.id and f.text not like '/%' order by u.seq limit 1) as first
+            from conversations as c
+            join turns as t on t.seq = (select max(seq) from turns where conversation_id = c.id)
+            join events as e on e.seq = t.event
+            where c.channel = $1 and c.chat = $2 and c.thread <> '' and c.succeeded_by is null
+            order by t.seq desc
+            limit $3";
+        self.readers.all(statement!(sql, channel, chat, limit), visitor::thread).await
     }
 }
 

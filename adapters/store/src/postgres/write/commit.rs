@@ -15,7 +15,7 @@ use super::{
     rows::{self, Transaction},
     runs, schedules, sessions, slots, tokens,
     values::{with_delivery, with_delivery_change, with_line},
-    versions,
+    versions, visitors,
 };
 use crate::{
     postgres::values::{List, insert_into, statement},
@@ -54,7 +54,9 @@ pub(super) async fn apply(transaction: &mut Transaction<'_>, transition: &Transi
             return Ok(Commit::Conflict);
         }
     }
-    if !tokens::has_links(transaction, &transition.sign_ins).await? {
+    if !tokens::has_links(transaction, &transition.sign_ins).await?
+        || !visitors::fit(transaction, &transition.visitors).await?
+    {
         return Ok(Commit::Conflict);
     }
     if let Some((channel, pause)) = &transition.pause {
@@ -271,6 +273,9 @@ async fn write(transaction: &mut Transaction<'_>, transition: &Transition) -> Re
     }
     for sign_in in &transition.sign_ins {
         tokens::change_sign_in(transaction, sign_in).await?;
+    }
+    for change in &transition.visitors {
+        visitors::change(transaction, change).await?;
     }
     for change in &transition.schedules {
         schedules::change(transaction, change).await?;

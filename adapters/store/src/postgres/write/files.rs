@@ -18,7 +18,7 @@ pub(super) async fn add(transaction: &mut Transaction<'_>, turn: TurnId, new: &N
             insert_into!(files { digest, size, content }, "on conflict (digest) do update set size = excluded.size");
         rows::change(transaction, inserted).await?;
     }
-    rows::change(transaction, statement!(USE, turn, digest)).await.map(drop)
+    rows::change(transaction, statement!(USE, turn, digest, new.spoken_at)).await.map(drop)
 }
 
 /// Stores the files of an event for the turn that it opens or changes.
@@ -41,5 +41,5 @@ pub(super) async fn add_of_event(
 
 /// Of a file that is gone there is nothing to keep. One that is about to be removed is looked at again then, with this use.
 const USE: &str = "
-    insert into file_uses (turn_id, digest) select $1, digest from files where digest = $2 for key share
+    insert into file_uses (turn_id, digest, spoken_at) select $1, digest, $3 from files where digest = $2 for key share
     on conflict (turn_id, digest) do nothing";

@@ -19,6 +19,7 @@ mod log;
 mod log_lines;
 mod people;
 mod pick;
+mod pushes;
 mod questions;
 mod reactions;
 mod remove;
@@ -31,6 +32,7 @@ mod slots;
 mod tokens;
 mod values;
 mod versions;
+mod visitors;
 
 use rejoinder_core::StoreError;
 
@@ -81,6 +83,7 @@ async fn request(transaction: &mut Transaction<'_>, request: &WriteRequest) -> R
         // Words go with their rows.
         WriteRequest::Scrub => Ok(WriteResult::Scrubbed(false)),
         WriteRequest::Index { limit } => index::step(transaction, *limit).await.map(WriteResult::Indexed),
+        WriteRequest::Push(write) => pushes::write(transaction, write).await,
         WriteRequest::Keyring(by, write) => keyring::write(transaction, by, write).await.map(|()| WriteResult::Done),
         // How much room there is, only the server knows.
         WriteRequest::Probe { .. } => {

@@ -7,7 +7,7 @@ use rejoinder_core::{
 
 use super::{
     rows::{self, Transaction},
-    sessions,
+    sessions, visitors,
 };
 use crate::{
     postgres::values::{insert_into, statement},
@@ -100,6 +100,7 @@ async fn remove_identity(transaction: &mut Transaction<'_>, identity: &Identity)
     for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE, DELETE_USE] {
         delete(transaction, sql, identity).await?;
     }
+    visitors::forget(transaction, identity).await?;
     for sql in [DELETE_GUESSES, DELETE_MINUTES] {
         rows::change(transaction, statement!(sql, identity.to_string())).await?;
     }

@@ -37,6 +37,7 @@ pub(super) async fn rows(
             rows::change(transaction, statement!(DELETE_CONTENTS, List(turns), List(numbers))).await?;
             settings::remove_unused(transaction).await?;
         }
+        Removal::Sounds(turns) => sounds(transaction, turns).await?,
         Removal::Mentions(person) => {
             let (channel, id) = (&person.channel, &person.id);
             for sql in DELETE_LINES_ABOUT {
@@ -73,6 +74,20 @@ struct EndedTurn {
     turn: TurnId,
     conversation: Uuid,
     session: Uuid,
+}
+
+/// Removes the sounds of spoken words of turns.
+async fn sounds(transaction: &mut Transaction<'_>, turns: &[TurnId]) -> Result<(), StoreError> {
+    let all = List(turns.iter().copied().map(TurnId::as_uuid).collect::<Vec<_>>());
+    for sql in LOCK_TURNS {
+        rows::change(transaction, statement!(sql, all)).await?;
+    }
+    let ended = rows::all(transaction, statement!(SELECT_ENDED, all), |row| row.value::<Uuid>("turn")).await?;
+    let ids = List(ended);
+    for sql in DELETE_SOUNDS {
+        rows::change(transaction, statement!(sql, ids)).await?;
+    }
+    Ok(())
 }
 
 /// Removes turns, the conversations that have none left, and the sessions that have no line left.
@@ -219,6 +234,20 @@ const DELETE_CONTENTS: &str = "
     using unnest($1, $2) as r (turn, number) join turns as t on t.id = r.turn
     where c.run = t.seq << 16 | r.number";
 
+/// The sounds of spoken words that no other turn has, nor these for another reason, and that these have them.
+const DELETE_SOUNDS: [&str; 3] = [
+    // As for turns: who uses one of them meanwhile is seen by the next statement.
+    "select digest from files where digest in (
+        select digest from file_uses where turn_id = any($1) and spoken_at is not null)
+    order by digest for update",
+    "delete from files where digest in (
+        select u.digest from file_uses as u
+        where u.turn_id = any($1) and u.spoken_at is not null and not exists (
+            select 1 from file_uses as o
+            where o.digest = u.digest and (o.turn_id <> all($1) or o.spoken_at is null)))",
+    "delete from file_uses where turn_id = any($1) and spoken_at is not null",
+];
+
 /// What belongs to turns, and the turns.
 const DELETE_TURNS: [&str; 24] = [
     "delete from guesses where who in (select channel || '/' || person from turns where id = any($1))",
@@ -291,9 +320,11 @@ const HAND_OVER_SESSIONS: &str = "
 
 const DELETE_SESSIONS_IN: &str = "delete from sessions where conversation_id = any($1) returning id";
 
-const DELETE_CONVERSATIONS: [&str; 3] = [
+const DELETE_CONVERSATIONS: [&str; 4] = [
     "delete from blocked as b using conversations as c
     where c.id = any($1) and b.channel = c.channel and not b.account and b.chat = c.chat",
+    "delete from push_subscriptions as p using conversations as c
+    where c.id = any($1) and p.channel = c.channel and p.chat = c.chat",
     "delete from slots where conversation_id = any($1)",
     "delete from conversations where id = any($1)",
 ];

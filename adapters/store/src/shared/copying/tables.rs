@@ -76,6 +76,14 @@ pub(crate) static TABLES: &[Table] = tables! {
     }
     sign_ins [1, 1000] { id: Id, hash: Bytes, token: Id, browser: Text, opened_at: Number, expires_at: Number }
     sign_in_links [1, 1000] { code: Bytes, token: Id, session: Id, expires_at: Number }
+    passkeys [1, 1000] {
+        id: Bytes, channel: Name, account: Name, party: Name, algorithm: Number, key: Bytes, counter: Number, browser: Text,
+        added_at: Number, used_at: Number,
+    }
+    visits [1, 1000] {
+        id: Id, hash: Bytes, channel: Name, account: Name, challenge: Bytes, browser: Text, opened_at: Number, expires_at: Number,
+    }
+    invitations [1, 1000] { code: Bytes, channel: Name, account: Name, expires_at: Number }
     schedules [1, 1000] { id: Id, name: Name, body: JsonText }
     schedule_runs [2, 1000] {
         schedule_id: Id, due_at: Number, at: Number, turns: JsonText, problem: Text, not_reached: JsonText,
@@ -152,7 +160,10 @@ pub(crate) static TABLES: &[Table] = tables! {
     whole_requests [1, 50] { approval_id: Id, action: Text, details: Text, kind: Text }
     approval_notices [2, 1000] { approval_id: Id, person_id: Id, turn_id: Id }
     files [1, 4] { digest: Bytes, size: Number, content: Bytes }
-    file_uses [2, 1000] { turn_id: Id, digest: Bytes }
+    file_uses [2, 1000] { turn_id: Id, digest: Bytes, spoken_at: Number }
+    push_subscriptions [3, 1000] {
+        channel: Name, chat: Name, endpoint: Name, key: Bytes, auth: Bytes, told_at: Number,
+    }
     answers [2, 200] { by: Name, key: Name, request: Bytes, status: Number, body: JsonText, at: Number }
     audit [1, 1000] {
         id: Number, at: Number, by: Text, action: Name, target: Name, reason: Text, turn_id: Id, conversation_id: Id,
@@ -325,7 +336,7 @@ mod tests {
         let first = select(Range { after: None, through: Some(&through) });
         let both = Range { after: Some(&after), through: Some(&through) };
 
-        assert_eq!(all, "select turn_id, digest from file_uses order by turn_id, digest limit 9");
+        assert_eq!(all, "select turn_id, digest, spoken_at from file_uses order by turn_id, digest limit 9");
         assert!(first.contains(" where (turn_id, digest) <= ($1, $2) order"), "{first}");
         let sql = select(both);
         assert!(sql.contains(" where (turn_id, digest) > ($1, $2) and (turn_id, digest) <= ($3, $4) order"), "{sql}");

@@ -56,6 +56,17 @@ impl ChannelStore for SqliteStore {
         one(&self.readers, query, |row| row.value("id")).await
     }
 
+    async fn conversations_at(&self, addresses: &[ConversationRef]) -> Result<Vec<ConversationId>, StoreError> {
+        let addresses: Vec<_> = addresses.iter().map(|it| (it.channel.as_str(), &*it.chat, thread(it))).collect();
+        let sql = "
+            select c.id from json_each(?) as a
+                cross join conversations as c on c.channel = a.value ->> 0 and c.chat = a.value ->> 1
+                    and c.thread = a.value ->> 2
+            where c.succeeded_by is null";
+        let query = sqlx::query(sql).bind(serde_json::to_string(&addresses).expect("they are text"));
+        all(&self.readers, query, |row| row.value("id")).await
+    }
+
     async fn arrival(&self, address: &ConversationRef) -> Result<Option<KnownConversation>, StoreError> {
         let query = sqlx::query(ARRIVAL).bind(address.channel.as_str()).bind(&*address.chat).bind(thread(address));
         one(&self.readers, query, conversation::known).await

@@ -93,6 +93,14 @@ macro_rules! removable {
     };
 }
 
+/// Turns with sounds of spoken words that are past their time.
+const EXPIRED_SOUNDS: &str = concat!(
+    "select distinct t.id from file_uses as u indexed by file_uses_spoken cross join turns as t on t.id = u.turn_id
+    where u.spoken_at < ?1 and ",
+    removable!(),
+    " limit ?2"
+);
+
 /// The conversations of a person, and whether others were in them. ?1: the channel, ?2: the person.
 macro_rules! with_theirs {
     ($query:literal) => {
@@ -334,13 +342,14 @@ impl HousekeepingStore for SqliteStore {
         let log = events(log, cutoffs.turns).await?;
         let lines = events("select count(*) from log_lines where at < ?1", cutoffs.lines).await?;
         let contents = events("select count(*) from run_contents where at < ?1", cutoffs.payloads).await?;
+        let sounds = events("select count(*) from file_uses where spoken_at < ?1", cutoffs.voice).await?;
         let pages = Pages::read(&self.counter).await?;
         Ok(StoreStats {
             bytes: unsigned(pages.all * pages.size),
             free_bytes: unsigned(pages.free * pages.size),
             rows,
             oldest_turn: oldest.map(Timestamp::from_millis),
-            expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys, log, lines },
+            expired: ExpiredRows { turns: unsigned(turns), payloads, contents, keys, log, lines, sounds },
         })
     }
 
@@ -381,6 +390,11 @@ impl HousekeepingStore for SqliteStore {
         if !contents.is_empty() {
             return Ok(Some(Removal::Contents(contents)));
         }
+        let sounds = sqlx::query(EXPIRED_SOUNDS).bind(cutoffs.voice.as_millis()).bind(limit);
+        let sounds = all(&self.operator, sounds, id).await?;
+        if !sounds.is_empty() {
+            return Ok(Some(Removal::Sounds(sounds)));
+        }
         let turns = sqlx::query(expired_turns!("t.id", "order by t.ended_at limit ?3"))
             .bind(cutoffs.turns.as_millis())
             .bind(cutoffs.dead_letters.as_millis())
@@ -417,13 +431,16 @@ impl HousekeepingStore for SqliteStore {
                 union all
                 select min(received_at) + ?3 from events where details is null
                 union all
-                select min(at) + ?4 from (select at from log_lines order by id limit 1))";
+                select min(at) + ?4 from (select at from log_lines order by id limit 1)
+                union all
+                select min(spoken_at) + ?5 from file_uses where spoken_at is not null)";
         let millis = |lifetime: Duration| i64::try_from(lifetime.as_millis()).ok();
         let at: Option<i64> = sqlx::query_scalar(sql)
             .bind(lifetimes.payloads.and_then(millis))
             .bind(lifetimes.turns.and_then(millis))
             .bind(millis(Lifetimes::KEYS))
             .bind(lifetimes.lines.and_then(millis))
+            .bind(lifetimes.voice.and_then(millis))
             .fetch_one(&self.operator)
             .await
             .map_err(store_error)?;

@@ -12,6 +12,7 @@ mod log;
 mod log_lines;
 mod nodes;
 mod people;
+mod pushes;
 mod questions;
 mod rows;
 mod schedules;
@@ -21,6 +22,7 @@ mod stuck;
 mod tokens;
 mod turns;
 mod views;
+mod visitors;
 
 use rejoinder_core::{ChannelId, PersonFilter};
 use sqlx::{QueryBuilder, Sqlite};

@@ -20,8 +20,8 @@ use crate::{
 #[async_trait]
 impl SearchStore for SqliteStore {
     async fn search(&self, filter: &SearchFilter) -> Result<Vec<FoundLine>, StoreError> {
-        let SearchFilter { query, channels, conversation, session, before, limit } = filter;
-        if channels.as_ref().is_some_and(Vec::is_empty) {
+        let SearchFilter { query, channels, conversations, session, before, limit } = filter;
+        if channels.as_ref().is_some_and(Vec::is_empty) || conversations.as_ref().is_some_and(Vec::is_empty) {
             return Ok(Vec::new());
         }
         let words = words(&self.operator, query).await?;
@@ -52,8 +52,9 @@ impl SearchStore for SqliteStore {
         if let Some(channels) = channels {
             sql.push(" and t.channel in (select value from json_each(").push_bind(names(channels)).push("))");
         }
-        if let Some(conversation) = conversation {
-            sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());
+        if let Some(conversations) = conversations {
+            let ids = serde_json::to_string(conversations).expect("ids are text");
+            sql.push(" and t.conversation_id in (select unhex(value, '-') from json_each(").push_bind(ids).push("))");
         }
         if let Some(session) = session {
             sql.push(" and t.left_out = 0 and t.command is null and t.session_id = ").push_bind(session.as_uuid());

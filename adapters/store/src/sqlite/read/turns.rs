@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, Identity, NodeId, Obligation, SessionId, StoreError, Timestamp, TurnId,
+    ChannelId, ConversationId, FileDigest, Identity, NodeId, Obligation, SessionId, StoreError, Timestamp, TurnId,
     store::{DeadlineStore, Dossier, LeftRun, QueueStore, RunRecord, TurnRecord, TurnSeq, TurnStore, WaitingTurn},
 };
 use sqlx::SqlitePool;
@@ -345,10 +345,16 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         deliveries: all(&mut *reading, deliveries, delivery::record).await?,
         attempts: all(&mut *reading, attempts, delivery::attempt).await?,
         remarks: all(&mut *reading, of_it("select * from remarks where turn_id = ? order by id"), turn::remark).await?,
+        files: all(&mut *reading, of_it(SELECT_FILES), |row| row.value::<FileDigest>("digest"))
+            .await?
+            .into_iter()
+            .collect(),
     };
     reading.commit().await.map_err(store_error)?;
     Ok(Some(dossier))
 }
+
+const SELECT_FILES: &str = "select digest from file_uses where turn_id = ?";
 
 const SELECT_RUNS: &str = "
     select r.*, r.run & 65535 as number

@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ConversationRef, StoreError, TurnId, TurnView,
-    store::{TurnSeq, Version, ViewStore},
+    ChannelId, ConversationRef, StoreError, TurnId, TurnView,
+    store::{ThreadSummary, TurnSeq, Version, ViewStore},
 };
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
-use super::deliveries::select_deliveries;
+use super::{deliveries::select_deliveries, rows::all};
 use crate::{
-    records::{columns::Columns, view},
+    records::{columns::Columns, view, visitor},
     shared::stored::thread,
     sqlite::{error::store_error, store::SqliteStore},
 };
@@ -100,6 +100,33 @@ impl ViewStore for SqliteStore {
         let views = with_signals(&mut reading, &rows).await?;
         reading.commit().await.map_err(store_error)?;
         Ok(views)
+    }
+
+    async fn used_tools(&self, turns: &[TurnId]) -> Result<Vec<(TurnId, String)>, StoreError> {
+        let sql = "
+            select t.id, u.value ->> '$.name' as name
+            from json_each(?) as j
+            cross join turns as t on t.id = unhex(j.value, '-')
+            cross join run_contents as c on c.run between t.seq << 16 and t.seq << 16 | 65535
+            cross join json_each(c.tools) as u
+            order by c.run, u.key";
+        let turns = serde_json::to_string(turns).expect("ids are text");
+        all(&self.readers, sqlx::query(sql).bind(turns), |row| Ok((row.value("id")?, row.value("name")?))).await
+    }
+
+    async fn threads(&self, channel: &ChannelId, chat: &str, limit: u32) -> Result<Vec<ThreadSummary>, StoreError> {
+        let sql = "
+            select c.thread, t.accepted_at as at, substr(e.text, 1, 300) as last, (
+                select substr(f.text, 1, 300) from turns as u cross join events as f on f.seq = u.event
+                where u.conversation_id = c.id and f.text not like '/%' order by u.seq limit 1) as first
+            from conversations as c
+            cross join turns as t on t.seq = (select max(seq) from turns where conversation_id = c.id)
+            cross join events as e on e.seq = t.event
+            where c.channel = ? and c.chat = ? and c.thread <> '' and c.succeeded_by is null
+            order by t.seq desc
+            limit ?";
+        let query = sqlx::query(sql).bind(channel.as_str()).bind(chat).bind(limit);
+        all(&self.readers, query, visitor::thread).await
     }
 }
 

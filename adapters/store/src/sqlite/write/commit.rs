@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     agent_sessions, approvals, channels, daily_use, files, lines, log, log_lines, people, questions,
     rows::{self, Transaction, insert_into},
-    runs, schedules, sessions, tokens, versions,
+    runs, schedules, sessions, tokens, versions, visitors,
 };
 use crate::shared::{
     bounds::ATTEMPTS_KEPT,
@@ -37,7 +37,7 @@ pub(super) fn apply(transaction: &Transaction<'_>, transition: &Transition) -> R
             return Ok(Commit::Conflict);
         }
     }
-    if !tokens::has_links(transaction, &transition.sign_ins)? {
+    if !tokens::has_links(transaction, &transition.sign_ins)? || !visitors::fit(transaction, &transition.visitors)? {
         return Ok(Commit::Conflict);
     }
     if let Some((channel, pause)) = &transition.pause
@@ -187,6 +187,9 @@ fn write(transaction: &Transaction<'_>, transition: &Transition) -> Result<(), S
     }
     for sign_in in &transition.sign_ins {
         tokens::change_sign_in(transaction, sign_in)?;
+    }
+    for change in &transition.visitors {
+        visitors::change(transaction, change)?;
     }
     for change in &transition.schedules {
         schedules::change(transaction, change)?;

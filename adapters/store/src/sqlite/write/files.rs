@@ -1,7 +1,7 @@
 //! Files, and which turns have rows that refer to them.
 
 use rejoinder_core::{
-    StoreError, TurnId,
+    StoreError, Timestamp, TurnId,
     store::{NewEvent, NewFile, Stored},
 };
 use rusqlite::params;
@@ -15,7 +15,7 @@ pub(super) fn add(transaction: &Transaction<'_>, turn: TurnId, new: &NewFile) ->
         let (size, content) = (new.file.size, &bytes[..]);
         insert_into!(transaction, files { digest, size, content }, "on conflict do nothing")?;
     }
-    rows::change(transaction, USE, params![turn.as_uuid(), digest]).map(drop)
+    rows::change(transaction, USE, params![turn.as_uuid(), digest, new.spoken_at.map(Timestamp::as_millis)]).map(drop)
 }
 
 /// Stores the files of an event for the turn that it opens or changes.
@@ -33,5 +33,5 @@ pub(super) fn add_of_event(transaction: &Transaction<'_>, new: &NewEvent, stored
 
 /// Of a file that is gone there is nothing to keep.
 const USE: &str = "
-    insert into file_uses (turn_id, digest) select ?1, ?2 where exists (select 1 from files where digest = ?2)
+    insert into file_uses (turn_id, digest, spoken_at) select ?1, ?2, ?3 where exists (select 1 from files where digest = ?2)
     on conflict do nothing";

@@ -16,6 +16,7 @@ mod log;
 mod log_lines;
 mod people;
 mod pick;
+mod pushes;
 mod questions;
 mod reactions;
 mod remove;
@@ -26,6 +27,7 @@ mod sessions;
 mod settings;
 mod tokens;
 mod versions;
+mod visitors;
 
 use rejoinder_core::StoreError;
 use rusqlite::params;
@@ -56,6 +58,7 @@ pub(super) fn request(transaction: &Transaction<'_>, request: &WriteRequest) -> 
         WriteRequest::Remove(removal, now) => remove::rows(transaction, removal, *now).map(WriteResult::Removed),
         WriteRequest::Scrub => index::merge(transaction).map(WriteResult::Scrubbed),
         WriteRequest::Index { limit } => index::step(transaction, *limit).map(WriteResult::Indexed),
+        WriteRequest::Push(write) => pushes::write(transaction, write),
         // Who asks for that finds out before: the adapters of one process have files.
         #[cfg(feature = "postgres")]
         WriteRequest::Keyring(..) => Err(StoreError::Failed("a database of one process keeps no keys".to_owned())),

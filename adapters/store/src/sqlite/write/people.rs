@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     rows::{self, Transaction, insert_into},
-    sessions,
+    sessions, visitors,
 };
 use crate::shared::stored::thread;
 
@@ -100,6 +100,7 @@ fn remove_identity(transaction: &Transaction<'_>, identity: &Identity) -> Result
     for sql in [DELETE_IDENTITY, DELETE_PAIRING, DELETE_CHAT, DELETE_LANGUAGE, DELETE_USE] {
         rows::change(transaction, sql, [identity.channel.as_str(), &identity.id])?;
     }
+    visitors::forget(transaction, identity)?;
     rows::change(transaction, DELETE_GUESSES, [identity.to_string()])?;
     if let Some(former) = former {
         rows::change(transaction, DELETE_EMPTY, [former.as_uuid()])?;

@@ -37,6 +37,16 @@ pub(super) fn rows(
             }
             settings::remove_unused(transaction)?;
         }
+        Removal::Sounds(turns) => {
+            for turn in turns {
+                if rows::one(transaction, SELECT_ENDED, [turn.as_uuid()], |_| Ok(()))?.is_none() {
+                    continue;
+                }
+                for sql in DELETE_SOUNDS {
+                    rows::change(transaction, sql, [turn.as_uuid()])?;
+                }
+            }
+        }
         Removal::Mentions(person) => {
             let (whole, channel, id) = (person.to_string(), person.channel.as_str(), &person.id);
             for sql in DELETE_LINES_ABOUT {
@@ -178,6 +188,14 @@ const DELETE_CONTENTS: &str = "
         select c.run from turns as t cross join run_contents as c on c.run between t.seq << 16 and t.seq << 16 | 65535
         where t.id = ?)";
 
+/// The sounds of spoken words that no turn has for another reason, and that this one has them.
+const DELETE_SOUNDS: [&str; 2] = [
+    "delete from files where digest in (
+        select u.digest from file_uses as u where u.turn_id = ?1 and u.spoken_at is not null and not exists (
+            select 1 from file_uses as o where o.digest = u.digest and o.turn_id <> u.turn_id))",
+    "delete from file_uses where turn_id = ? and spoken_at is not null",
+];
+
 /// What belongs to a turn, and the turn.
 const DELETE_TURN: [&str; 22] = [
     "delete from guesses where who = (select channel || '/' || person from turns where id = ?)",
@@ -238,8 +256,9 @@ const HAND_OVER_SESSIONS: &str = "
 
 const SELECT_SESSIONS: &str = "select id from sessions where conversation_id = ?";
 
-const DELETE_CONVERSATION: [&str; 2] = [
+const DELETE_CONVERSATION: [&str; 3] = [
     "delete from blocked where (channel, account, chat) = (select channel, 0, chat from conversations where id = ?)",
+    "delete from push_subscriptions where (channel, chat) = (select channel, chat from conversations where id = ?)",
     "delete from conversations where id = ?",
 ];
 

@@ -102,6 +102,7 @@ macro_rules! moved {
             the_sessions_of_an_agent_are_listed
             tokens_are_kept_with_when_they_were_revoked
             links_to_the_page_are_kept_until_they_end
+            a_passkey_is_registered_with_an_invitation
             sessions_of_the_page_are_kept_until_they_end
             a_channel_is_paused_until_it_is_resumed
             people_are_known_by_all_their_identities

@@ -73,6 +73,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         token,
         error,
         sign_ins,
+        visitors,
         approvals,
         schedules,
         people,
@@ -96,6 +97,7 @@ pub(super) fn fits(transition: &Transition) -> bool {
         && token.is_none()
         && error.is_none()
         && sign_ins.is_empty()
+        && visitors.is_empty()
         && approvals.is_empty()
         && schedules.is_empty()
         && people.is_empty()
