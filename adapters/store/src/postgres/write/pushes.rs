@@ -16,8 +16,8 @@ pub(super) async fn write(transaction: &mut Transaction<'_>, write: &PushWrite) 
     match write {
         PushWrite::Add { of, subscription, at } => {
             let PushSubscription { endpoint, key, auth } = subscription;
-            let add = statement!(ADD, of.channel, of.chat, endpoint, Bytes(key), Bytes(auth), at);
-            rows::change(transaction, add).await?;
+            let (key, auth) = (Bytes(key), Bytes(auth));
+            rows::change(transaction, statement!(ADD, of.channel, of.chat, endpoint, key, auth, at)).await?;
             rows::change(transaction, statement!(REMOVE_OLDEST, of.channel, of.chat, SUBSCRIPTIONS_KEPT)).await?;
         }
         PushWrite::Remove { channel, endpoint } => {
