@@ -489,7 +489,7 @@ CREATE TABLE files (
 
 CREATE TABLE file_uses (
     turn_id blob not null,          -- no foreign keys: they are removed with the turn, and written with the file
-    digest blob not null,
+    digest blob not null, spoken_at integer,
     primary key (turn_id, digest)
 ) strict, without rowid;
 
@@ -572,6 +572,60 @@ CREATE INDEX turns_deferred on turns (seq, state) where state = 'deferred';
 CREATE INDEX turns_undeliverable on turns (seq, state) where state = 'undeliverable';
 
 CREATE INDEX turns_ended on turns (ended_at, state) where ended_at is not null;
+
+CREATE INDEX file_uses_spoken on file_uses (spoken_at) where spoken_at is not null;
+
+CREATE TABLE passkeys (
+    id blob not null primary key,       -- as the authenticator gave it
+    channel text not null,
+    account text not null,              -- the id of the person on the channel
+    party text not null,                -- the host of the page for which it was made
+    algorithm integer not null,         -- the COSE number
+    key blob not null,                  -- SubjectPublicKeyInfo
+    counter integer not null,           -- of signatures; 0: the authenticator does not count
+    browser text not null,              -- what the browser calls itself, cut
+    added_at integer not null,
+    used_at integer
+) strict, without rowid;
+
+CREATE INDEX passkeys_of_account on passkeys (channel, account);
+
+CREATE TABLE visits (
+    id blob not null primary key,
+    hash blob not null unique,          -- SHA-256 of the cookie's secret
+    channel text not null,
+    account text not null,
+    challenge blob not null unique,     -- SHA-256 of the challenge that was signed
+    browser text not null,
+    opened_at integer not null,
+    expires_at integer not null
+) strict, without rowid;
+
+CREATE INDEX visits_of_account on visits (channel, account);
+
+CREATE INDEX visits_by_end on visits (expires_at);
+
+CREATE TABLE invitations (
+    code blob not null primary key,     -- SHA-256 of the code
+    channel text not null,
+    account text not null,
+    expires_at integer not null
+) strict, without rowid;
+
+CREATE INDEX invitations_of_account on invitations (channel, account);
+
+CREATE TABLE push_subscriptions (
+    channel text not null,
+    chat text not null,
+    thread text not null,           -- '' without a thread
+    endpoint text not null,         -- a URL of the browser's push service
+    key blob not null,              -- the browser's public key, 65 bytes
+    auth blob not null,             -- 16 bytes
+    told_at integer not null,       -- what was shown until then is told
+    primary key (channel, chat, thread, endpoint)
+) strict, without rowid;
+
+CREATE INDEX push_subscriptions_of_endpoint on push_subscriptions (channel, endpoint);
 
 insert into probe values (1, 0, X'');
 

@@ -496,11 +496,12 @@ create index file_uses_spoken on file_uses (spoken_at) where spoken_at is not nu
 create table push_subscriptions (
     channel text collate "C" not null,
     chat text collate "C" not null,
+    thread text collate "C" not null,           -- '' without a thread
     endpoint text collate "C" not null,         -- a URL of the browser's push service
     key bytea not null,                         -- the browser's public key, 65 bytes
     auth bytea not null,                        -- 16 bytes
     told_at bigint not null,                    -- what was shown until then is told
-    primary key (channel, chat, endpoint)
+    primary key (channel, chat, thread, endpoint)
 );
 
 create index push_subscriptions_of_endpoint on push_subscriptions (channel, endpoint);

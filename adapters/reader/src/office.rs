@@ -65,7 +65,7 @@ fn check(xml: &str) -> Result<(), Unread> {
 /// The paragraphs and tables of a document.
 fn flow(xml: &str, format: Format, output: &mut Output) -> Result<(), Unread> {
     check(xml)?;
-    let (mut texts, mut cells, mut unseen) = (0_usize, 0_usize, None);
+    let (mut texts, mut cells, mut unseen) = (0_usize, 0_usize, None::<&str>);
     for piece in Markup::new(xml) {
         if output.is_full() {
             break;
@@ -195,7 +195,9 @@ fn sheet_rows(xml: &str, shared: &[String], output: &mut Output) -> Result<(), U
 /// The column of a cell, which is named as `B7` is: 1.
 fn column_of(cell: &str) -> usize {
     let letters = cell.bytes().take_while(u8::is_ascii_alphabetic).take(3);
-    letters.fold(0, |column, letter| column * 26 + usize::from(letter.to_ascii_uppercase() - b'@')).saturating_sub(1)
+    letters
+        .fold(0_usize, |column, letter| column * 26 + usize::from(letter.to_ascii_uppercase() - b'@'))
+        .saturating_sub(1)
 }
 
 #[cfg(test)]

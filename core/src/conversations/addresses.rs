@@ -283,6 +283,9 @@ mod tests {
         async fn conversation(&self, _: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
             unreachable!()
         }
+        async fn conversations_at(&self, _: &[ConversationRef]) -> Result<Vec<ConversationId>, StoreError> {
+            unreachable!()
+        }
         async fn address(&self, _: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
             unreachable!()
         }

@@ -41,15 +41,13 @@ impl Operations {
             let unknown = || OperationError::Unknown("nobody is known by this channel and id");
             let record = self.people.person_of(person).filter(|_| by.may(&person.channel)).ok_or_else(unknown)?;
             let found = record.identities.iter().find(|known| known.identity.channel == channel);
-            let (identity, people) = match found.map(|known| known.identity.clone()) {
-                Some(identity) => (identity, Vec::new()),
-                None => {
-                    let identity = Identity { channel: channel.clone(), id: record.id.to_string() };
-                    let (added_at, added_by) = (now, by.name.clone());
-                    let known = KnownIdentity { identity: identity.clone(), added_at, added_by };
-                    let person = PersonRecord { identities: vec![known], ..record };
-                    (identity, vec![PeopleChange::PersonSaved(person)])
-                }
+            let (identity, people) = if let Some(known) = found {
+                (known.identity.clone(), Vec::new())
+            } else {
+                let identity = Identity { channel: channel.clone(), id: record.id.to_string() };
+                let known = KnownIdentity { identity: identity.clone(), added_at: now, added_by: by.name.clone() };
+                let person = PersonRecord { identities: vec![known], ..record };
+                (identity, vec![PeopleChange::PersonSaved(person)])
             };
             let (channel, account) = (channel.clone(), identity.id.clone());
             let visitors = vec![VisitorChange::Invite(Invitation { code, channel, account, expires_at })];

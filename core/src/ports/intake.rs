@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_guard::Attachment;
+use rejoinder_guard::{Attachment, Timestamp};
 use tokio::sync::broadcast;
 use tracing::warn;
 

@@ -103,7 +103,7 @@ pub async fn a_sound_of_spoken_words_goes_before_its_turn(subject: &mut impl Sub
     };
     assert_eq!(expired(1).await, None);
     assert_eq!(store.stats(&cutoffs(2)).await.expect("stats are read").expired.sounds, 2);
-    let lifetimes = Lifetimes { voice: Some(Duration::from_secs(60)), ..Lifetimes::default() };
+    let lifetimes = Lifetimes { voice: Some(Duration::from_mins(1)), ..Lifetimes::default() };
     assert_eq!(store.next_expiry(&lifetimes).await.expect("rows are read"), Some(at(61)));
 
     let removal = expired(2).await.expect("a sound is past its time");

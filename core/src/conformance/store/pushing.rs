@@ -31,8 +31,8 @@ async fn take(store: &dyn Store, of: &ConversationRef, shown_at: Timestamp) -> V
 /// Of what was shown after it subscribed, and until it is removed.
 pub async fn a_browser_is_told_once(subject: &mut impl Subject) {
     let store = subject.store();
-    let (a, b) = (chat("a"), chat("b"));
-    for (chat, key) in [(&a, "1"), (&b, "2")] {
+    let (a, b, thread) = (chat("a"), chat("b"), chat("a").in_thread("t"));
+    for (chat, key) in [(&a, "1"), (&b, "2"), (&thread, "3")] {
         Turn::accept(&*store, said(chat, key)).await;
         add(&*store, chat, "one", at(10)).await;
     }
@@ -48,8 +48,11 @@ pub async fn a_browser_is_told_once(subject: &mut impl Subject) {
     store.remove_subscription(&a.channel, "https://push.example/one").await.expect("it is removed");
     assert_eq!(take(&*store, &a, at(40)).await, ["two"]);
     assert!(!store.is_subscribed(&b).await.expect("it is read"));
+    assert!(!store.is_subscribed(&thread).await.expect("it is read"));
+    add(&*store, &thread, "three", at(40)).await;
     store.remove_subscriptions(&a).await.expect("they are removed");
     assert!(!store.is_subscribed(&a).await.expect("it is read"));
+    assert_eq!(take(&*store, &thread, at(50)).await, ["three"]);
 }
 
 /// So many that nobody can make the gateway post without end.

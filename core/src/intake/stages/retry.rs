@@ -23,7 +23,7 @@ pub(in crate::intake) async fn retry(
     let replaced = arrival.event.instead_of.take();
     let is_new = arrival.event.amends.is_none() && arrival.event.kind == EventKind::Message;
     let is_retry = is_new && is_retry(arrival, people);
-    if !is_retry && !(is_new && replaced.is_some()) {
+    if !is_retry && (replaced.is_none() || !is_new) {
         return Ok(());
     }
     let conversation = arrival.conversation(addresses).await?.id;

@@ -9,7 +9,10 @@ use rejoinder_core::{
 use crate::{
     postgres::{store::PostgresStore, values::statement},
     records::columns::Columns,
-    shared::request::{PushWrite, WriteRequest, WriteResult},
+    shared::{
+        request::{PushWrite, WriteRequest, WriteResult},
+        stored::thread,
+    },
 };
 
 #[async_trait]
@@ -34,7 +37,8 @@ impl PushStore for PostgresStore {
     }
 
     async fn is_subscribed(&self, of: &ConversationRef) -> Result<bool, StoreError> {
-        let found = self.readers.one(statement!(IS_SUBSCRIBED, of.channel, of.chat), |row| row.value("found")).await?;
+        let select = statement!(IS_SUBSCRIBED, of.channel, of.chat, thread(of));
+        let found = self.readers.one(select, |row| row.value("found")).await?;
         Ok(found.unwrap_or(false))
     }
 
@@ -52,4 +56,4 @@ impl PushStore for PostgresStore {
 }
 
 const IS_SUBSCRIBED: &str =
-    "select exists (select 1 from push_subscriptions where channel = $1 and chat = $2) as found";
+    "select exists (select 1 from push_subscriptions where channel = $1 and chat = $2 and thread = $3) as found";

@@ -324,7 +324,7 @@ const DELETE_CONVERSATIONS: [&str; 4] = [
     "delete from blocked as b using conversations as c
     where c.id = any($1) and b.channel = c.channel and not b.account and b.chat = c.chat",
     "delete from push_subscriptions as p using conversations as c
-    where c.id = any($1) and p.channel = c.channel and p.chat = c.chat",
+    where c.id = any($1) and p.channel = c.channel and p.chat = c.chat and p.thread = c.thread",
     "delete from slots where conversation_id = any($1)",
     "delete from conversations where id = any($1)",
 ];

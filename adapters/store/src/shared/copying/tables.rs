@@ -161,8 +161,8 @@ pub(crate) static TABLES: &[Table] = tables! {
     approval_notices [2, 1000] { approval_id: Id, person_id: Id, turn_id: Id }
     files [1, 4] { digest: Bytes, size: Number, content: Bytes }
     file_uses [2, 1000] { turn_id: Id, digest: Bytes, spoken_at: Number }
-    push_subscriptions [3, 1000] {
-        channel: Name, chat: Name, endpoint: Name, key: Bytes, auth: Bytes, told_at: Number,
+    push_subscriptions [4, 1000] {
+        channel: Name, chat: Name, thread: Name, endpoint: Name, key: Bytes, auth: Bytes, told_at: Number,
     }
     answers [2, 200] { by: Name, key: Name, request: Bytes, status: Number, body: JsonText, at: Number }
     audit [1, 1000] {

@@ -7,7 +7,10 @@ use rejoinder_core::{
 };
 
 use crate::{
-    shared::request::{PushWrite, WriteRequest, WriteResult},
+    shared::{
+        request::{PushWrite, WriteRequest, WriteResult},
+        stored::thread,
+    },
     sqlite::{error::store_error, store::SqliteStore},
 };
 
@@ -33,7 +36,7 @@ impl PushStore for SqliteStore {
     }
 
     async fn is_subscribed(&self, of: &ConversationRef) -> Result<bool, StoreError> {
-        let query = sqlx::query_scalar(IS_SUBSCRIBED).bind(of.channel.as_str()).bind(&*of.chat);
+        let query = sqlx::query_scalar(IS_SUBSCRIBED).bind(of.channel.as_str()).bind(&*of.chat).bind(thread(of));
         query.fetch_one(&self.readers).await.map_err(store_error)
     }
 
@@ -50,4 +53,5 @@ impl PushStore for SqliteStore {
     }
 }
 
-const IS_SUBSCRIBED: &str = "select exists (select 1 from push_subscriptions where channel = ? and chat = ?)";
+const IS_SUBSCRIBED: &str =
+    "select exists (select 1 from push_subscriptions where channel = ? and chat = ? and thread = ?)";

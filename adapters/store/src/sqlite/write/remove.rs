@@ -258,7 +258,8 @@ const SELECT_SESSIONS: &str = "select id from sessions where conversation_id = ?
 
 const DELETE_CONVERSATION: [&str; 3] = [
     "delete from blocked where (channel, account, chat) = (select channel, 0, chat from conversations where id = ?)",
-    "delete from push_subscriptions where (channel, chat) = (select channel, chat from conversations where id = ?)",
+    "delete from push_subscriptions
+    where (channel, chat, thread) = (select channel, chat, thread from conversations where id = ?)",
     "delete from conversations where id = ?",
 ];
 
