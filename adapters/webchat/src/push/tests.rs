@@ -40,6 +40,7 @@ fn view(status: TurnStatus, signal: SignalKind) -> TurnView {
         }),
         picked: None,
         merged_into: None,
+        instead_of: None,
     }
 }
 
