@@ -2,7 +2,12 @@
 
 import { install } from "./install.js";
 import { newId, recall, remember } from "./storage.js";
-import { inWords } from "./words.js";
+import { addWords, inWords } from "./words.js";
+
+addWords({
+  "Stop notifying me": ["Nicht mehr benachrichtigen", "No avisarme más"],
+  "The browser does not let this page notify you.": ["Der Browser lässt diese Seite dich nicht benachrichtigen.", "El navegador no permite a esta página avisarte."],
+});
 
 const $ = (id) => document.getElementById(id);
 /** As in `worker.js`. */

@@ -1,9 +1,9 @@
 // What the parts of the page share that are loaded when they are used: their words and their looks.
 
 import { make } from "./dom.js";
-import { WORDS } from "./words.js";
+import { addWords } from "./words.js";
 
-Object.assign(WORDS, {
+addWords({
   // The search in what was said
   "Messages": ["Nachrichten", "Mensajes"],
   "1 message found": ["1 Nachricht gefunden", "1 mensaje encontrado"],

@@ -1,9 +1,9 @@
 // What code, formulas, tables and footnotes have beyond their markup. Loaded with the first answer that has one.
 
 import { colour } from "./code.js";
-import { inWords, WORDS } from "./words.js";
+import { addWords, inWords } from "./words.js";
 
-Object.assign(WORDS, {
+addWords({
   "Table": ["Tabelle", "Tabla"],
   "Formula": ["Formel", "Fórmula"],
   "Footnotes": ["Fußnoten", "Notas al pie"],

@@ -1,9 +1,9 @@
 // What an agent does and thinks for an answer, folded. Loaded with the first turn that has it.
 
 import { make } from "./dom.js";
-import { inWords, WORDS } from "./words.js";
+import { addWords, inWords } from "./words.js";
 
-Object.assign(WORDS, {
+addWords({
   "1 step": ["1 Schritt", "1 paso"],
   "{count} steps": ["{count} Schritte", "{count} pasos"],
   "Thinks …": ["Denkt nach …", "Piensa…"],

@@ -530,6 +530,8 @@ mod tests {
                 "theme-button.js",
                 "turns.js",
                 "upload.js",
+                "words-de.js",
+                "words-es.js",
                 "work.css",
                 "work.js",
             ])
