@@ -4,7 +4,7 @@
 import { assert, counts, eventually, reads, screenshot, url, visit, visitor } from "./browser.mjs";
 
 /** The scripts with words that are loaded when they are used. */
-const LATER = ["actions", "app", "found", "help", "recorder", "rich", "sign-in", "upload", "work"];
+const LATER = ["actions", "app", "attached", "copy", "dialogs", "found", "help", "menu", "recorder", "rich", "sign-in", "upload", "work"];
 
 await visit(async (browser) => {
   const said = await allWords(browser);

@@ -2,6 +2,9 @@
 
 const PREFIX = `rejoinder:${location.pathname.replace(/\/+$/, "")}:`;
 
+/** Where the worker keeps what was shared until a page takes it. As in `worker.js`. */
+export const SHARED = "rejoinder:shared";
+
 /** What could not be stored. */
 const unstored = new Map();
 
