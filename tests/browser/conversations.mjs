@@ -226,6 +226,7 @@ async function usesKeysOnly(ada) {
   await keyboard.press("Escape");
   assert.equal(await focused(), "The second");
   await keyboard.press("Delete");
+  await ada.page.getByRole("dialog", { name: "Delete this conversation?" }).waitFor();
   await keyboard.press("Tab");
   await keyboard.press("Enter");
   await eventually("it is deleted", () => ada.titles(), (found) => !found.includes("The second"));

@@ -3,44 +3,58 @@
 
 import { assert, counts, eventually, reads, screenshot, url, visit, visitor } from "./browser.mjs";
 
+/** The scripts with words that are loaded when they are used. */
+const LATER = ["actions", "app", "attached", "copy", "dialogs", "found", "help", "menu", "recorder", "rich", "sign-in", "upload", "work"];
+
 await visit(async (browser) => {
-  await hasAllWords(browser);
+  const said = await allWords(browser);
   const ada = await visitor(browser, { locale: "de-AT" });
   await reads(ada.state, "Verbunden");
   await isGerman(ada);
+  const inGerman = await translated(ada, said);
   await triesAgainLater(ada);
   await ada.leaves();
   const eva = await visitor(browser, { locale: "es-MX" });
   await reads(eva.state, "Conectado");
+  assert.deepEqual(await translated(eva, said), inGerman);
   await eva.leaves();
   const lea = await visitor(browser, { locale: "fr-FR" });
   await reads(lea.state, "Connected");
   await lea.leaves();
 });
 
-/** Whatever the page says is in the table, in each language. */
-async function hasAllWords(browser) {
+/** Whatever the page says, in English. */
+async function allWords(browser) {
   const bob = await visitor(browser);
-  const missing = await bob.page.evaluate(async () => {
-    const { WORDS } = await import("/chat/assets/words.js");
-    // What is loaded when it is used.
-    for (const name of ["actions", "found", "help"]) await import(`/chat/assets/${name}.js`);
+  const { said, shown } = await bob.page.evaluate(async (later) => {
+    for (const name of later) await import(`/chat/assets/${name}.js`);
     const files = [...new Set(performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => name.endsWith(".js")))];
     const sources = await Promise.all(files.map(async (name) => (await fetch(name)).text()));
     const said = sources.flatMap((source) => [...source.matchAll(/inWords\("([^"]+)"/g)].map(([, text]) => text));
     const attributes = [...document.querySelectorAll("*")].flatMap((one) => ["aria-label", "title", "placeholder"].map((name) => one.getAttribute(name)));
     const texts = [...document.querySelectorAll("body *:not(script, style, kbd, #title, #greeting-text, #list-full, .listed *, noscript)")].flatMap((one) => [...one.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE).map(({ data }) => data.trim()));
     const isLetters = (text) => text && /\p{L}/u.test(text);
-    return {
-      unknown: [...said, ...attributes, ...texts].filter(isLetters).filter((text) => !WORDS[text]),
-      short: Object.entries(WORDS).filter(([, others]) => others.length !== 2 || !others.every(Boolean)).map(([text]) => text),
-      gaps: Object.entries(WORDS).filter(([text, others]) => others.some((other) => String(other.match(/\{\w+\}/g)?.sort()) !== String(text.match(/\{\w+\}/g)?.sort()))).map(([text]) => text),
-      count: said.length,
-    };
-  });
-  assert.ok(missing.count > 50, `only ${missing.count} texts are found`);
-  assert.deepEqual({ ...missing, count: 0 }, { unknown: [], short: [], gaps: [], count: 0 });
+    return { said, shown: [...attributes, ...texts].filter(isLetters) };
+  }, LATER);
+  assert.ok(said.length > 150, `only ${said.length} texts are found`);
   await bob.leaves();
+  return [...new Set([...said, ...shown])];
+}
+
+/** All that is said is in the visitor's language. Returns the English texts of which this is known. */
+async function translated({ page }, said) {
+  const found = await page.evaluate(async ({ said, later }) => {
+    const { WORDS } = await import("/chat/assets/words.js");
+    for (const name of later) await import(`/chat/assets/${name}.js`);
+    const gaps = (text) => String(text.match(/\{\w+\}/g)?.sort());
+    return {
+      unknown: said.filter((text) => !WORDS[text]),
+      gaps: Object.entries(WORDS).filter(([text, other]) => gaps(text) !== gaps(other)).map(([text]) => text),
+      texts: Object.keys(WORDS).sort(),
+    };
+  }, { said, later: LATER });
+  assert.deepEqual({ ...found, texts: [] }, { unknown: [], gaps: [], texts: [] });
+  return found.texts;
 }
 
 async function isGerman({ page }) {
@@ -48,7 +62,7 @@ async function isGerman({ page }) {
   const english = await page.evaluate(async () => {
     const { WORDS } = await import("/chat/assets/words.js");
     const texts = [...document.querySelectorAll("body *")].flatMap((one) => [one.getAttribute("aria-label"), one.title, one.placeholder, ...[...one.childNodes].map(({ data }) => data?.trim())]);
-    return texts.filter((text) => WORDS[text] && !WORDS[text].includes(text));
+    return texts.filter((text) => WORDS[text] && WORDS[text] !== text);
   });
   assert.deepEqual(english, []);
 }

@@ -1,46 +1,51 @@
-// The page as an app: its worker, which shows it without a connection, what was shared with it, and notifications.
+// The page as an app: what was shared with it, and notifications. Loaded when there is any of that.
 
-import { install } from "./install.js";
-import { newId, recall, remember } from "./storage.js";
-import { inWords } from "./words.js";
+import { newId, recall, remember, SHARED } from "./storage.js";
+import { addWords, inWords } from "./words.js";
+
+addWords({
+  "Stop notifying me": ["Nicht mehr benachrichtigen", "No avisarme más"],
+  "The browser does not let this page notify you.": ["Der Browser lässt diese Seite dich nicht benachrichtigen.", "El navegador no permite a esta página avisarte."],
+});
 
 const $ = (id) => document.getElementById(id);
-/** As in `worker.js`. */
-const SHARED = "rejoinder:shared";
 
 export class App {
-  /** The gateway's key at push services; `null`: it tells browsers nothing. */
-  key = null;
   #path;
   #send;
   #notice;
-  /** The conversation that is open, and whether the gateway knows it. */
-  #open = { id: null, isKnown: false };
+  #place;
   /** The conversations of which the gateway tells this browser. */
   #followed = new Set();
-  #hasWorker = false;
 
-  /** `path` is that of the page, `send(frame)` gives a frame to the socket, and `notice(words)` shows words for a while. */
-  constructor({ path, send, notice }) {
+  /**
+   * `path` is that of the page, `send(frame)` gives a frame to the socket, `notice(words)` shows words for a while, and `place()` returns
+   * `{key, id, isKnown}`: the gateway's key at push services, the conversation that is open, and whether the gateway knows that.
+   */
+  constructor({ path, send, notice, place }) {
     this.#path = path;
     this.#send = send;
     this.#notice = notice;
-    install("/chat");
-    $("notify").addEventListener("click", () => (this.#isOn ? this.#turnOff() : this.#turnOn()).catch(() => this.#fails()));
-    navigator.serviceWorker.ready.then(({ pushManager }) => {
-      this.#hasWorker = Boolean(pushManager && globalThis.Notification);
-      this.#show();
-    });
+    this.#place = place;
   }
 
-  /** Has this browser told of answers in a conversation once the gateway knows that, if the person wants it. */
-  async follow(id, isKnown) {
-    this.#open = { id, isKnown };
+  /** Turns notifications on, or off. */
+  async toggle() {
+    try {
+      await (this.#isOn ? this.#turnOff() : this.#turnOn());
+    } catch {
+      this.#notice(inWords("This browser cannot be notified."));
+    }
+  }
+
+  /** Has this browser told of answers in the conversation that is open once the gateway knows that, if the person wants it. */
+  async follow() {
+    const { key, id, isKnown } = this.#place();
     this.#show();
-    if (!this.#isOn || !isKnown || this.key === null || this.#followed.has(id)) return;
-    const subscription = await this.#subscription();
+    if (!this.#isOn || !isKnown || key === null || this.#followed.has(id)) return;
+    const subscription = await this.#subscription(key);
     const { endpoint, keys } = subscription.toJSON();
-    const isOpen = this.#open.id === id;
+    const isOpen = this.#place().id === id;
     if (isOpen && this.#send({ type: "subscribe", id: newId(), endpoint, key: keys.p256dh, auth: keys.auth })) this.#followed.add(id);
   }
 
@@ -83,9 +88,9 @@ export class App {
 
   async #turnOn() {
     if ((await Notification.requestPermission()) !== "granted") return this.#notice(inWords("The browser does not let this page notify you."));
-    await this.#subscription();
+    await this.#subscription(this.#place().key);
     remember("notify", "yes");
-    await this.follow(this.#open.id, this.#open.isKnown);
+    await this.follow();
   }
 
   async #turnOff() {
@@ -99,21 +104,16 @@ export class App {
     await subscription.unsubscribe();
   }
 
-  #fails() {
-    this.#notice(inWords("This browser cannot be notified."));
-  }
-
   /** The subscription of this browser for the gateway's key: the one that it has, or a new one. */
-  async #subscription() {
+  async #subscription(key) {
     const { pushManager } = await navigator.serviceWorker.ready;
     const known = await pushManager.getSubscription();
-    if (known && encoded(known.options.applicationServerKey) === this.key) return known;
+    if (known && encoded(known.options.applicationServerKey) === key) return known;
     await known?.unsubscribe();
-    return pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: decoded(this.key) });
+    return pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: decoded(key) });
   }
 
   #show() {
-    $("notify").hidden = !this.#hasWorker || this.key === null;
     $("notify-words").textContent = this.#isOn ? inWords("Stop notifying me") : inWords("Notify me of answers");
   }
 }

@@ -5,12 +5,13 @@ import { Connection } from "./connection.js";
 import { isCommand, isFinal, isUnasked, versionsOf, voiceOf } from "./conversation.js";
 import { Conversations } from "./conversations.js";
 import { Deletions } from "./deletions.js";
-import { arrange, make } from "./dom.js";
+import { addStyles, arrange, make } from "./dom.js";
 import { Attachments } from "./files.js";
+import { install } from "./install.js";
 import { shortcut } from "./keys.js";
 import { ConversationList } from "./list.js";
 import { Outbox } from "./outbox.js";
-import { FILES, changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, tabStorage } from "./storage.js";
+import { FILES, changedName, forgetAll, forgetTab, isForgotten, newId, recall, remember, SHARED, tabStorage } from "./storage.js";
 import { switchTheme } from "./theme-button.js";
 import { dayOf, serverTime, setServerTime } from "./time.js";
 import { showTurn, showUnsent, tick } from "./turns.js";
@@ -19,6 +20,8 @@ import { translate, inWords } from "./words.js";
 const $ = (id) => document.getElementById(id);
 /** A connection that is lost for less than this (ms) is not reported. */
 const UNNOTICED = 1_500;
+/** The scripts that are used without a connection as well, though not at first: they are loaded once there is one. */
+const LATER = ["attached", "copy", "dialogs", "menu"];
 
 /** What is known of the conversation that is open. */
 let conversation;
@@ -88,7 +91,10 @@ const hear = {
     deletions.restart();
     search?.then((search) => search.restart());
     seek();
-    app?.then((app) => (app.key = frame.push_key ?? null)).then(follow);
+    pushKey = frame.push_key ?? null;
+    follow();
+    for (const name of LATER) import(`./${name}.js`).catch(() => {});
+    addStyles("print.css");
   },
   conversations(frame) {
     conversations.merge(frame.conversations);
@@ -530,24 +536,8 @@ function takeBack(id, isEdited) {
 }
 
 async function copyWords(button, words) {
-  const isCopied = await toClipboard(words);
-  button.textContent = isCopied ? inWords("Copied") : inWords("Not copied");
-  setTimeout(() => (button.textContent = inWords("Copy")), 1_500);
-}
-
-async function toClipboard(words) {
-  try {
-    await navigator.clipboard.writeText(words);
-    return true;
-  } catch {
-    // Pages over plain HTTP have no clipboard API.
-    const field = make("textarea", { value: words, className: "unseen" });
-    document.body.append(field);
-    field.select();
-    const isCopied = document.execCommand("copy");
-    field.remove();
-    return isCopied;
-  }
+  const { copy } = await import("./copy.js");
+  copy(button, words);
 }
 
 // --- Conversations ---
@@ -594,15 +584,9 @@ $("new").addEventListener("click", () => {
   composer.focus();
 });
 
-/** What is lost when a conversation is deleted. */
+/** What is lost when a conversation is deleted: how many messages wait to be sent, and whether an answer is awaited. */
 function lossOf(id) {
-  const unsent = outbox.counts.get(id) ?? 0;
-  const isAwaited = id === conversations.current && conversation.unfinished.length > 0;
-  return [
-    unsent === 1 && inWords("One message in it was not sent, and is lost."),
-    unsent > 1 && inWords("{count} messages in it were not sent, and are lost.", { count: unsent }),
-    isAwaited && inWords("What is being worked on is stopped."),
-  ].filter(Boolean).join(" ");
+  return { unsent: outbox.counts.get(id) ?? 0, isAwaited: id === conversations.current && conversation.unfinished.length > 0 };
 }
 
 /** Deletes a conversation in this browser, and at the gateway what agents are shown of it and what is found in it. */
@@ -702,11 +686,9 @@ addEventListener("keydown", (event) => {
 
 // --- Leaving a device that others use ---
 
-$("forget").addEventListener("click", () => $("forget-dialog").showModal());
-$("forget-cancel").addEventListener("click", () => $("forget-dialog").close());
-$("forget-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  leave(forgetAll);
+$("forget").addEventListener("click", async () => {
+  const { askToForget } = await import("./dialogs.js");
+  if (await askToForget()) leave(forgetAll);
 });
 // The tab that forgets the device begins a conversation of its own, which stays.
 addEventListener("storage", (event) => {
@@ -714,42 +696,30 @@ addEventListener("storage", (event) => {
 });
 
 function leave(forget) {
+  const ended = recall("notify") === null ? null : loadApp().then((app) => app.forget());
   connection.close();
   outbox.clear(conversations.current);
   conversations.remove(conversations.current);
   // A browser restores the fields of a page that it loads again.
   composer.clear();
-  $("token").value = "";
   forget();
   globalThis.indexedDB?.deleteDatabase(FILES);
-  Promise.resolve(app?.then((app) => app.forget())).catch(() => {}).then(() => location.reload());
+  Promise.resolve(ended).catch(() => {}).then(() => location.reload());
 }
 
 // --- The token ---
 
-function askForToken(problem) {
+async function askForToken(problem) {
   connection.close();
   remember("token", null);
   remember("token", null, tabStorage());
-  $("token-note").textContent = problem;
-  $("token-note").hidden = !problem;
-  $("token").value = "";
-  $("token-dialog").returnValue = "";
-  if (!$("token-dialog").open) $("token-dialog").showModal();
-  $("token").focus();
-}
-
-$("token-dialog").addEventListener("close", () => {
-  if ($("token-dialog").returnValue === "entered") return;
-  showBanner(inWords("This chat is private."), inWords("Enter the token"), () => askForToken(""));
-});
-$("token-form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  remember("token", $("token").value.trim(), $("token-keep").checked ? undefined : tabStorage());
-  $("token-dialog").close("entered");
+  const dialogs = await import("./dialogs.js").catch(() => null);
+  const entered = await dialogs?.askForToken(problem);
+  if (!entered) return showBanner(inWords("This chat is private."), inWords("Enter the token"), () => askForToken(""));
+  remember("token", entered.token, entered.isKept ? undefined : tabStorage());
   $("banner").hidden = true;
   connection.open();
-});
+}
 
 // --- Signing in ---
 
@@ -790,23 +760,43 @@ addEventListener("hashchange", () => location.hash.startsWith("#invitation=") &&
 
 // --- The app ---
 
-/** Browsers have it on this machine and over TLS. */
-const app = navigator.serviceWorker && import("./app.js").then(({ App }) => new App({ path, send: (frame) => connection.send(frame), notice: (words) => composer.notice(words) }));
+let app = null;
+/** The gateway's key at push services; `null`: it tells browsers nothing. */
+let pushKey = null;
+let hasPushes = false;
 
-/** Has this browser told of answers in the conversation that is open. */
-function follow() {
-  app?.then((app) => app.follow(conversations.current, conversation.turns.length > 0)).catch(() => {});
+function loadApp() {
+  const place = () => ({ key: pushKey, id: conversations.current, isKnown: conversation.turns.length > 0 });
+  const begin = ({ App }) => new App({ path, send: (frame) => connection.send(frame), notice: (words) => composer.notice(words), place });
+  app ??= import("./app.js").then(begin);
+  app.catch(() => (app = null));
+  return app;
 }
+
+/** Has this browser told of answers in the conversation that is open, if the person wants it. */
+function follow() {
+  $("notify").hidden = !hasPushes || pushKey === null;
+  if (!$("notify").hidden && recall("notify") !== null) loadApp().then((app) => app.follow()).catch(() => {});
+}
+
+$("notify").addEventListener("click", () => loadApp().then((app) => app.toggle()).catch(() => composer.notice(inWords("This browser cannot be notified."))));
+
+// Browsers have workers on this machine and over TLS.
+navigator.serviceWorker?.ready.then(({ pushManager }) => {
+  hasPushes = Boolean(pushManager && globalThis.Notification);
+  follow();
+});
 
 // A notification was clicked.
 navigator.serviceWorker?.addEventListener("message", async ({ data }) => {
   const ids = conversations.find("").map(({ id }) => id);
-  const id = await (await app).find(ids, data.conversation);
+  const id = await (await loadApp()).find(ids, data.conversation);
   if (id !== null) visit(id);
 });
 
 async function takeShared() {
-  const { words, files } = await (await app).takeShared();
+  if (!(await globalThis.caches?.has(SHARED))) return;
+  const { words, files } = await (await loadApp()).takeShared();
   if (words) composer.putBack(words);
   attachments.add(files);
 }
@@ -826,4 +816,5 @@ setInterval(() => tick($("turns")), 1_000);
 open(conversations.first);
 if (invitation) askToSignIn();
 focusForKeys();
-if (app) takeShared().catch(() => {});
+install("/chat");
+takeShared().catch(() => {});

@@ -1,6 +1,5 @@
 // The input: what the person writes, the menu of commands, the limit, and editing a copy of what was said.
 
-import { CommandMenu } from "./menu.js";
 import { recall, remember } from "./storage.js";
 import { inWords } from "./words.js";
 
@@ -13,10 +12,13 @@ export class Composer {
   /** The longest message, in bytes of UTF-8. */
   maxTextBytes = Infinity;
   #text = $("text");
-  #menu;
+  /** The menu of commands, once it is loaded: when the first command is begun. */
+  #menu = null;
+  #commands = [];
   #onSend;
   #onUnfinished;
   #hasFiles;
+  #announce;
   #noticeTimer = 0;
   /** What stood in the input before the edit began; `null`: nothing is edited. */
   #setAside = null;
@@ -35,8 +37,11 @@ export class Composer {
     this.#onSend = onSend;
     this.#hasFiles = hasFiles;
     this.#onUnfinished = onUnfinished;
-    this.#menu = new CommandMenu({ text: this.#text, list: $("commands"), announce });
-    this.#text.addEventListener("input", () => this.#changed());
+    this.#announce = announce;
+    this.#text.addEventListener("input", () => {
+      this.#changed();
+      this.#updateMenu();
+    });
     this.#text.addEventListener("keydown", (event) => this.#press(event));
     $("slash").addEventListener("click", () => this.#listCommands());
     $("editing-cancel").addEventListener("click", () => this.#cancelEdit());
@@ -53,7 +58,7 @@ export class Composer {
     this.#place = `unfinished:${conversation}`;
     this.#text.value = recall(this.#place) ?? "";
     this.fit();
-    this.#menu.update();
+    this.#updateMenu();
   }
 
   get isEmpty() {
@@ -61,8 +66,9 @@ export class Composer {
   }
 
   set commands(commands) {
-    this.#menu.commands = commands;
-    this.#menu.update();
+    this.#commands = commands;
+    if (this.#menu) this.#menu.commands = commands;
+    this.#updateMenu();
   }
 
   focus() {
@@ -125,6 +131,17 @@ export class Composer {
     this.#text.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
+  /** Brings the menu of commands up to date. */
+  async #updateMenu() {
+    if (!this.#menu) {
+      if (!this.#text.value.startsWith("/")) return;
+      const loaded = await import("./menu.js").catch(() => null);
+      if (!loaded) return;
+      this.#menu ??= new loaded.CommandMenu({ text: this.#text, list: $("commands"), commands: this.#commands, announce: this.#announce });
+    }
+    this.#menu.update();
+  }
+
   #changed() {
     this.fit();
     $("notice").hidden = true;
@@ -144,7 +161,7 @@ export class Composer {
   }
 
   #press(event) {
-    if (this.#menu.press(event)) return;
+    if (this.#menu?.press(event)) return;
     if (event.key === "Escape" && this.#setAside !== null && !event.isComposing) return this.#cancelEdit();
     // Enter also ends a composition (Japanese, Chinese, …); older WebKit reports it as key code 229.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
@@ -160,7 +177,7 @@ export class Composer {
     this.#endEdit();
     this.#keep();
     this.fit();
-    this.#menu.update();
+    this.#updateMenu();
     this.#onSend(words, insteadOf);
   }
 

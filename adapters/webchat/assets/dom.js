@@ -9,6 +9,19 @@ export function make(tag, { data, attributes, ...properties } = {}, ...children)
   return element;
 }
 
+const styles = new Map();
+
+/** Adds a style sheet of the page. Returns once it is loaded, or is not there. */
+export function addStyles(name) {
+  const sheet = make("link", { rel: "stylesheet", href: new URL(name, import.meta.url).href });
+  const load = (done) => {
+    sheet.onload = sheet.onerror = done;
+    document.head.append(sheet);
+  };
+  if (!styles.has(name)) styles.set(name, new Promise(load));
+  return styles.get(name);
+}
+
 /** An icon of `index.html`. It says nothing that words do not say. */
 export function icon(name) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

@@ -1,8 +1,5 @@
 // Files that the person attaches: chosen, dropped, pasted or taken with the camera. They stand over the input until they are sent.
 
-import { icon, make } from "./dom.js";
-import { inWords, locale } from "./words.js";
-
 const $ = (id) => document.getElementById(id);
 
 export class Attachments {
@@ -12,14 +9,13 @@ export class Attachments {
   #place = "";
   /** The files that are attached in other conversations. */
   #elsewhere = new Map();
-  #previews = new Map();
   #onChange;
-  #refuse;
+  #notice;
 
   /** `onChange()` is called when files were added or removed, `refuse(words)` when some cannot be sent. */
   constructor({ onChange, refuse }) {
     this.#onChange = onChange;
-    this.#refuse = refuse;
+    this.#notice = refuse;
     $("attach").addEventListener("click", () => $("attach-input").click());
     $("camera").addEventListener("click", () => $("camera-input").click());
     for (const input of [$("attach-input"), $("camera-input")]) {
@@ -62,11 +58,11 @@ export class Attachments {
     let used = this.#files.reduce((sum, file) => sum + file.size, 0);
     for (const file of files) {
       if (this.#files.length >= count) {
-        this.#refuse(inWords("A message may have {count} files. Send the others in another one.", { count }));
+        this.#refuse("tooMany", count);
         break;
       }
       if (used + file.size > bytes) {
-        this.#refuse(inWords("“{name}” is too large: the files of a message may have {size} together.", { name: file.name, size: sizeInWords(bytes) }));
+        this.#refuse("tooLarge", file.name, bytes);
         continue;
       }
       used += file.size;
@@ -83,35 +79,25 @@ export class Attachments {
     return files;
   }
 
-  #remove(index) {
+  async #remove(index) {
     this.#files.splice(index, 1);
-    this.#show();
+    await this.#show();
     const buttons = $("attached").querySelectorAll("button");
     (buttons[Math.min(index, buttons.length - 1)] ?? $("text")).focus();
   }
 
-  #show() {
-    for (const [file, url] of this.#previews) {
-      if (this.#files.includes(file)) continue;
-      URL.revokeObjectURL(url);
-      this.#previews.delete(file);
-    }
-    $("attached").hidden = this.isEmpty;
-    $("attached").replaceChildren(...this.#files.map((file) => this.#item(file)));
+  /** Shows what is attached. The script for that is loaded when something is. */
+  async #show() {
     this.#onChange();
+    if (this.isEmpty && $("attached").hidden) return;
+    const loaded = await import("./attached.js").catch(() => null);
+    loaded?.show(this.#files);
   }
 
-  #item(file) {
-    const picture = /^image\/(png|jpeg|gif|webp)$/.test(file.type) && make("img", { src: this.#preview(file), alt: "", width: 40, height: 40 });
-    const words = make("span", { className: "attached-name", dir: "auto" }, file.name);
-    const label = inWords("Remove {name}", { name: file.name });
-    const remove = make("button", { type: "button", className: "icon-button", title: label, attributes: { "aria-label": label } }, icon("close"));
-    return make("li", {}, picture || icon("attach"), words, make("span", { className: "attached-size" }, sizeInWords(file.size)), remove);
-  }
-
-  #preview(file) {
-    if (!this.#previews.has(file)) this.#previews.set(file, URL.createObjectURL(file));
-    return this.#previews.get(file);
+  /** Says why not all is attached. */
+  async #refuse(problem, ...about) {
+    const loaded = await import("./attached.js").catch(() => null);
+    if (loaded) this.#notice(loaded[problem](...about));
   }
 
   /** A file that is dropped must not open in place of the page, wherever it is dropped. */
@@ -136,12 +122,4 @@ const isDialogOpen = () => document.querySelector("dialog[open]:not(.drawer)") !
 function filesOf(transfer) {
   const items = [...(transfer?.items ?? [])].filter((item) => item.kind === "file" && !item.webkitGetAsEntry?.()?.isDirectory);
   return items.map((item) => item.getAsFile()).filter(Boolean);
-}
-
-/** A size as people read it: 1.5 MB. */
-export function sizeInWords(bytes) {
-  const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
-  const style = { style: "unit", unit: units[power], unitDisplay: "short", maximumFractionDigits: 1 };
-  return new Intl.NumberFormat(locale, style).format(bytes / 1024 ** power);
 }

@@ -9,29 +9,19 @@ const $ = (id) => document.getElementById(id);
 /** The same width as in list.css. */
 const isWide = matchMedia("(min-width: 64rem)");
 
-/** Where something else stands in a text. */
-const GAP = "\u0000";
-
-function around(text, element) {
-  const [before, after] = text.split(GAP);
-  return [before, element, after];
-}
-
 export class ConversationList {
   #conversations;
   #acts;
   /** The items by the ids of their conversations: the page itself holds no id. */
   #items = new Map();
   #renaming = null;
-  /** What the dialog asks about. */
-  #deleting = null;
   /** The conversation whose item is reached with the Tab key; the arrow keys reach the others. */
   #reached = null;
   #shown = [];
 
   /**
    * `open(id)` shows a conversation, `remove(id)` deletes one, `unsent()` returns how many messages wait in each, `loss(id)`
-   * says what is lost with one, `waits()` whether the gateway is still to be told of a deletion, and `announce(words)` speaks to those who do not see the page.
+   * is what is lost with one, `waits()` whether the gateway is still to be told of a deletion, and `announce(words)` speaks to those who do not see the page.
    */
   constructor(conversations, acts) {
     this.#conversations = conversations;
@@ -46,11 +36,6 @@ export class ConversationList {
     $("conversations").addEventListener("keydown", (event) => this.#press(event));
     $("conversations").addEventListener("focusin", (event) => this.#reach(this.#idAt(event.target)));
     $("conversations").addEventListener("click", (event) => this.#click(event));
-    $("delete-cancel").addEventListener("click", () => $("delete-dialog").close());
-    $("delete-form").addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.#delete();
-    });
   }
 
   close() {
@@ -238,22 +223,12 @@ export class ConversationList {
 
   // --- Deleting ---
 
-  #askToDelete(id) {
+  async #askToDelete(id) {
     if (!this.#conversations.has(id)) return;
-    this.#deleting = id;
     const { title } = this.#conversations.get(id);
-    $("delete-text").replaceChildren(
-      ...around(inWords("“{title}” is removed from this browser, and cannot be opened here again. The agent is not shown it any more, and no search finds it.", { title: GAP }), make("bdi", {}, title)),
-      ` ${[this.#acts.loss(id), inWords("The gateway's operator still has what was said, for as long as they have chosen.")].filter(Boolean).join(" ")}`,
-    );
-    $("delete-dialog").showModal();
-  }
-
-  #delete() {
-    const id = this.#deleting;
+    const { askToDelete } = await import("./dialogs.js");
+    if (!(await askToDelete(title, this.#acts.loss(id))) || !this.#conversations.has(id)) return;
     const at = this.#shown.indexOf(id);
-    $("delete-dialog").close();
-    const { title } = this.#conversations.get(id);
     this.#acts.remove(id);
     this.#focus(this.#shown[Math.min(at, this.#shown.length - 1)]);
     this.#acts.announce(inWords("“{title}” is deleted", { title }));

@@ -1,14 +1,21 @@
 // The menu of commands: it opens while the name of a command is typed, and what is picked goes into the input.
 
-import { make } from "./dom.js";
-import { inWords } from "./words.js";
+import { addStyles, make } from "./dom.js";
+import { addWords, inWords } from "./words.js";
+
+addWords({
+  "1 command": ["1 Befehl", "1 orden"],
+  "{count} commands": ["{count} Befehle", "{count} órdenes"],
+});
+
+await addStyles("menu.css");
 
 /** The name that is being typed, if the input has nothing else. */
 const NAME = /^\/(\S*)$/;
 
 export class CommandMenu {
   /** The commands of the gateway: `{name, description, takes_text}`. */
-  commands = [];
+  commands;
   #text;
   #list;
   #announce;
@@ -20,11 +27,11 @@ export class CommandMenu {
   #picked = null;
 
   /** `text` is the input, `list` the listbox, and `announce(words)` tells those who do not see the menu open. */
-  constructor({ text, list, announce }) {
+  constructor({ text, list, commands, announce }) {
+    this.commands = commands;
     this.#text = text;
     this.#list = list;
     this.#announce = announce;
-    text.addEventListener("input", () => this.update());
     text.addEventListener("focus", () => this.update());
     text.addEventListener("blur", () => this.#show([]));
     // A press must not take the focus away from the input.

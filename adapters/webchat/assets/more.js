@@ -1,9 +1,9 @@
 // What the parts of the page share that are loaded when they are used: their words and their looks.
 
-import { make } from "./dom.js";
-import { WORDS } from "./words.js";
+import { addStyles } from "./dom.js";
+import { addWords } from "./words.js";
 
-Object.assign(WORDS, {
+addWords({
   // The search in what was said
   "Messages": ["Nachrichten", "Mensajes"],
   "1 message found": ["1 Nachricht gefunden", "1 mensaje encontrado"],
@@ -36,8 +36,4 @@ Object.assign(WORDS, {
   "Keys without Ctrl or Alt work outside of the input": ["Tasten ohne Strg oder Alt wirken außerhalb der Eingabe", "Las teclas sin Ctrl ni Alt funcionan fuera del campo"],
 });
 
-const looks = make("link", { rel: "stylesheet", href: new URL("more.css", import.meta.url).href });
-await new Promise((done) => {
-  looks.onload = looks.onerror = done;
-  document.head.append(looks);
-});
+await addStyles("more.css");

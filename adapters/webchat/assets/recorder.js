@@ -1,7 +1,17 @@
 // Records a voice note, and plays it back before it is sent. Loaded when the first one is recorded.
 
-import { make } from "./dom.js";
-import { inWords } from "./words.js";
+import { addStyles, make } from "./dom.js";
+import { addWords, inWords } from "./words.js";
+
+addWords({
+  "Recording…": ["Nimmt auf …", "Grabando…"],
+  "Stop recording": ["Aufnahme beenden", "Terminar la grabación"],
+  "Send voice note": ["Sprachnachricht senden", "Enviar la nota de voz"],
+  "The browser does not let this page use the microphone.": ["Der Browser lässt diese Seite das Mikrofon nicht benutzen.", "El navegador no permite a esta página usar el micrófono."],
+  "There is no microphone.": ["Es gibt kein Mikrofon.", "No hay micrófono."],
+});
+
+await addStyles("files.css");
 
 /** What is recorded, first what most servers hear, and how its file ends. */
 const TYPES = [["audio/ogg;codecs=opus", "ogg"], ["audio/webm;codecs=opus", "webm"], ["audio/mp4", "m4a"]];

@@ -1,9 +1,10 @@
 // What code, formulas, tables and footnotes have beyond their markup. Loaded with the first answer that has one.
 
 import { colour } from "./code.js";
-import { inWords, WORDS } from "./words.js";
+import { addStyles } from "./dom.js";
+import { addWords, inWords } from "./words.js";
 
-Object.assign(WORDS, {
+addWords({
   "Table": ["Tabelle", "Tabla"],
   "Formula": ["Formel", "Fórmula"],
   "Footnotes": ["Fußnoten", "Notas al pie"],
@@ -13,10 +14,8 @@ Object.assign(WORDS, {
   "Back to footnote {label} in the text": ["Zurück zu Fußnote {label} im Text", "Volver a la nota al pie {label} en el texto"],
 });
 
-const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href: new URL("rich.css", import.meta.url).href });
-// What is shown may be higher now.
-sheet.addEventListener("load", grown);
-document.head.append(sheet);
+// What is shown may be higher then.
+addStyles("rich.css").then(grown);
 
 function grown() {
   document.getElementById("turns").dispatchEvent(new Event("load"));

@@ -1,7 +1,25 @@
 // Signing in with a passkey, and what a person who is signed in may do. Loaded where people sign in.
 
 import { make } from "./dom.js";
-import { inWords } from "./words.js";
+import { addWords, inWords } from "./words.js";
+
+addWords({
+  "This chat is for people who were invited.": ["Dieser Chat ist für Menschen, die eingeladen wurden.", "Este chat es para quienes fueron invitados."],
+  "Sign in with a passkey": ["Mit einem Passkey anmelden", "Iniciar sesión con una llave de acceso"],
+  "Make a passkey": ["Passkey anlegen", "Crear una llave de acceso"],
+  "Make a passkey for this chat. It takes the place of a password: this device keeps it, and asks for your finger, face or PIN.": ["Leg einen Passkey für diesen Chat an. Er ersetzt ein Passwort: Dieses Gerät bewahrt ihn auf und fragt nach Finger, Gesicht oder PIN.", "Crea una llave de acceso para este chat. Sustituye a una contraseña: este dispositivo la guarda y pide tu huella, tu cara o un PIN."],
+  "No passkey was used. Try again.": ["Es wurde kein Passkey verwendet. Versuch es noch einmal.", "No se usó ninguna llave de acceso. Inténtalo de nuevo."],
+  "Passkeys work at {origin} only.": ["Passkeys gelten nur unter {origin}.", "Las llaves de acceso solo sirven en {origin}."],
+  "This browser has no passkeys here. They need a page with https.": ["Dieser Browser hat hier keine Passkeys. Sie brauchen eine Seite mit https.", "Este navegador no tiene llaves de acceso aquí. Necesitan una página con https."],
+  "This device has a passkey of this chat already. Sign in with it.": ["Dieses Gerät hat schon einen Passkey dieses Chats. Melde dich damit an.", "Este dispositivo ya tiene una llave de acceso de este chat. Inicia sesión con ella."],
+  "The gateway cannot be reached. Try again.": ["Das Gateway ist nicht erreichbar. Versuch es noch einmal.", "No se puede acceder a la pasarela. Inténtalo de nuevo."],
+  "Signed in as {name}": ["Angemeldet als {name}", "Sesión iniciada como {name}"],
+  "Sign out": ["Abmelden", "Cerrar sesión"],
+  "Add a device": ["Gerät hinzufügen", "Añadir un dispositivo"],
+  "Link": ["Link", "Enlace"],
+  "Close": ["Schließen", "Cerrar"],
+  "Open this link on the other device within ten minutes. Who opens it is signed in as you: show it to nobody else.": ["Öffne diesen Link innerhalb von zehn Minuten auf dem anderen Gerät. Wer ihn öffnet, ist als du angemeldet: Zeig ihn sonst niemandem.", "Abre este enlace en el otro dispositivo antes de diez minutos. Quien lo abra entra como tú: no se lo enseñes a nadie más."],
+});
 
 /** How long a person may take (ms). The gateway's challenge counts a little longer. */
 const PATIENCE = 240_000;

@@ -5,6 +5,9 @@ const PREFIX = `rejoinder:${location.pathname.replace(/\/+$/, "")}:`;
 /** The name of the database with the files of messages that are not sent yet. */
 export const FILES = `${PREFIX}files`;
 
+/** Where the worker keeps what was shared until a page takes it. As in `worker.js`. */
+export const SHARED = "rejoinder:shared";
+
 /** What could not be stored. */
 const unstored = new Map();
 

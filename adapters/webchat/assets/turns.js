@@ -1,7 +1,7 @@
 // Renders turns. Markup comes only from the server, which emits a closed set of tags; everything else is text.
 
 import { isAsking, isCommand, isFinal, isUnanswered, isUnasked, voiceOf } from "./conversation.js";
-import { icon, make } from "./dom.js";
+import { addStyles, icon, make } from "./dom.js";
 import { isPast, lengthSince, promised, time } from "./time.js";
 import { inWords } from "./words.js";
 
@@ -247,6 +247,7 @@ const SHOWN = /^(image\/(png|jpeg|gif|webp)|audio\/.*|video\/.*|text\/plain)(;|$
 /** The names of files, with what is to be seen and heard of them. `media` are the players and pictures that are there already. */
 function files(all, media = new Map()) {
   if (!all?.length) return null;
+  addStyles("files.css");
   const link = ({ name, type, url }) => {
     if (!url) return name;
     // What the gateway has and a browser does not show is saved, and never opened.

@@ -1,6 +1,11 @@
 // Sends messages with files. Loaded when the first one is sent.
 
-import { inWords } from "./words.js";
+import { addWords, inWords } from "./words.js";
+
+addWords({
+  "The files are too large.": ["Die Dateien sind zu groß.", "Los archivos son demasiado grandes."],
+  "The files did not arrive.": ["Die Dateien sind nicht angekommen.", "Los archivos no llegaron."],
+});
 
 /** The requests that are under way, by the id of their message. */
 const running = new Map();

@@ -1,9 +1,9 @@
 // What an agent does and thinks for an answer, folded. Loaded with the first turn that has it.
 
-import { make } from "./dom.js";
-import { inWords, WORDS } from "./words.js";
+import { addStyles, make } from "./dom.js";
+import { addWords, inWords } from "./words.js";
 
-Object.assign(WORDS, {
+addWords({
   "1 step": ["1 Schritt", "1 paso"],
   "{count} steps": ["{count} Schritte", "{count} pasos"],
   "Thinks …": ["Denkt nach …", "Piensa…"],
@@ -11,8 +11,7 @@ Object.assign(WORDS, {
   "failed": ["fehlgeschlagen", "falló"],
 });
 
-const sheet = make("link", { rel: "stylesheet", href: new URL("work.css", import.meta.url).href });
-document.head.append(sheet);
+addStyles("work.css");
 
 /** Shows in `item`, under the name of who speaks, the steps for its answer. What the person has opened stays open. */
 export function showWork(item, steps, isDone) {

@@ -290,7 +290,7 @@ impl Writer {
             return push_escaped(&mut self.html, &text);
         }
         for (index, piece) in text.split(MARK).enumerate() {
-            if index % 2 == 0 { self.words(piece) } else { self.formula(piece) }
+            if index.is_multiple_of(2) { self.words(piece) } else { self.formula(piece) }
         }
     }
 
@@ -301,7 +301,7 @@ impl Writer {
         }
         let mut source = String::with_capacity(text.len());
         for (index, piece) in text.split(MARK).enumerate() {
-            let formula = if index % 2 == 0 { None } else { numbered(&self.formulas, piece) };
+            let formula = if index.is_multiple_of(2) { None } else { numbered(&self.formulas, piece) };
             source.push_str(formula.map_or(piece, |formula| formula.written.as_str()));
         }
         Cow::Owned(source)

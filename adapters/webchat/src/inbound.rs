@@ -1,6 +1,6 @@
 //! Normalises a page's frames. Pure.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use rejoinder_core::{
     Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
@@ -30,9 +30,17 @@ pub(crate) fn conversation(
     if let Some(visitor) = visitor {
         return Ok(ConversationRef::new(channel.clone(), &visitor.account).in_thread(id));
     }
-    // 128 bits, as anybody may choose an id in search of the same digest.
-    let digest = hex::encode(&Sha256::digest(id)[..16]);
-    Ok(ConversationRef::new(channel.clone(), &digest))
+    Ok(ConversationRef::new(channel.clone(), &digest(id)))
+}
+
+/// 128 bits, as anybody may choose an id in search of the same digest.
+fn digest(id: &str) -> String {
+    hex::encode(&Sha256::digest(id)[..16])
+}
+
+/// The digest of the id of a conversation, by which a page finds it among those that it has.
+pub(crate) fn digest_of(conversation: &ConversationRef) -> Cow<'_, str> {
+    conversation.thread.as_ref().map_or(Cow::Borrowed(&*conversation.chat), |id| Cow::Owned(digest(id)))
 }
 
 /// Who writes in a conversation.

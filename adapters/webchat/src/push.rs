@@ -31,7 +31,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
 use self::vapid::VapidKey;
-use crate::{rooms::Rooms, section::PushKind};
+use crate::{inbound, rooms::Rooms, section::PushKind};
 
 /// Of how many answers browsers are told at once. Others are not told.
 const MOST: usize = 64;
@@ -180,10 +180,10 @@ impl Pushes {
     }
 
     fn is_open(&self, view: &TurnView) -> bool {
-        self.rooms.is_open(&view.conversation.chat)
+        self.rooms.is_open(&inbound::room(&view.conversation))
     }
 
-    /// What the worker of the page reads. The conversation has its address: the page knows the secret id to which that belongs.
+    /// What the worker of the page reads. The conversation is named by a digest: the page knows the id to which that belongs.
     fn message(&self, view: &TurnView, shown: &Shown) -> String {
         let Self { path, title, .. } = self;
         if !self.has_words {
@@ -194,7 +194,7 @@ impl Pushes {
         } else {
             spoken(&shown.text)
         };
-        let (text, conversation) = (excerpt(&words, LONGEST), &view.conversation.chat);
+        let (text, conversation) = (excerpt(&words, LONGEST), inbound::digest_of(&view.conversation));
         json!({ "path": path, "conversation": conversation, "title": title, "text": text }).to_string()
     }
 
@@ -207,10 +207,10 @@ impl Pushes {
         intake: &Intake,
         closing: &CancellationToken,
     ) {
-        let mut pauses = PAUSES.into_iter();
+        let (room, mut pauses) = (inbound::room(&view.conversation), PAUSES.into_iter());
         loop {
             let answer = tokio::select! {
-                answer = self.post(to, text, &view.conversation.chat) => answer,
+                answer = self.post(to, text, &room) => answer,
                 () = closing.cancelled() => return,
             };
             match answer {
@@ -246,7 +246,7 @@ impl Pushes {
         paused.insert(origin(endpoint), now + pause);
     }
 
-    async fn post(&self, to: &PushSubscription, text: &str, chat: &str) -> Answer {
+    async fn post(&self, to: &PushSubscription, text: &str, room: &str) -> Answer {
         let until = self.paused.lock().get(&origin(&to.endpoint)).copied();
         if let Some(until) = until {
             sleep(until.saturating_duration_since(Instant::now())).await;
@@ -260,7 +260,7 @@ impl Pushes {
             return Answer::Gone;
         };
         // Of a conversation a browser that comes back is told the latest answer alone.
-        let topic = BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(chat)[..24]);
+        let topic = BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(room)[..24]);
         let request = client
             .post(url)
             .timeout(TIMEOUT)

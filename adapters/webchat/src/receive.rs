@@ -507,11 +507,15 @@ mod tests {
             .chain([
                 "actions.js",
                 "app.js",
+                "attached.js",
                 "code.js",
                 "connection.js",
                 "conversation.js",
                 "conversations.js",
+                "copy.js",
                 "deletions.js",
+                "dialogs.js",
+                "files.css",
                 "files.js",
                 "found.js",
                 "help.js",
@@ -519,9 +523,12 @@ mod tests {
                 "kept-files.js",
                 "keys.js",
                 "list.js",
+                "menu.css",
+                "menu.js",
                 "more.css",
                 "more.js",
                 "outbox.js",
+                "print.css",
                 "recorder.js",
                 "rich.css",
                 "rich.js",
@@ -530,6 +537,8 @@ mod tests {
                 "theme-button.js",
                 "turns.js",
                 "upload.js",
+                "words-de.js",
+                "words-es.js",
                 "work.css",
                 "work.js",
             ])
@@ -537,6 +546,45 @@ mod tests {
         assert!(asked.len() > 5);
         let is_found = |file: &&str| embedded::<Assets>(file, &HeaderMap::new()).is_some();
         assert!(asked.iter().all(is_found), "{asked:?}");
+    }
+
+    /// A file as a browser reads it.
+    async fn text_of(file: &str) -> String {
+        let response = embedded::<Assets>(file, &HeaderMap::new()).expect("the file is there");
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.expect("a body");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// With the words of its language, and until it is connected. What is used later is loaded later.
+    #[tokio::test]
+    async fn a_page_begins_with_at_most_150_kibibytes() {
+        let page = Assets::get("index.html").expect("the page").data;
+        let page = String::from_utf8_lossy(&page);
+        let named = page.split("/chat/assets/").skip(1).filter_map(|rest| rest.split('"').next());
+        let mut files: Vec<String> = Vec::new();
+        // The system asks for the picture once the page is an app.
+        for file in named.filter(|file| !file.ends_with(".png")) {
+            if !files.iter().any(|known| known == file) {
+                files.push(file.to_owned());
+            }
+        }
+        let mut bytes = page.len() + text_of("words-de.js").await.len().max(text_of("words-es.js").await.len());
+
+        let mut read = 0;
+        while read < files.len() {
+            let text = text_of(&files[read]).await;
+            bytes += text.len();
+            read += 1;
+            let imports = text.lines().filter(|line| line.starts_with("import "));
+            for file in imports.filter_map(|line| line.split("\"./").nth(1)?.split('"').next()) {
+                if !files.iter().any(|known| known == file) {
+                    files.push(file.to_owned());
+                }
+            }
+        }
+
+        assert!(files.iter().any(|file| file == "words.js"), "{files:?}");
+        assert!(bytes <= 150 * 1024, "{bytes} bytes: {files:?}");
     }
 
     #[tokio::test]

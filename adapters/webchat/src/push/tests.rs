@@ -40,6 +40,7 @@ fn view(status: TurnStatus, signal: SignalKind) -> TurnView {
         }),
         picked: None,
         merged_into: None,
+        instead_of: None,
     }
 }
 
@@ -99,6 +100,23 @@ fn a_message_has_as_much_as_the_operator_wants() {
     assert!(text.starts_with("Done, see this. More.") && text.chars().count() == LONGEST + 1, "{text}");
     assert_eq!(message(PushKind::Notice).as_deref(), Some(r#"{"path":"/chat/family"}"#));
     assert_eq!(message(PushKind::Off), None);
+}
+
+/// Also if it is the thread of somebody who is signed in.
+#[test]
+fn a_message_names_its_conversation_as_the_page_finds_it() {
+    let channel = ChannelId::new("webchat", "family");
+    let of_anybody = inbound::conversation(&channel, "abcdefghijklmnopqrstuv", None).expect("a conversation");
+    let of_ada = ConversationRef::new(channel, "ada").in_thread("abcdefghijklmnopqrstuv");
+    let pushes = pushes(PushKind::Words).expect("somebody is told");
+
+    let named = [of_anybody, of_ada].map(|conversation| {
+        let view = TurnView { conversation, ..view(TurnStatus::Answered, SignalKind::Reply) };
+        let message = pushes.message(&view, view.shown.as_ref().expect("an answer"));
+        serde_json::from_str::<serde_json::Value>(&message).expect("JSON")["conversation"].clone()
+    });
+
+    assert!(named[0].is_string() && named[0] == named[1], "{named:?}");
 }
 
 #[rstest]

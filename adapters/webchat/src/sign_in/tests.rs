@@ -34,6 +34,7 @@ impl World {
             origins: vec![URL.to_owned()],
             guesses: Arc::default(),
             files: FileLimits::default(),
+            push: None,
             clock: Arc::new(SystemClock),
         }));
         let channel = adapter.channel().clone();
@@ -315,6 +316,7 @@ async fn a_chat_with_a_token_has_no_sign_in() {
         origins: vec![],
         guesses: Arc::default(),
         files: FileLimits::default(),
+        push: None,
         clock: Arc::new(SystemClock),
     }));
     let request = Request::post("/chat/session").header("host", "localhost").body(Body::empty()).expect("a request");
