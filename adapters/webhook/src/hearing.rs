@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rejoinder_core::Intake;
 use tracing::warn;
 
 use crate::{WebhookAdapter, inbound::CheckedMessage};
@@ -14,15 +15,25 @@ const UNWAITED: Duration = Duration::from_secs(25);
 
 impl WebhookAdapter {
     /// The message with the words of its recording, if it is one, and what is left of the wait of its caller.
-    pub(crate) async fn heard(&self, message: CheckedMessage, wait: Duration) -> (CheckedMessage, Duration) {
+    pub(crate) async fn heard(
+        &self,
+        message: CheckedMessage,
+        wait: Duration,
+        intake: &Intake,
+    ) -> (CheckedMessage, Duration) {
         let recording =
             self.speech.transcriber.as_ref().and_then(|transcriber| Some((transcriber, message.recording()?)));
         let Some((transcriber, recording)) = recording else { return (message, wait) };
         let began = self.clock.now();
         let most = if wait.is_zero() { UNWAITED } else { wait.saturating_sub(LEFT).max(LEFT) };
-        let written = tokio::select! {
-            written = transcriber.transcribe(recording) => written.map_err(|error| error.summary()),
-            () = self.clock.sleep(most) => Err(format!("the caller waits no longer than {most:?} for it")),
+        // Apart from what may be given up: a write to the store may not.
+        let written = match intake.may_be_heard(&recording, transcriber.as_ref()).await {
+            Ok(true) => tokio::select! {
+                written = transcriber.transcribe(recording) => written.map_err(|error| error.summary()),
+                () = self.clock.sleep(most) => Err(format!("the caller waits no longer than {most:?} for it")),
+            },
+            Ok(false) => Err("it is too long, or what may be written down in a day is used up".to_owned()),
+            Err(error) => Err(error.to_string()),
         };
         let words = match written {
             Ok(words) => Some(words.replace('\0', "")).filter(|words| !words.trim().is_empty()),

@@ -275,7 +275,8 @@ impl WebhookAdapter {
         drop(body);
         let (format, wait) = (self.format(&parts.headers), Wait::read(&parts.headers, self.wait, self.wait));
         let deadline = self.deadline(wait);
-        let (message, patience) = self.heard(message, speaking::patience(format, wait.duration)).await;
+        let patience = speaking::patience(format, wait.duration);
+        let (message, patience) = self.heard(message, patience, &context.intake).await;
         let reader = Responder {
             hook: self,
             context: &context,

@@ -578,6 +578,19 @@ async fn what_is_spoken_is_heard(#[case] words: Option<&'static str>, #[case] re
     hook.stop().await;
 }
 
+/// What a server costs is bounded, whoever speaks.
+#[tokio::test]
+async fn what_callers_speak_counts_among_what_is_written_down_on_a_day() {
+    let hook = Hook::hearing_at_most(Some("say hello"), Some(Duration::from_secs(2))).await;
+
+    for reply in ["hello", "hello", "I heard nothing."] {
+        let answered = hook.send(hook.post().header("content-type", "audio/ogg").body(RECORDING)).await;
+
+        assert_eq!(json_of(&answered)["reply"], json!(reply));
+    }
+    hook.stop().await;
+}
+
 /// It is not heard again as something else.
 #[tokio::test]
 async fn a_recording_that_is_sent_again_has_its_answer() {

@@ -30,7 +30,7 @@ use crate::{
         marks::Marks,
         slots::Slots,
     },
-    hearing::Hearer,
+    hearing::{Hearer, allowance::Allowance},
     initiative::{Initiative, digest::Digests, recipients::Recipients, schedules::Schedules, triggers::Triggers},
     intake::{
         accept::Acceptor,
@@ -293,8 +293,12 @@ impl Ground {
         inlet: &Arc<dyn Inlet>,
     ) -> Hearer {
         given!(Hearer: self [channels, settings, file_budget, clock, lifecycle],
-            [hearings, ledger, scheduler, inlet], [store, files, usage],
+            [hearings, ledger, scheduler, inlet], [store, files], allowance: self.allowance(),
             transcriber: speech.transcriber.clone(), turns: Mutex::new(turns))
+    }
+
+    fn allowance(&self) -> Allowance {
+        given!(Allowance: self [settings, clock], [], [store, usage])
     }
 
     fn speaker(&self, speech: &Speech, ledger: &Arc<Ledger>, attempts: &Arc<Attempts>) -> Speaker {
@@ -343,7 +347,7 @@ impl Ground {
             Arc::new(given!(Erasure: ground [calendar, people, clock], [operations], [store, agent_sessions, state]));
         let administration = Arc::new(given!(Administration: ground [leases, hints, clock], [], [store, lines]));
         let acceptor = Arc::new(given!(Acceptor: ground [backlog_question, activity, addresses, timer, lifecycle],
-            [ledger, scheduler, commands, hearings, health], [store, queue],
+            [ledger, scheduler, commands, hearings, health], [store, queue], allowance: Arc::new(ground.allowance()),
             router: Arc::new(ground.event_router(&speech).await)));
         let inlet = Arc::new(acceptor.clone()) as Arc<dyn Inlet>;
         let hearer = ground.hearer(&speech, heard, &hearings, &ledger, &scheduler, &inlet);

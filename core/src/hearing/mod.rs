@@ -4,6 +4,8 @@
 //! The words come as an edit of the message that the gateway makes: the turn keeps its place, and words that are a command are executed
 //! ahead of what runs. An edit of the person meanwhile comes first: then the recording is written down once more.
 
+pub(crate) mod allowance;
+
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
@@ -11,6 +13,7 @@ use rejoinder_guard::{Attachment, CancelledBy, Event};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::{error, warn};
 
+use self::allowance::{Allowance, least_seconds};
 use crate::{
     base::{
         channels::Channels,
@@ -21,12 +24,12 @@ use crate::{
     handles::hearings::Hearings,
     ledger::{Ledger, trigger::Trigger},
     model::{
-        AgentName, Amends, Budget, ChannelId, Day, FileBudget, Heard, InboundEvent, LiveSettings, StoredFile, TurnId,
-        TurnRecord, Unheard, Used, data_url,
+        Amends, ChannelId, FileBudget, Heard, InboundEvent, LiveSettings, StoredFile, TurnId, TurnRecord, Unheard,
+        data_url,
     },
     ports::{
-        Accepted, AgentUse, DayUse, FetchError, FileStore, Inlet, IntakeError, PeopleStore, SharedClock, SpeechError,
-        StoreError, Transcriber, Transition, TurnStore,
+        Accepted, FetchError, FileStore, Inlet, IntakeError, SharedClock, SpeechError, StoreError, Transcriber,
+        TurnStore,
     },
     scheduler::Scheduler,
 };
@@ -37,20 +40,13 @@ const AT_ONCE: usize = 8;
 /// How long a platform may take to give a recording.
 const FETCHING: Duration = Duration::from_secs(30);
 
-/// Under this name it is counted what is written down on a day: seconds in place of tokens.
-const HEARING: &str = "voice.hear";
-
-/// How many bytes a second of a recording has at most: one without compression has 176,400. A larger file lasts longer than its sender
-/// says.
-const MOST_A_SECOND: usize = 200_000;
-
 /// Has voice notes written down, several at once.
 pub(crate) struct Hearer {
     /// `None`: nobody does.
     pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
     pub(crate) store: Arc<dyn TurnStore>,
     pub(crate) files: Arc<dyn FileStore>,
-    pub(crate) usage: Arc<dyn PeopleStore>,
+    pub(crate) allowance: Allowance,
     pub(crate) channels: Arc<Channels>,
     pub(crate) hearings: Arc<Hearings>,
     pub(crate) ledger: Arc<Ledger>,
@@ -184,12 +180,10 @@ impl Hearer {
         }
     }
 
-    /// Counts a recording among those of today, before it is written down: also what is lost has its price. `false` if they would be too
-    /// many.
+    /// Counts a recording among those of today, again while the store is away. `false` if they would be too many.
     async fn spend(&self, transcriber: &dyn Transcriber, seconds: u64) -> bool {
-        let Some(most) = transcriber.most_per_day().map(|most| most.as_secs()) else { return true };
         loop {
-            match self.try_to_spend(most, seconds).await {
+            match self.allowance.spend(transcriber, seconds).await {
                 Ok(may_be_heard) => return may_be_heard,
                 Err(error) => warn!(%error, "cannot count a voice note, retrying"),
             }
@@ -197,18 +191,6 @@ impl Hearer {
                 return false;
             }
         }
-    }
-
-    async fn try_to_spend(&self, most: u64, seconds: u64) -> Result<bool, StoreError> {
-        let (agent, at) = (AgentName::from(HEARING), self.clock.now());
-        let day = Day::of(at, &self.settings.get().time_zone).number;
-        let DayUse { tokens: before, .. } = self.usage.agent_use(&agent, day).await?;
-        if before.saturating_add(seconds) > most {
-            return Ok(false);
-        }
-        let (used, budget) = (Used { tokens: seconds, ..Used::default() }, Budget { tokens: Some(most), micros: None });
-        let used = Some((AgentUse { agent, day, used, budget }, at));
-        self.store.commit(Transition { used, ..Transition::default() }).await?.is_done()
     }
 
     /// Fetches a recording, from the store if it was stored before.
@@ -307,11 +289,6 @@ fn told(event: &InboundEvent, Hearing { recording, words }: &Hearing) -> Inbound
         }
     }
     told
-}
-
-/// How long a recording of so many bytes is at least.
-fn least_seconds(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len() / MOST_A_SECOND).unwrap_or(u64::MAX)
 }
 
 fn count(channel: &ChannelId, words: &Result<String, Unheard>) {

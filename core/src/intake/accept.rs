@@ -18,6 +18,7 @@ use crate::{
     conversations::{activity::Activity, addresses::Addresses},
     events::Run,
     handles::{hearings::Hearings, slots::Slot},
+    hearing::allowance::{Allowance, least_seconds},
     ledger::Ledger,
     model::{
         AgentName, ChannelId, ChatKind, CommandHelp, ConversationRef, EventId, EventKind, InboundEvent, Language,
@@ -28,7 +29,7 @@ use crate::{
     people::People,
     ports::{
         Accepted, Beside, CursorMove, Hint, InboxStore, Inlet, IntakeError, NewEvent, Operation, QueueStore,
-        StoreError, Stored, Transition, TransitionOf,
+        StoreError, Stored, Transcriber, Transition, TransitionOf,
     },
     questions::backlog_question::BacklogQuestion,
     scheduler::{Scheduler, may_stop_runs},
@@ -48,6 +49,7 @@ pub(crate) struct Acceptor {
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) hearings: Arc<Hearings>,
+    pub(crate) allowance: Arc<Allowance>,
     pub(crate) health: Arc<Health>,
     pub(crate) lifecycle: Lifecycle,
 }
@@ -69,6 +71,11 @@ impl Inlet for Arc<Acceptor> {
         let accepting = Box::pin(async move { acceptor.accept_without_nul(&channel, events, beside).await });
         let accepting = self.lifecycle.work.spawn(accepting);
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
+    }
+
+    async fn may_be_heard(&self, recording: &[u8], transcriber: &dyn Transcriber) -> Result<bool, StoreError> {
+        let seconds = least_seconds(recording);
+        Ok(seconds <= transcriber.longest().as_secs() && self.allowance.spend(transcriber, seconds).await?)
     }
 
     fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp> {

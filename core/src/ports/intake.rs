@@ -10,6 +10,7 @@ use super::{
     clock::SharedClock,
     hub::{Hub, Watch},
     keyring::Keyring,
+    speech::Transcriber,
     store::{
         accept::{Beside, CursorMove, EarlierMessage, InboxStore},
         error::StoreError,
@@ -181,6 +182,9 @@ pub(crate) trait Inlet: Send + Sync {
         beside: Option<Beside<Accepted>>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
+    /// See [`Intake::may_be_heard`].
+    async fn may_be_heard(&self, recording: &[u8], transcriber: &dyn Transcriber) -> Result<bool, StoreError>;
+
     fn commands(&self, channel: &ChannelId) -> Vec<CommandHelp>;
 
     fn agent(&self, channel: &ChannelId) -> AgentName;
@@ -273,6 +277,15 @@ impl Intake {
     /// When it was taken for nobody. Recipients over their limit are skipped while others get it.
     pub async fn report(&self, news: News) -> Result<Reached, NewsError> {
         self.news.take(&self.channel, news).await
+    }
+
+    /// Counts a recording, of which nobody says how long it is, among those that are written down today. `false` if it is longer than
+    /// recordings may be, or they would be too many: then it is not to be given to `transcriber`.
+    ///
+    /// # Errors
+    /// When it cannot be counted.
+    pub async fn may_be_heard(&self, recording: &[u8], transcriber: &dyn Transcriber) -> Result<bool, StoreError> {
+        self.inlet.may_be_heard(recording, transcriber).await
     }
 
     /// The commands in the order in which a platform's menu lists them.

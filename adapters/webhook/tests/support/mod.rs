@@ -70,8 +70,11 @@ fn file() -> Attachment {
 /// What people send who speak.
 pub(crate) const RECORDING: &[u8] = b"OggS\0\x02";
 
-/// Hears these words in the recording.
-struct Ears(Option<&'static str>);
+/// Hears these words in recordings, of so much a day.
+struct Ears {
+    words: Option<&'static str>,
+    per_day: Option<Duration>,
+}
 
 #[async_trait]
 impl Transcriber for Ears {
@@ -79,9 +82,13 @@ impl Transcriber for Ears {
         Duration::from_mins(5)
     }
 
+    fn most_per_day(&self) -> Option<Duration> {
+        self.per_day
+    }
+
     async fn transcribe(&self, recording: Vec<u8>) -> Result<String, SpeechError> {
         assert_eq!(recording, RECORDING);
-        self.0.map(str::to_owned).ok_or_else(|| SpeechError::Unreachable("it is down".to_owned()))
+        self.words.map(str::to_owned).ok_or_else(|| SpeechError::Unreachable("it is down".to_owned()))
     }
 }
 
@@ -165,12 +172,13 @@ impl Hook {
 
     /// A hook with a server that hears this in recordings; `None`: it is down.
     pub(crate) async fn hearing(words: Option<&'static str>) -> Self {
-        Self::with_speech(
-            WebhookSection::default(),
-            setup(),
-            Speech { transcriber: Some(Arc::new(Ears(words))), synthesizer: None },
-        )
-        .await
+        Self::hearing_at_most(words, None).await
+    }
+
+    /// The same, which may be given so much a day.
+    pub(crate) async fn hearing_at_most(words: Option<&'static str>, per_day: Option<Duration>) -> Self {
+        let speech = Speech { transcriber: Some(Arc::new(Ears { words, per_day })), synthesizer: None };
+        Self::with_speech(WebhookSection::default(), setup(), speech).await
     }
 
     /// A hook with a server that speaks, or is down.
