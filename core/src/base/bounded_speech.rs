@@ -101,7 +101,8 @@ impl SpeechDesk for BoundedSpeech {
         if seconds > transcriber.longest().as_secs() {
             return Err(Unheard::TooLong);
         }
-        if !self.spend(HEARING, transcriber.most_per_day(), seconds).await {
+        // None is free: many short ones have their price.
+        if !self.spend(HEARING, transcriber.most_per_day(), seconds.max(1)).await {
             return Err(Unheard::OverBudget);
         }
         count("heard", seconds);

@@ -367,7 +367,7 @@ impl Ground {
             node: ground.node, skipped: SyncMutex::default(), taken: SyncMutex::default()));
         let hint_follower = given!(HintFollower: ground [
             hints, leases, hub, lanes, slots, timer, activity, addresses, people, calendar, questions, approvals, settings, clock
-        ], [ledger, caller, sweep], [store, views, outbox],
+        ], [ledger, caller, sweep, hearings], [store, views, outbox],
             elsewhere: RunsElsewhere::new(ephemerals.clone(), ground.slots.clone()), seen: SyncMutex::default(),
             has_missed: AtomicBool::default(), looks: AtomicU32::default());
         let retention = given!(Retention: ground [store, calendar, settings, clock], []);

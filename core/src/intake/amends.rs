@@ -88,7 +88,8 @@ fn may_be_amended(earlier: &EarlierTurn, later: &InboundEvent) -> bool {
     let is_withdrawn = later.is_withdrawn();
     // The platform decides who may delete a message.
     let is_senders = is_withdrawn || event.sender.id == later.sender.id;
-    let is_here = event.conversation.chat == later.conversation.chat;
+    // The chat may have got another id since its words were awaited.
+    let is_here = event.conversation.chat == later.conversation.chat || later.is_heard();
     let is_later = later.revision >= event.revision;
     // What was picked stays, although the words that picked it are edited.
     let is_of_a_pick = matches!(event.kind, EventKind::Choice { .. }) && !is_withdrawn;
@@ -198,6 +199,9 @@ mod tests {
         let picked = changed(&awaits, &pick).expect("it is changed");
         assert_eq!((picked.kind, picked.said), (kind, pick.said));
         assert_eq!(changed(&awaits, &failed).and_then(|event| event.voice), failed.voice);
+        let old = ConversationRef { chat: "old".into(), ..words.conversation.clone() };
+        let moved = changed(&awaits, &InboundEvent { conversation: old, ..words.clone() });
+        assert_eq!(moved.as_ref(), Some(&heard), "its chat has moved meanwhile");
         assert!(changed(&waiting(heard.clone()), &words).is_none(), "another node was faster");
         assert!(changed(&awaits, &InboundEvent { revision: 4, ..words }).is_none(), "the caption was edited meanwhile");
         assert_eq!(changed(&waiting(heard), &edit(9)).map(|event| event.voice), Some(spoken(Heard::Awaited)));

@@ -1,7 +1,7 @@
 //! Hints between nodes: what this one tells the others, and what it does with what they tell.
 //!
-//! A hint saves waiting, and nothing rests on it. While other nodes live, each looks every second at what hints are about. A node
-//! that is alone sends none and does not look.
+//! A hint saves waiting, and nothing rests on it. While other nodes live, each looks every second at what hints are about; only for words
+//! that a turn awaits, the node that waits for them asks each second instead. A node that is alone sends none and does not look.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 

@@ -300,14 +300,15 @@ impl Scheduler {
         Left::Unknown
     }
 
-    /// Waits until the words of a voice note may have come. The node that runs its channel has it written down: not every node can fetch
-    /// the recording.
+    /// Waits until the words of a voice note may have come. The node that runs its channel has it written down: not each of them can fetch
+    /// the recording. It may run no turns of this agent, and not look for them: it is told, until the words have come.
     async fn await_words(&self, turn: &TurnRecord) {
-        let is_heard_here = self.ledger.executor.hints.is_shown_here(&turn.event.conversation.channel);
+        let (hints, channel) = (&self.ledger.executor.hints, &turn.event.conversation.channel);
         let heard = async {
-            if is_heard_here {
+            if hints.is_shown_here(channel) {
                 self.hearings.begin(turn.id).cancelled().await;
             } else {
+                hints.tell_holder(channel, || Hint::Words(channel.clone(), turn.id));
                 std::future::pending::<()>().await;
             }
         };

@@ -16,6 +16,7 @@ use crate::{
     base::{lifecycle::Lifecycle, timer::Timer},
     conversations::{activity::Activity, addresses::Addresses},
     handles::{
+        hearings::Hearings,
         lanes::Lanes,
         slots::{Slots, run::RunInFlight},
     },
@@ -49,6 +50,7 @@ pub(crate) struct HintFollower {
     pub(crate) hub: Arc<Hub>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) slots: Arc<Slots>,
+    pub(crate) hearings: Arc<Hearings>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) addresses: Arc<Addresses>,
@@ -154,6 +156,9 @@ impl HintFollower {
                     self.ledger.executor.remove_left_elsewhere(turn);
                 }
             }
+            Hint::Words(channel, turn) if self.holds(&channel) => {
+                self.hearings.begin(turn);
+            }
             Hint::Said(turn) if self.leases.is_housekeeper() => {
                 if let Some(turn) = self.views.readable_turn(turn).await? {
                     let (settings, known) = (self.settings.get(), self.people.known());
@@ -168,7 +173,8 @@ impl HintFollower {
             // Several are looked at together.
             | Hint::Turn(..) | Hint::Run(_) | Hint::Draft(_)
             // Another node does it.
-            | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::Leftovers(..) | Hint::Said(_) | Hint::DeadLetter(_) => {}
+            | Hint::Lane(..) | Hint::Asked(..) | Hint::Tried(_) | Hint::Leftovers(..) | Hint::Words(..) | Hint::Said(_)
+            | Hint::DeadLetter(_) => {}
         }
         Ok(())
     }

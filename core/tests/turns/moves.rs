@@ -1,14 +1,17 @@
 //! A chat gets another id while it has open turns.
 
+use std::sync::Arc;
+
 use rejoinder_core::{
     Accepted, AgentTurn, ConversationRef, EventKind, InboundEvent, SenderKind,
-    conformance::scripted::{Fault, Gate, Script},
+    conformance::scripted::{Fault, Gate, Script, ScriptedTranscriber},
     store::TurnStatus,
 };
 
 use crate::{
     gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, chat, mention, secs},
     texts::DEFERRAL,
+    voice::spoken,
 };
 
 fn old() -> ConversationRef {
@@ -87,6 +90,25 @@ async fn what_steers_in_the_new_chat_goes_into_the_run_of_the_old_one() {
     gateway.advance(secs(20)).await;
 
     assert_eq!(gateway.agent("main").runs()[0].heard, ["two"]);
+    gateway.at_rest().await;
+}
+
+/// L2. It is not said that the words cannot be stored.
+#[tokio::test]
+async fn the_words_of_a_voice_note_follow_their_chat() {
+    let gate = Gate::default();
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["hello"]).waiting_at(&gate));
+    let setup = GatewaySetup { transcriber: Some(transcriber), ..GatewaySetup::new() };
+    let gateway = setup.agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text)).start().await;
+    gateway.life.files.open();
+    let InboundEvent { attachments, voice, .. } = spoken();
+    gateway.receives(InboundEvent { attachments, voice, ..mention(&old(), "") }).await;
+
+    moves(&gateway).await;
+    gate.open();
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(gateway.visible(&new()), ["hello"]);
     gateway.at_rest().await;
 }
 

@@ -633,6 +633,20 @@ async fn what_is_spoken_on_a_day_is_bounded() {
     gateway.at_rest().await;
 }
 
+/// Their sender says that they take no time.
+#[tokio::test]
+async fn no_recording_is_free() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["one"]).at_most(secs(1)));
+    let gateway = started(setup(&transcriber)).await;
+    let empty = || InboundEvent { voice: Some(Voice::lasting(Some(0.0))), ..spoken() };
+
+    gateway.receives(empty()).await;
+    gateway.receives(empty()).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", UNHEARD]);
+    gateway.at_rest().await;
+}
+
 /// A gateway that hears these words and speaks, and what speaks.
 async fn speaking(words: &[&str]) -> (TestGateway, Arc<ScriptedSynthesizer>) {
     let synthesizer = Arc::new(ScriptedSynthesizer::default());

@@ -289,6 +289,7 @@ fn text(hint: &Hint) -> String {
         Hint::Run(turn) => format!("run {turn}"),
         Hint::Draft(turn) => format!("draft {turn}"),
         Hint::Leftovers(channel, turn) => format!("leftovers {turn} {channel}"),
+        Hint::Words(channel, turn) => format!("words {turn} {channel}"),
         Hint::DeadLetter(turn) => format!("dead {turn}"),
         Hint::Log => "log".to_owned(),
         Hint::All => ALL.to_owned(),
@@ -331,6 +332,10 @@ fn hint(line: &str) -> Option<Hint> {
         "leftovers" => {
             let (channel, turn) = on_channel(rest)?;
             Hint::Leftovers(channel, turn)
+        }
+        "words" => {
+            let (channel, turn) = on_channel(rest)?;
+            Hint::Words(channel, turn)
         }
         "dead" => Hint::DeadLetter(id(rest)?),
         "log" => Hint::Log,
@@ -377,6 +382,7 @@ mod tests {
             Hint::Run(turn),
             Hint::Draft(turn),
             Hint::Leftovers(channel(), turn),
+            Hint::Words(channel(), turn),
             Hint::DeadLetter(turn),
             Hint::Log,
             Hint::All,

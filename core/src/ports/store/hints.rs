@@ -32,6 +32,8 @@ pub enum Hint {
     Draft(TurnId),
     /// A turn of this channel may have left a mark, a draft or a deferral in its chat.
     Leftovers(ChannelId, TurnId),
+    /// A turn of this channel awaits the words of its voice note.
+    Words(ChannelId, TurnId),
     /// A turn became a dead letter, and may be answered elsewhere.
     DeadLetter(TurnId),
     /// The log.

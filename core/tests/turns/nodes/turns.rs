@@ -6,7 +6,7 @@ use rejoinder_core::{
     Accepted, AgentTurn, ChannelId, Clock as _, ConversationRef, Directed, Farewell, HandedOut, Handler, Heard,
     InboundEvent, PersonLimits, Policy, Sender, StoredRuns, Voice,
     conformance::scripted::{Script, ScriptedAgent, ScriptedTranscriber},
-    store::DeliveryState,
+    store::{DeliveryState, Hint},
 };
 
 use super::{MINUTE, QUARTER, beside, hint_of, of_channel, runs_elsewhere, waits_elsewhere};
@@ -114,14 +114,48 @@ async fn a_voice_note_is_written_down_at_the_node_that_runs_its_channel() {
     gateway.advance(secs(5)).await;
     let voice = Some(Voice { heard: Heard::Awaited, ..Voice::lasting(Some(3.0)) });
     let waits = waits_elsewhere(InboundEvent { voice, ..spoken() });
+    let turn = waits.turn.as_ref().expect("it has a turn").id;
     gateway.store.accept(vec![waits], None).await.expect("it is accepted");
 
     gateway.advance(secs(10)).await;
     assert_eq!((transcriber.recordings(), gateway.agent("main").runs().len()), (0, 0));
+    assert!(gateway.life.hints.told().contains(&Hint::Words(main_channel(), turn)), "that node may not look for the turn");
     gateway.other_frees(&of_channel()).await;
     gateway.advance(secs(2)).await;
 
     assert_eq!((transcriber.recordings(), gateway.visible(&chat("ada"))), (1, vec!["hello".to_owned()]));
+    gateway.at_rest().await;
+}
+
+/// D1. The node that had the channel was killed while it had the recording written down, and the agent is elsewhere.
+#[tokio::test]
+async fn a_voice_note_for_an_agent_that_only_another_node_has_is_written_down_here() {
+    let transcriber = Arc::new(ScriptedTranscriber::hearing(&["hello"]));
+    let setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        transcriber: Some(Arc::clone(&transcriber)),
+        ..GatewaySetup::new()
+    };
+    let setup = setup.policy(Policy { soft_deadline: None, ..policy() });
+    let gateway = setup.agent("main", |turn: &AgentTurn| Script::replies(&turn.message.text)).start().await;
+    gateway.life.files.open();
+    gateway.other_lives_with(&[main_channel()], &["helper"]).await;
+    gateway.advance(secs(10)).await;
+    let voice = Some(Voice { heard: Heard::Awaited, ..Voice::lasting(Some(3.0)) });
+    let mut waits = waits_elsewhere(InboundEvent { voice, ..spoken() });
+    let turn = waits.turn.as_mut().expect("it has a turn");
+    turn.handler = Handler::Agent("helper".into());
+    let id = turn.id;
+    gateway.store.accept(vec![waits], None).await.expect("it is accepted");
+    gateway.other_lives_with(&[main_channel()], &["helper"]).await;
+
+    gateway.hears(Hint::Words(main_channel(), id)).await;
+
+    let event = gateway.dossier(id).await.turn.event;
+    assert_eq!((transcriber.recordings(), &*event.text), (1, "hello"));
+    assert!(gateway.agent("main").runs().is_empty(), "the other node runs it");
+    gateway.advance(MINUTE * 2).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["hello"], "the other node is gone");
     gateway.at_rest().await;
 }
 
