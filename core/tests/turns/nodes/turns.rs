@@ -119,7 +119,10 @@ async fn a_voice_note_is_written_down_at_the_node_that_runs_its_channel() {
 
     gateway.advance(secs(10)).await;
     assert_eq!((transcriber.recordings(), gateway.agent("main").runs().len()), (0, 0));
-    assert!(gateway.life.hints.told().contains(&Hint::Words(main_channel(), turn)), "that node may not look for the turn");
+    assert!(
+        gateway.life.hints.told().contains(&Hint::Words(main_channel(), turn)),
+        "that node may not look for the turn"
+    );
     gateway.other_frees(&of_channel()).await;
     gateway.advance(secs(2)).await;
 
