@@ -78,7 +78,7 @@ pub enum VisitorChange {
     Open(Visit),
     /// The visit with this id is over.
     End { id: Uuid, at: Timestamp },
-    /// All visits and invitations of somebody are over.
+    /// All visits and invitations of somebody are over, and no browser of theirs is told of answers any more.
     EndAll { of: Identity, at: Timestamp },
     /// All passkeys of somebody are removed.
     RemovePasskeys(Identity),

@@ -570,6 +570,7 @@ impl Worker {
                 drafting.activity(turn, &Activity { title, state });
             }
             RunEvent::Thought(more) if drafting.shows_thoughts() && turn.event.seal_to.is_none() => {
+                let more = recorder.masked(more);
                 drafting.thought(turn, &more);
             }
             RunEvent::Tool(call) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub(crate) const TABLES: [&str; 30] = [
+pub(crate) const TABLES: [&str; 34] = [
     "agent_notices",
     "agent_sessions",
     "asides",
@@ -18,11 +18,14 @@ pub(crate) const TABLES: [&str; 30] = [
     "file_uses",
     "files",
     "identities",
+    "invitations",
     "languages",
     "log",
     "log_lines",
     "pairings",
+    "passkeys",
     "people",
+    "push_subscriptions",
     "questions",
     "reactions",
     "remarks",
@@ -32,6 +35,7 @@ pub(crate) const TABLES: [&str; 30] = [
     "sessions",
     "transcript",
     "turns",
+    "visits",
     "whole_requests",
 ];
 

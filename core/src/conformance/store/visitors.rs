@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     model::{
-        conversation::ChannelId,
+        conversation::{ChannelId, ConversationRef},
         event::InboundEvent,
         people::{Identity, PeopleChange},
+        push::PushSubscription,
         visitors::{Invitation, Passkey, ThreadSummary, Visit, VisitorChange},
     },
     ports::store::{
@@ -164,7 +165,16 @@ pub async fn a_visit_lasts_until_it_is_ended(subject: &mut impl Subject) {
     assert_eq!(commit(&*store, changes([VisitorChange::Open(visit(3, "ada"))])).await, Commit::Conflict);
 
     done(&*store, changes([VisitorChange::Invite(invitation(1, "ada"))])).await;
+    let of_page = |of: &str| ConversationRef::new(page(), of).in_thread("thread");
+    for of in ["ada", "bob"] {
+        Turn::accept(&*store, said(&of_page(of), "1")).await;
+        let endpoint = format!("https://push.example/{of}");
+        let subscription = PushSubscription { endpoint, key: vec![4; 65], auth: vec![1; 16] };
+        store.add_subscription(&of_page(of), subscription, at(10)).await.expect("it is stored");
+    }
     done(&*store, changes([VisitorChange::EndAll { of: account("ada"), at: at(30) }])).await;
+    let is_told = async |of| store.is_subscribed(&of_page(of)).await.expect("it is read");
+    assert_eq!((is_told("ada").await, is_told("bob").await), (false, true));
     assert_eq!((ends("ada").await, ends("bob").await), (vec![at(20), at(30)], vec![at(1000)]));
     assert_eq!(store.invitation(&[1; 32]).await.expect("invitations are read"), None);
 

@@ -256,12 +256,11 @@ body! {
     responses((status = 204, description = "They are signed out")))]
 pub(super) async fn sign_out(State(app): Shared, operation: Operation<SignOut>) -> Empty {
     let SignOut { person, passkeys, reason } = &operation.body;
-    let pages: Vec<Identity> = match Identity::parse(person) {
-        Some(identity) => vec![identity],
-        None => {
-            let known = app.engine.people().called(person).into_iter().flat_map(|person| person.identities);
-            known.map(|known| known.identity).filter(|identity| identity.channel.platform() == "webchat").collect()
-        }
+    let pages: Vec<Identity> = if let Some(identity) = Identity::parse(person) {
+        vec![identity]
+    } else {
+        let known = app.engine.people().called(person).into_iter().flat_map(|person| person.identities);
+        known.map(|known| known.identity).filter(|identity| identity.channel.platform() == "webchat").collect()
     };
     if pages.is_empty() {
         return Err(ApiError::BadRequest(format!("nobody who is known on a chat page is {person}")));

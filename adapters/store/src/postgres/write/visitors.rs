@@ -85,7 +85,9 @@ pub(super) async fn change(transaction: &mut Transaction<'_>, change: &VisitorCh
         }
         VisitorChange::End { id, at } => rows::change(transaction, statement!(END, id, at)).await.map(drop),
         VisitorChange::EndAll { of, at } => {
-            rows::change(transaction, statement!(DELETE_INVITATIONS, of.channel, of.id)).await?;
+            for sql in [DELETE_INVITATIONS, DELETE_SUBSCRIPTIONS] {
+                rows::change(transaction, statement!(sql, of.channel, of.id)).await?;
+            }
             rows::change(transaction, statement!(END_ALL, of.channel, of.id, at)).await.map(drop)
         }
         VisitorChange::RemovePasskeys(of) => {
@@ -114,6 +116,9 @@ const SELECT_COUNTER: &str = "select id from passkeys where id = $1 and counter 
 const SELECT_CHALLENGE: &str = "select id from visits where challenge = $1";
 
 const DELETE_INVITATIONS: &str = "delete from invitations where channel = $1 and account = $2";
+
+/// The conversations of one who signs in are threads of one chat.
+const DELETE_SUBSCRIPTIONS: &str = "delete from push_subscriptions where channel = $1 and chat = $2";
 
 const DELETE_PASSKEYS: &str = "delete from passkeys where channel = $1 and account = $2";
 

@@ -67,7 +67,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &VisitorChange) -> R
         }
         VisitorChange::End { id, at } => rows::change(transaction, END, params![id, at.as_millis()]).map(drop),
         VisitorChange::EndAll { of, at } => {
-            rows::change(transaction, DELETE_INVITATIONS, params![of.channel.as_str(), of.id])?;
+            for sql in [DELETE_INVITATIONS, DELETE_SUBSCRIPTIONS] {
+                rows::change(transaction, sql, params![of.channel.as_str(), of.id])?;
+            }
             rows::change(transaction, END_ALL, params![of.channel.as_str(), of.id, at.as_millis()]).map(drop)
         }
         VisitorChange::RemovePasskeys(of) => {
@@ -94,6 +96,9 @@ const SELECT_COUNTER: &str = "select 1 from passkeys where id = ? and counter = 
 const SELECT_CHALLENGE: &str = "select 1 from visits where challenge = ?";
 
 const DELETE_INVITATIONS: &str = "delete from invitations where channel = ? and account = ?";
+
+/// The conversations of one who signs in are threads of one chat.
+const DELETE_SUBSCRIPTIONS: &str = "delete from push_subscriptions where channel = ? and chat = ?";
 
 const DELETE_PASSKEYS: &str = "delete from passkeys where channel = ? and account = ?";
 
