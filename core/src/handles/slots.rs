@@ -51,7 +51,7 @@ const GATHERING: Duration = Duration::from_millis(10);
 pub(crate) struct Slots {
     state: Mutex<State>,
     wake: Notify,
-    /// Told when turns wait because other nodes have a share of their agent's permits.
+    /// Told when this node or another one lacks permits.
     short: Notify,
     /// Whether the slot of a conversation was found to be another node's since that was asked last.
     elsewhere: AtomicBool,
@@ -319,7 +319,12 @@ impl Slots {
         self.state().permits.are_whole()
     }
 
-    /// Returns when turns wait because other nodes have a share of their agent's permits.
+    /// Another node lives, and none did so far: it has no permits while this node has all.
+    pub(crate) fn note_joined(&self) {
+        self.short.notify_one();
+    }
+
+    /// Returns when turns wait because other nodes have a share of their agent's permits, or when another node came.
     pub(crate) async fn lack_permits(&self) {
         self.short.notified().await;
     }

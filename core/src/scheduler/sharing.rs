@@ -78,17 +78,20 @@ impl Sharing {
     }
 
     async fn keep_asking(&self) {
-        let (mut asked, mut asked_at) = (Vec::new(), self.clock.uptime());
+        let (mut asked, mut asked_at, mut gives_up) = (Vec::new(), self.clock.uptime(), false);
         while self.lifecycle.pause(AT_LEAST).await {
             let is_stopping = self.lifecycle.stopping.is_cancelled();
-            let shares = self.neighbours.any() || !self.slots.has_all_permits();
-            let due = asked_at + if shares { EVERY } else { EVERY_ALONE };
-            let is_due = tokio::select! {
-                () = self.clock.sleep(due.saturating_sub(self.clock.uptime())) => true,
+            // It may have heard of another node meanwhile.
+            let left = || {
+                if gives_up { Duration::ZERO } else { (asked_at + self.every()).saturating_sub(self.clock.uptime()) }
+            };
+            let stops = tokio::select! {
+                () = self.clock.sleep(left()) => false,
                 () = self.slots.lack_permits() => false,
                 () = self.lifecycle.stopping.cancelled(), if !is_stopping => true,
                 () = self.lifecycle.ended.cancelled() => return,
             };
+            let is_due = stops || left().is_zero();
             if self.lifecycle.stopping.is_cancelled() {
                 self.limits.iter().for_each(|(agent, _)| self.slots.keep_used(agent));
             }
@@ -97,12 +100,21 @@ impl Sharing {
             if !is_due && wanted == asked {
                 continue;
             }
-            asked_at = self.clock.uptime();
+            (asked_at, gives_up) = (self.clock.uptime(), false);
             match self.ask(&wanted).await {
-                Ok(()) => asked = wanted,
+                Ok(()) => {
+                    // Others can have what it gives up once it has asked again, with what it holds from now on.
+                    gives_up = self.wanted().iter().zip(&wanted).any(|(now, before)| now.held < before.held);
+                    asked = wanted;
+                }
                 Err(error) => debug!(%error, "cannot ask for permits, asking again"),
             }
         }
+    }
+
+    fn every(&self) -> Duration {
+        let shares = self.ledger.executor.hints.any() || !self.slots.has_all_permits();
+        if shares { EVERY } else { EVERY_ALONE }
     }
 
     /// What this node has and wants. One that stops wants no more than it has.

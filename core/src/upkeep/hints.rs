@@ -72,6 +72,7 @@ pub(crate) struct HintFollower {
 impl Follower for HintFollower {
     fn joined(&self) {
         self.addresses.forget_all();
+        self.slots.note_joined();
     }
 
     fn missed(&self) {

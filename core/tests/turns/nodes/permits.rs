@@ -5,7 +5,7 @@ use std::time::Duration;
 use rejoinder_core::{
     AgentTurn, Farewell, InboundEvent, PersonRole, Policy, Resend, Sender, TurnId,
     conformance::scripted::{Script, ScriptedAgent},
-    store::{ApprovalFilter, NodeStore, WantedPermits},
+    store::{ApprovalFilter, Hint, NodeStore, WantedPermits},
 };
 
 use super::{MINUTE, QUARTER, hint_of, waits_elsewhere};
@@ -46,6 +46,31 @@ async fn the_limit_of_an_agent_holds_over_all_nodes() {
     assert_eq!(gateway.agent("main").runs().len(), 2, "it is alone");
 
     gateway.advance(MINUTE * 2).await;
+    gateway.at_rest().await;
+}
+
+/// A heartbeat comes each five seconds, and a node without permits can answer nobody. If the one that has all is killed before it shares,
+/// that lasts until its leases are over.
+#[tokio::test]
+async fn a_node_that_comes_gets_its_part_at_once() {
+    let setup = GatewaySetup {
+        held_elsewhere: Some(Vec::new()),
+        agent_slots: [("main".into(), 2)].into(),
+        ..GatewaySetup::new()
+    };
+    let gateway = setup.start().await;
+    let other_asks = async || {
+        let wanted = WantedPermits { agent: "main".into(), held: 0, wanted: 0, limit: 2, has_worker: true };
+        gateway.leases().permits(other_node(), &[wanted]).await.expect("permits are granted")[0].1
+    };
+    // It has heard nothing for so long that it counts as alone.
+    gateway.advance(MINUTE).await;
+    gateway.other_lives().await;
+    assert_eq!(other_asks().await, 0);
+
+    gateway.hears(Hint::All).await;
+    gateway.advance(Duration::from_millis(1_200)).await;
+    assert_eq!(other_asks().await, 1);
     gateway.at_rest().await;
 }
 
