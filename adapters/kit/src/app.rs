@@ -24,6 +24,7 @@ const WORKER_ALLOWED: HeaderName = HeaderName::from_static("service-worker-allow
 pub struct App<'a> {
     /// Its path, without a slash at the end.
     pub path: &'a str,
+    /// What people read below its icon.
     pub name: &'a str,
     /// The path of its files, without a slash at the end.
     pub assets: &'a str,
@@ -59,6 +60,9 @@ impl App<'_> {
 
 /// The response with the worker of pages at `path` and below. They have the files of `Files`, at `{path}/assets`. It is another worker
 /// when any of these changes. `is_one` says whether all pages there are the same one.
+///
+/// # Panics
+/// If the path is not printable ASCII.
 #[must_use]
 pub fn worker<Files: RustEmbed>(path: &str, is_one: bool, request_headers: &HeaderMap) -> Response {
     let mut digest = Sha256::new();

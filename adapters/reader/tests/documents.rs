@@ -29,9 +29,9 @@ fn little(number: usize) -> [u8; 4] {
 fn zip(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in parts {
-        let mut packer = DeflateEncoder::new(Vec::new(), Compression::fast());
-        packer.write_all(content).expect("it is packed");
-        let packed = packer.finish().expect("it is packed");
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::fast());
+        deflate.write_all(content).expect("it is packed");
+        let packed = deflate.finish().expect("it is packed");
         let mut header = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         header.extend_from_slice(&little(packed.len()));
         header.extend_from_slice(&little(content.len()));
@@ -188,10 +188,10 @@ async fn a_table_in_an_old_encoding_is_read() {
 /// Zeros of many times the size of this.
 fn packed_zeros() -> Vec<u8> {
     const PIECE: usize = 1 << 16;
-    let mut packer = Compress::new(Compression::fast(), false);
+    let mut deflate = Compress::new(Compression::fast(), false);
     let mut pack = || {
         let mut packed = Vec::with_capacity(PIECE);
-        packer.compress_vec(&vec![0; PIECE], &mut packed, FlushCompress::Full).expect("it is packed");
+        deflate.compress_vec(&vec![0; PIECE], &mut packed, FlushCompress::Full).expect("it is packed");
         packed
     };
     let (first, again) = (pack(), pack());

@@ -301,8 +301,17 @@ impl Ground {
             [speech, hearings, ledger, scheduler, inlet], [store, files], turns: Mutex::new(turns))
     }
 
-    fn speaker(&self, speech: &Arc<BoundedSpeech>, ledger: &Arc<Ledger>, attempts: &Arc<Attempts>) -> Speaker {
-        given!(Speaker: self [settings, clock, lifecycle], [speech, ledger, attempts])
+    fn dispatcher(
+        &self,
+        attempts: &Arc<Attempts>,
+        caller: &Arc<Caller>,
+        speaker: Speaker,
+        opened: mpsc::UnboundedReceiver<Opened>,
+    ) -> Dispatcher {
+        let (store, links, clock) = (self.store.clone(), self.file_links.clone(), self.clock.clone());
+        given!(Dispatcher: self [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
+            files: OutgoingFiles::new(store, links, clock, self.file_budget.half()),
+            speaker: speaker, opened: Mutex::new(opened))
     }
 
     async fn connect(
@@ -335,10 +344,8 @@ impl Ground {
         let attempts = Arc::new(given!(Attempts:
             ground [channels, addresses, people, timer, settings, file_links, clock],
             [ledger, caller], [store, inbox], node: ground.node));
-        let dispatcher = Arc::new(given!(Dispatcher:
-            ground [store, channels, lanes, timer, settings, clock, lifecycle], [attempts, caller],
-            files: OutgoingFiles::new(ground.store.clone(), ground.file_links.clone(), ground.clock.clone(), ground.file_budget.half()),
-            speaker: ground.speaker(&speech, &ledger, &attempts), opened: Mutex::new(opened)));
+        let speaker = given!(Speaker: ground [settings, clock, lifecycle], [speech, ledger, attempts]);
+        let dispatcher = Arc::new(ground.dispatcher(&attempts, &caller, speaker, opened));
         let commands = Arc::new(given!(Commands: ground [addresses, settings, clock], [ledger],
             reads: given!(Reads: ground [people, approvals, channels, merges, backlog_question, sessions], [],
                 [store, questions, outbox, usage], can_speak: speech.speaks())));

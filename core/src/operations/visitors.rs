@@ -52,7 +52,7 @@ impl Operations {
             let (channel, account) = (channel.clone(), identity.id.clone());
             let visitors = vec![VisitorChange::Invite(Invitation { code, channel, account, expires_at })];
             let operation = Some(operation(&by, "invite", &identity, Subject::channel(&identity.channel), now));
-            let transition = Transition { people, visitors, operation, ..Transition::default() };
+            let transition = Transition { operation, visitors, people, ..Transition::default() };
             self.people.change(seen, transition).await?.then_some(identity)
         })?)
     }
@@ -67,7 +67,7 @@ impl Operations {
             let passkeys = with_passkeys.then(|| VisitorChange::RemovePasskeys(of.clone()));
             let visitors = std::iter::once(VisitorChange::EndAll { of: of.clone(), at }).chain(passkeys).collect();
             let operation = Some(operation(&by, "sign_out", of, Subject::channel(&of.channel), at));
-            let transition = Transition { visitors, operation, ..Transition::default() };
+            let transition = Transition { operation, visitors, ..Transition::default() };
             self.people.change(seen, transition).await?.then_some(())
         })?)
     }

@@ -20,5 +20,5 @@ pub(crate) use self::store::{
     schedules::*, sessions::*, state::*, transition::*, turns::*, visitors::*,
 };
 pub(crate) use self::{
-    agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, reader::*, refusals::*, speech::*, visitors::*,
+    agent::*, channel::*, clock::*, handed_out::*, hub::*, intake::*, reader::*, refusals::*, speech::*,
 };

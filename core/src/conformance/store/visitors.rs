@@ -186,6 +186,7 @@ pub async fn a_visit_lasts_until_it_is_ended(subject: &mut impl Subject) {
     assert_eq!((ends("ada").await, ends("bob").await), (vec![], vec![at(200_000)]));
 }
 
+/// Neither with a passkey nor with an invitation.
 pub async fn who_is_forgotten_signs_in_no_more(subject: &mut impl Subject) {
     let store = subject.store();
     register(&*store).await;
