@@ -133,15 +133,15 @@ impl Decoder {
             Self::Opus(_) if packet.data.is_empty() => return None,
             Self::Opus(decoder) => {
                 block.resize(MAX_PACKET_SAMPLES, 0.0);
-                let decoded = decoder.decode(&packet.data, MAX_PACKET_SAMPLES, block).ok()?;
-                block.truncate(decoded);
+                let count = decoder.decode(&packet.data, MAX_PACKET_SAMPLES, block).ok()?;
+                block.truncate(count);
                 u32::try_from(decoder.sample_rate()).ok()?
             }
             Self::Other(decoder) => {
-                let decoded = decoder.decode(packet).ok()?;
-                decoded.copy_to_vec_interleaved(block);
-                mix(block, decoded.spec().channels().count())?;
-                decoded.spec().rate()
+                let buffer = decoder.decode(packet).ok()?;
+                buffer.copy_to_vec_interleaved(block);
+                mix(block, buffer.spec().channels().count())?;
+                buffer.spec().rate()
             }
         };
         for sample in block {

@@ -65,7 +65,7 @@ fn filter(half: u16, behind: f32) -> Vec<f32> {
     let cutoff = f32::from(HALF) / half_width;
     let weight = |place: u16| {
         let distance = f32::from(place) + 1.0 - half_width - behind;
-        let window = (1.0 + (PI * distance / half_width).cos()) / 2.0;
+        let window = f32::midpoint(1.0, (PI * distance / half_width).cos());
         sinc(PI * cutoff * distance) * window
     };
     let weights: Vec<f32> = (0..2 * half).map(weight).collect();

@@ -718,7 +718,7 @@ mod tests {
         assert_linear(&OPENERS, |markdown| drop(to_html(markdown)));
         assert_linear(&[")", "]", ".", "(", "()", "http"], |rest| drop(to_html(&format!("http://a/{rest}"))));
         assert_linear(&["$", "$x", "$x$ ", "$$x", "\\[", "\\(x\\) ", "[^a] ", "[^a]: b\n\n"], |rest| {
-            drop(to_html(rest))
+            drop(to_html(rest));
         });
     }
 

@@ -563,7 +563,7 @@ mod tests {
         let named = page.split("/chat/assets/").skip(1).filter_map(|rest| rest.split('"').next());
         let mut files: Vec<String> = Vec::new();
         // The system asks for the picture once the page is an app.
-        for file in named.filter(|file| !file.ends_with(".png")) {
+        for file in named.filter(|file| !file.ends_with("png")) {
             if !files.iter().any(|known| known == file) {
                 files.push(file.to_owned());
             }

@@ -139,7 +139,7 @@ impl Asked {
 
     /// The invitation with this code.
     async fn invitation(&self, code: &str) -> Result<Invitation, Problem> {
-        let found = self.visitors().invitation(&token_digest(code.as_bytes())).await.map_err(failed)?;
+        let found = self.visitors().invitation(&token_digest(code.as_bytes())).await.map_err(|error| failed(&error))?;
         found.ok_or_else(|| self.wrong("this link was used, or is over: ask for another one"))
     }
 
@@ -205,7 +205,7 @@ impl Asked {
 
     /// Stores a visit with what opened it.
     async fn signed_in(&self, name: String, cookie: String, changes: Vec<VisitorChange>) -> Result<Response, Problem> {
-        if !self.visitors().change(changes).await.map_err(failed)? {
+        if !self.visitors().change(changes).await.map_err(|error| failed(&error))? {
             return Err(self.wrong("that was done already: try again"));
         }
         Ok(([(header::SET_COOKIE, cookie)], Json(SignedIn { name })).into_response())
@@ -256,7 +256,7 @@ struct ChallengeWanted {
 
 /// What a page needs to have something signed.
 #[derive(Serialize)]
-struct Challenge {
+struct SigningRequest {
     challenge: String,
     /// The host and the origin of the page at which this works.
     party: String,
@@ -290,7 +290,7 @@ async fn challenge(State(chats): State<Arc<Chats>>, name: Name, request: Request
         Some(code) => {
             asked.turn().await?;
             let Invitation { channel, account, .. } = asked.invitation(&code).await?;
-            let passkeys = asked.visitors().passkeys(&account).await.map_err(failed)?;
+            let passkeys = asked.visitors().passkeys(&account).await.map_err(|error| failed(&error))?;
             let name = asked.name_of(&account)?;
             let user = encoded(&user(&Identity { channel, id: account }));
             let known = passkeys.iter().map(|passkey| encoded(&passkey.id)).collect();
@@ -298,7 +298,7 @@ async fn challenge(State(chats): State<Arc<Chats>>, name: Name, request: Request
         }
     };
     let challenge = encoded(&asked.new_challenge()?);
-    Ok(Json(Challenge { challenge, party, origin, new }).into_response())
+    Ok(Json(SigningRequest { challenge, party, origin, new }).into_response())
 }
 
 #[derive(Deserialize)]
@@ -318,7 +318,7 @@ async fn open(State(chats): State<Arc<Chats>>, name: Name, request: Request) -> 
     asked.turn().await?;
     let client_data = ClientData::read(&client_json.0).map_err(|why| asked.wrong(why))?;
     let challenge = asked.checked_challenge(&client_data)?;
-    let passkey = asked.visitors().passkey(&id.0).await.map_err(failed)?;
+    let passkey = asked.visitors().passkey(&id.0).await.map_err(|error| failed(&error))?;
     let unknown = || asked.wrong("this passkey is not known here any more");
     let passkey = passkey.filter(|passkey| passkey.party == party.id).ok_or_else(unknown)?;
     let identity = Identity { channel: passkey.channel.clone(), id: passkey.account.clone() };
@@ -360,7 +360,7 @@ async fn register(State(chats): State<Arc<Chats>>, name: Name, request: Request)
         Registration { client_data, authenticator_data: &authenticator_data.0, key: &public_key.0, algorithm };
     let new = registration.verify(&party).map_err(|why| asked.wrong(why))?;
     let name = asked.name_of(&invitation.account)?;
-    if asked.visitors().passkeys(&invitation.account).await.map_err(failed)?.len() >= MAX_PASSKEYS {
+    if asked.visitors().passkeys(&invitation.account).await.map_err(|error| failed(&error))?.len() >= MAX_PASSKEYS {
         return Err(bad_request("there are too many passkeys of this person".to_owned()));
     }
     let (visit, cookie) = asked.new_visit(&invitation.account, challenge)?;
@@ -385,11 +385,11 @@ async fn close(State(chats): State<Arc<Chats>>, name: Name, request: Request) ->
     let asked = Asked::read(&chats, name, request).await?;
     let mut ended = Vec::new();
     for secret in secrets(&asked.parts.headers, asked.chat.channel.name()) {
-        let visit = asked.visitors().visit(&token_digest(secret.as_bytes())).await.map_err(failed)?;
+        let visit = asked.visitors().visit(&token_digest(secret.as_bytes())).await.map_err(|error| failed(&error))?;
         ended.extend(visit.map(|visit| VisitorChange::End { id: visit.id, at: asked.now }));
     }
     if !ended.is_empty() {
-        asked.visitors().change(ended).await.map_err(failed)?;
+        asked.visitors().change(ended).await.map_err(|error| failed(&error))?;
     }
     let cookie = asked.cookie("", Duration::ZERO);
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
@@ -404,7 +404,7 @@ struct OwnInvitation {
 
 async fn invite(State(chats): State<Arc<Chats>>, name: Name, request: Request) -> Result<Response, Problem> {
     let asked = Asked::read(&chats, name, request).await?;
-    let visitor = visitor(&asked.chat, &asked.context, &asked.parts).await.map_err(failed)?;
+    let visitor = visitor(&asked.chat, &asked.context, &asked.parts).await.map_err(|error| failed(&error))?;
     let visitor = visitor.ok_or_else(|| {
         Problem::new(StatusCode::UNAUTHORIZED, "not-signed-in", "Unauthorized", "nobody is signed in here")
     })?;
@@ -416,7 +416,7 @@ async fn invite(State(chats): State<Arc<Chats>>, name: Name, request: Request) -
         account: visitor.account,
         expires_at,
     };
-    asked.visitors().change(vec![VisitorChange::Invite(invitation)]).await.map_err(failed)?;
+    asked.visitors().change(vec![VisitorChange::Invite(invitation)]).await.map_err(|error| failed(&error))?;
     Ok(Json(OwnInvitation { code, expires_at: rfc3339(expires_at) }).into_response())
 }
 
@@ -426,7 +426,7 @@ fn random<const N: usize>() -> Result<[u8; N], Problem> {
     Ok(bytes)
 }
 
-fn failed(error: StoreError) -> Problem {
+fn failed(error: &StoreError) -> Problem {
     tracing::warn!(%error, "cannot read or store who is signed in to a chat page");
     unavailable()
 }

@@ -136,7 +136,7 @@ async fn flooded(gateway: &Gateway, (path, media_type): (&str, &str), length: Op
     );
     let part = match length {
         Some(_) => vec![b'x'; 0x10000],
-        None => [&b"10000\r\n"[..], &[b'x'; 0x10000], b"\r\n"].concat(),
+        None => [&b"10000\r\n"[..], &vec![b'x'; 0x10000], b"\r\n"].concat(),
     };
     let writing = async move {
         let mut written = writer.write_all(head.as_bytes()).await;

@@ -1,8 +1,5 @@
 use axum::body::{Body, to_bytes};
-use rejoinder_core::{
-    ChannelAdapter, Clock, FileLimits, PersonRole, SeedPerson, SystemClock,
-    store::{Transition, Transitions},
-};
+use rejoinder_core::{ChannelAdapter, Clock, FileLimits, PersonRole, SeedPerson, SystemClock, store::Transition};
 use rejoinder_testkit::{Gateway, LeadingClock, Setup};
 use rstest::rstest;
 use serde_json::{Value, json};
