@@ -17,7 +17,7 @@ use rejoinder_core::{
         rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
-    store::{Transition, Transitions, Visit, VisitorChange},
+    store::{Transition, Visit, VisitorChange},
 };
 use rejoinder_testkit::{Gateway, Setup, until};
 use rejoinder_webchat::{Access, PushSettings, SignIn, WebchatAdapter, WebchatSection, WebchatSettings, router};
