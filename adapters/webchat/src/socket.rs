@@ -134,7 +134,8 @@ pub(crate) async fn serve(
     let searches = Searches::new(Arc::clone(&chat), intake.clone(), visitor.clone(), reply_sender.clone());
     let sender = inbound::sender(&conversation, visitor.as_ref());
     let token = ended.clone();
-    let reader = Reader { chat, intake, conversation, visitor, sender, language, reply_sender, searches, ended: token };
+    let reader =
+        Reader { chat, intake, conversation, visitor, context, sender, language, reply_sender, searches, ended: token };
     reader.run(&mut stream).await;
     ended.cancel();
     // If the writer panicked, it has closed the socket, and nothing is left to do.
@@ -235,6 +236,14 @@ async fn load_threads(intake: &Intake, visitor: &Visitor) -> Result<Vec<ThreadSu
     intake.visitors().threads(&visitor.account, LISTED).await
 }
 
+/// Whether the visit is over with which a socket was opened. What cannot be read is looked at again.
+async fn is_signed_out(visitor: Option<&Visitor>, context: &SocketContext) -> bool {
+    match visitor {
+        Some(visitor) => visitor.is_there(context).await.is_ok_and(|is_there| !is_there),
+        None => false,
+    }
+}
+
 struct Writer {
     sink: Sink,
     handle: Arc<SocketHandle>,
@@ -257,14 +266,15 @@ impl Writer {
                 biased;
                 () = self.context.closing.cancelled() => return close(&mut self.sink, GOING_AWAY).await,
                 () = self.ended.cancelled() => return close(&mut self.sink, CLOSED).await,
-                Some(reply) = self.replies.recv() => self.write(reply).await,
-                () = self.handle.arrived() => self.write_pending().await,
+                // Before what waits to be written: a page that always has something waiting is signed out as well.
                 _ = pings.tick() => {
-                    if self.is_signed_out().await {
+                    if is_signed_out(self.visitor.as_ref(), &self.context).await {
                         return refuse(&mut self.sink, Problem::SIGNED_OUT).await;
                     }
                     self.write(Reply::plain(&ServerFrame::Ping)).await
                 }
+                Some(reply) = self.replies.recv() => self.write(reply).await,
+                () = self.handle.arrived() => self.write_pending().await,
             };
             if !is_open {
                 return;
@@ -280,14 +290,6 @@ impl Writer {
             }
         }
         is_written
-    }
-
-    /// Whether the visit is over with which the socket was opened. What cannot be read is looked at again.
-    async fn is_signed_out(&self) -> bool {
-        match &self.visitor {
-            Some(visitor) => visitor.is_there(&self.context).await.is_ok_and(|is_there| !is_there),
-            None => false,
-        }
     }
 
     async fn write_pending(&mut self) -> bool {
@@ -320,6 +322,7 @@ struct Reader {
     intake: Intake,
     conversation: ConversationRef,
     visitor: Option<Visitor>,
+    context: Arc<SocketContext>,
     sender: Sender,
     language: Option<Language>,
     reply_sender: mpsc::Sender<Reply>,
@@ -349,6 +352,10 @@ impl Reader {
         let Ok(frame) = serde_json::from_str::<ClientFrame>(raw) else {
             return Some(refusal(None, Problem::NOT_A_FRAME));
         };
+        let says_nothing = matches!(frame, ClientFrame::Ping | ClientFrame::Pong);
+        if !says_nothing && is_signed_out(self.visitor.as_ref(), &self.context).await {
+            return Some(refusal(None, Problem::SIGNED_OUT));
+        }
         let now = self.intake.clock().now();
         match frame {
             ClientFrame::Hello { .. } => Some(refusal(None, Problem::HELLO_AGAIN)),
@@ -423,9 +430,7 @@ impl Reader {
     async fn accept(&self, id: &str, event: Result<InboundEvent, Problem>) -> Reply {
         let Self { chat, intake, conversation, language, .. } = self;
         let acceptor = Acceptor { chat, intake, conversation, language: *language };
-        let is_known = self.visitor.as_ref().is_none_or(|visitor| intake.known_as(&visitor.account).is_some());
         let accepted = match event {
-            Ok(_) if !is_known => Err(Problem::SIGNED_OUT),
             Ok(event) => acceptor.accept(event).await,
             Err(problem) => Err(problem),
         };
@@ -439,7 +444,14 @@ impl Reader {
     async fn subscribe(&self, endpoint: String, (key, auth): (&str, &str)) -> Result<(), Problem> {
         let subscription = self.chat.pushes.as_ref().and_then(|pushes| pushes.subscription(endpoint, key, auth));
         let subscription = subscription.ok_or(Problem::NOT_A_SUBSCRIPTION)?;
-        self.intake.subscribe(&self.conversation, subscription).await.map_err(|_| Problem::UNAVAILABLE)
+        let endpoint = subscription.endpoint.clone();
+        self.intake.subscribe(&self.conversation, subscription).await.map_err(|_| Problem::UNAVAILABLE)?;
+        // What ended the visit meanwhile did not find this subscription.
+        if is_signed_out(self.visitor.as_ref(), &self.context).await {
+            self.intake.unsubscribe(&endpoint).await.map_err(|_| Problem::UNAVAILABLE)?;
+            return Err(Problem::SIGNED_OUT);
+        }
+        Ok(())
     }
 
     /// Deletes what was said in a conversation, in which anything may be said again.

@@ -597,6 +597,33 @@ async fn who_is_signed_out_says_nothing_more() {
     assert_eq!(again.hears("error").await["code"], "sign_in_required");
 }
 
+/// Not even before the page notices it.
+#[tokio::test]
+async fn a_page_whose_visit_is_over_does_nothing_more() {
+    let chat = Chat::of_people().await;
+    let cookie = chat.visit("ada").await;
+    let (mut page, _) = chat.page_of(&cookie, HERE).await;
+    page.says_text("message-1", "hello").await;
+    let turn = page.sees("answered").await["turn_id"].take();
+
+    chat.sign_out("ada").await;
+
+    let frames = [
+        json!({"type": "message", "id": "message-2", "text": "hello again"}),
+        json!({"type": "older", "before": turn}),
+        json!({"type": "search", "id": "search-1", "text": "hello", "conversations": [HERE]}),
+        json!({"type": "list"}),
+        json!({"type": "subscribe", "id": "on", "endpoint": "https://push.example", "key": "", "auth": ""}),
+        json!({"type": "delete", "id": "delete-01", "conversation": HERE}),
+    ];
+    for frame in frames {
+        page.says(&frame).await;
+        assert_eq!(page.hears("error").await["code"], "sign_in_required", "{frame}");
+    }
+    let (_, welcome) = chat.page_of(&chat.visit("ada").await, HERE).await;
+    assert_eq!(welcome["turns"].as_array().map(Vec::len), Some(1));
+}
+
 /// The operator names it. Others are refused, as they were.
 #[tokio::test]
 async fn a_named_page_of_another_origin_uses_the_socket() {

@@ -99,6 +99,12 @@ impl Chat {
         self.gateway.store.commit(transition).await.expect("it is stored");
     }
 
+    /// An operator ends all visits of somebody.
+    pub(crate) async fn sign_out(&self, account: &str) {
+        let of = Identity { channel: main(), id: account.to_owned() };
+        self.change(VisitorChange::EndAll { of, at: SystemClock.now() }).await;
+    }
+
     /// An operator makes somebody unknown.
     pub(crate) async fn forget(&self, account: &str) {
         self.gateway.revoke(&Identity { channel: main(), id: account.to_owned() }).await;
