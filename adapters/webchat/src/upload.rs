@@ -87,6 +87,13 @@ pub(crate) async fn take(chat: &WebchatAdapter, parts: &Parts, body: Body) -> Re
     let is_too_large = |problem: &Problem| problem.status() == StatusCode::PAYLOAD_TOO_LARGE;
     let body =
         body.map_err(|problem| if is_too_large(&problem) { files_too_large(chat.files.max) } else { problem })?;
+    if let Some(visitor) = &visitor {
+        // The body took its time.
+        let is_there = visitor.is_there(&context).await.map_err(|_| refused(protocol::Problem::UNAVAILABLE))?;
+        if !is_there {
+            return Err(refused(protocol::Problem::SIGNED_OUT));
+        }
+    }
     let mut form = Form::default();
     multipart::read(&body, boundary, |part| form.add(&part, chat.files))?;
     drop(body);

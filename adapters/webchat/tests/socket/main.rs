@@ -6,6 +6,10 @@ mod support;
 use rejoinder_webchat::Access;
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tokio_tungstenite::tungstenite;
 
 use support::Chat;
@@ -622,6 +626,36 @@ async fn a_page_whose_visit_is_over_does_nothing_more() {
     }
     let (_, welcome) = chat.page_of(&chat.visit("ada").await, HERE).await;
     assert_eq!(welcome["turns"].as_array().map(Vec::len), Some(1));
+}
+
+/// A message with files takes a while to arrive.
+#[tokio::test]
+async fn who_is_signed_out_before_their_message_has_arrived_does_not_send_it() {
+    let chat = Chat::of_people().await;
+    let cookie = chat.visit("ada").await;
+    let part =
+        |name: &str, value: &str| format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+    let parts = [part("conversation", HERE), part("id", "message-1"), part("text", "hello")].concat();
+    let body = format!("{parts}--b--\r\n");
+    let head = format!(
+        "POST /chat/messages HTTP/1.1\r\nhost: {}\r\ncookie: {cookie}\r\nexpect: 100-continue\r\nconnection: close\r\n\
+         content-type: multipart/form-data; boundary=b\r\ncontent-length: {}\r\n\r\n",
+        chat.address,
+        body.len()
+    );
+    let mut stream = TcpStream::connect(chat.address).await.expect("a connection");
+    stream.write_all(head.as_bytes()).await.expect("it is sent");
+    // The gateway knows who sends it, and wants the body.
+    let mut wanted = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut wanted).await.expect("the body is wanted");
+    assert!(wanted.starts_with(b"HTTP/1.1 100"), "{wanted:?}");
+
+    chat.sign_out("ada").await;
+    stream.write_all(body.as_bytes()).await.expect("it is sent");
+
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.expect("a response");
+    assert!(response.starts_with("HTTP/1.1 401"), "{response}");
 }
 
 /// The operator names it. Others are refused, as they were.
