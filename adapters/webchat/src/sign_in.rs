@@ -405,18 +405,20 @@ struct OwnInvitation {
 async fn invite(State(chats): State<Arc<Chats>>, name: Name, request: Request) -> Result<Response, Problem> {
     let asked = Asked::read(&chats, name, request).await?;
     let visitor = visitor(&asked.chat, &asked.context, &asked.parts).await.map_err(|error| failed(&error))?;
-    let visitor = visitor.ok_or_else(|| {
-        Problem::new(StatusCode::UNAUTHORIZED, "not-signed-in", "Unauthorized", "nobody is signed in here")
-    })?;
+    let visitor = visitor.ok_or_else(nobody_is_signed_in)?;
     let code = encoded(&random::<32>()?);
     let expires_at = asked.now + OWN_INVITATION;
     let invitation = Invitation {
         code: token_digest(code.as_bytes()),
         channel: asked.chat.channel.clone(),
-        account: visitor.account,
+        account: visitor.account.clone(),
         expires_at,
     };
     asked.visitors().change(vec![VisitorChange::Invite(invitation)]).await.map_err(|error| failed(&error))?;
+    // What ended the visit meanwhile did not find this invitation, whose code nobody is told then.
+    if !visitor.is_there(&asked.context).await.map_err(|error| failed(&error))? {
+        return Err(nobody_is_signed_in());
+    }
     Ok(Json(OwnInvitation { code, expires_at: rfc3339(expires_at) }).into_response())
 }
 
@@ -438,6 +440,10 @@ fn unavailable() -> Problem {
 
 fn bad_request(detail: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "bad-request", "Bad request", detail)
+}
+
+fn nobody_is_signed_in() -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "not-signed-in", "Unauthorized", "nobody is signed in here")
 }
 
 fn nobody_signs_in() -> Problem {

@@ -249,6 +249,28 @@ async fn a_person_adds_another_device() {
     assert_eq!(invite("rejoinder_visit_main=guess").await.0, StatusCode::UNAUTHORIZED);
 }
 
+/// Whichever comes first: a link that was asked for just before opens nothing.
+#[tokio::test]
+async fn who_is_signed_out_while_they_add_a_device_has_no_link() {
+    let world = World::new().await;
+    let (mut authenticator, _) = world.registered().await;
+    for _ in 0..30 {
+        authenticator.counter += 1;
+        let challenge = world.challenge(None).await;
+        let cookie = world.ask("/chat/session", &opening(&authenticator, &challenge)).await.1.expect("a cookie");
+        let headers = [("origin", URL), ("cookie", &*cookie)];
+        let (invite, nothing) = ("/chat/session/invitation", json!({}));
+        let end = vec![VisitorChange::EndAll { of: ada(&world), at: world.clock.now() }];
+
+        let (invited, ()) = tokio::join!(world.ask_with("POST", invite, &headers, &nothing), world.change(end));
+
+        if let Some(code) = invited.2["code"].as_str() {
+            let open = world.gateway.store.invitation(&token_digest(code.as_bytes())).await.expect("it is read");
+            assert_eq!(open, None);
+        }
+    }
+}
+
 #[rstest]
 #[case::no_page_of_ours("https://evil.example", StatusCode::FORBIDDEN)]
 #[case::not_over_tls("http://chat.example.org", StatusCode::FORBIDDEN)]
