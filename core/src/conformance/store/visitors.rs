@@ -62,6 +62,20 @@ fn visit(number: u8, account: &str) -> Visit {
     }
 }
 
+/// A conversation of somebody on the page.
+fn of_page(of: &str) -> ConversationRef {
+    ConversationRef::new(page(), of).in_thread("thread")
+}
+
+/// Something is said in a conversation, and a browser is told of what is shown there.
+async fn subscribe(store: &dyn Store, address: &ConversationRef) {
+    let key = format!("{}/{:?}", address.chat, address.thread);
+    Turn::accept(store, said(address, &key)).await;
+    let endpoint = format!("https://push.example/{}", address.chat);
+    let subscription = PushSubscription { endpoint, key: vec![4; 65], auth: vec![1; 16] };
+    store.add_subscription(address, subscription, at(10)).await.expect("it is stored");
+}
+
 fn changes<const N: usize>(changes: [VisitorChange; N]) -> Transition {
     Transition { visitors: changes.into(), ..Transition::default() }
 }
@@ -165,12 +179,8 @@ pub async fn a_visit_lasts_until_it_is_ended(subject: &mut impl Subject) {
     assert_eq!(commit(&*store, changes([VisitorChange::Open(visit(3, "ada"))])).await, Commit::Conflict);
 
     done(&*store, changes([VisitorChange::Invite(invitation(1, "ada"))])).await;
-    let of_page = |of: &str| ConversationRef::new(page(), of).in_thread("thread");
     for of in ["ada", "bob"] {
-        Turn::accept(&*store, said(&of_page(of), "1")).await;
-        let endpoint = format!("https://push.example/{of}");
-        let subscription = PushSubscription { endpoint, key: vec![4; 65], auth: vec![1; 16] };
-        store.add_subscription(&of_page(of), subscription, at(10)).await.expect("it is stored");
+        subscribe(&*store, &of_page(of)).await;
     }
     done(&*store, changes([VisitorChange::EndAll { of: account("ada"), at: at(30) }])).await;
     let is_told = async |of| store.is_subscribed(&of_page(of)).await.expect("it is read");
@@ -186,11 +196,16 @@ pub async fn a_visit_lasts_until_it_is_ended(subject: &mut impl Subject) {
     assert_eq!((ends("ada").await, ends("bob").await), (vec![], vec![at(200_000)]));
 }
 
-/// Neither with a passkey nor with an invitation.
+/// Neither with a passkey nor with an invitation. And no browser of theirs is told of anything: of a conversation with a secret id, others
+/// may be.
 pub async fn who_is_forgotten_signs_in_no_more(subject: &mut impl Subject) {
     let store = subject.store();
     register(&*store).await;
     done(&*store, changes([VisitorChange::Invite(invitation(1, "ada"))])).await;
+    let with_secret_id = ConversationRef::new(page(), "ada");
+    for address in [of_page("ada"), of_page("bob"), with_secret_id.clone()] {
+        subscribe(&*store, &address).await;
+    }
 
     let people = vec![PeopleChange::IdentityRemoved(account("ada"))];
     done(&*store, Transition { people, ..Transition::default() }).await;
@@ -198,6 +213,11 @@ pub async fn who_is_forgotten_signs_in_no_more(subject: &mut impl Subject) {
     assert_eq!(store.passkeys(&account("ada")).await.expect("passkeys are read"), []);
     assert_eq!(store.visits(&account("ada")).await.expect("visits are read"), []);
     assert_eq!(store.invitation(&[1; 32]).await.expect("invitations are read"), None);
+    let mut told = Vec::new();
+    for address in [of_page("ada"), of_page("bob"), with_secret_id] {
+        told.push(store.is_subscribed(&address).await.expect("it is read"));
+    }
+    assert_eq!(told, [false, true, true]);
 }
 
 /// Without the chat itself, and without those of others.

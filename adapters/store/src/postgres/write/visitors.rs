@@ -96,9 +96,9 @@ pub(super) async fn change(transaction: &mut Transaction<'_>, change: &VisitorCh
     }
 }
 
-/// Removes all that somebody signs in with.
+/// Removes all that somebody signs in with, and what tells their browsers of answers.
 pub(super) async fn forget(transaction: &mut Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
-    for sql in [DELETE_INVITATIONS, DELETE_PASSKEYS, DELETE_VISITS] {
+    for sql in [DELETE_INVITATIONS, DELETE_PASSKEYS, DELETE_VISITS, DELETE_SUBSCRIPTIONS] {
         rows::change(transaction, statement!(sql, identity.channel, identity.id)).await?;
     }
     Ok(())
@@ -117,8 +117,8 @@ const SELECT_CHALLENGE: &str = "select id from visits where challenge = $1";
 
 const DELETE_INVITATIONS: &str = "delete from invitations where channel = $1 and account = $2";
 
-/// The conversations of one who signs in are threads of one chat.
-const DELETE_SUBSCRIPTIONS: &str = "delete from push_subscriptions where channel = $1 and chat = $2";
+/// The conversations of one who signs in are threads of one chat. Without a thread, one belongs to who has its secret id.
+const DELETE_SUBSCRIPTIONS: &str = "delete from push_subscriptions where channel = $1 and chat = $2 and thread <> ''";
 
 const DELETE_PASSKEYS: &str = "delete from passkeys where channel = $1 and account = $2";
 

@@ -78,9 +78,9 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &VisitorChange) -> R
     }
 }
 
-/// Removes all that somebody signs in with.
+/// Removes all that somebody signs in with, and what tells their browsers of answers.
 pub(super) fn forget(transaction: &Transaction<'_>, identity: &Identity) -> Result<(), StoreError> {
-    for sql in [DELETE_INVITATIONS, DELETE_PASSKEYS, DELETE_VISITS] {
+    for sql in [DELETE_INVITATIONS, DELETE_PASSKEYS, DELETE_VISITS, DELETE_SUBSCRIPTIONS] {
         rows::change(transaction, sql, params![identity.channel.as_str(), identity.id])?;
     }
     Ok(())
@@ -97,8 +97,8 @@ const SELECT_CHALLENGE: &str = "select 1 from visits where challenge = ?";
 
 const DELETE_INVITATIONS: &str = "delete from invitations where channel = ? and account = ?";
 
-/// The conversations of one who signs in are threads of one chat.
-const DELETE_SUBSCRIPTIONS: &str = "delete from push_subscriptions where channel = ? and chat = ?";
+/// The conversations of one who signs in are threads of one chat. Without a thread, one belongs to who has its secret id.
+const DELETE_SUBSCRIPTIONS: &str = "delete from push_subscriptions where channel = ? and chat = ? and thread <> ''";
 
 const DELETE_PASSKEYS: &str = "delete from passkeys where channel = ? and account = ?";
 
