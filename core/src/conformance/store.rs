@@ -230,6 +230,7 @@ macro_rules! store_conformance {
             a_counter_of_signatures_goes_on_from_where_it_is
             a_visit_lasts_until_it_is_ended
             who_is_forgotten_signs_in_no_more
+            who_is_forgotten_while_they_register_signs_in_no_more
             the_threads_of_a_chat_are_listed
             a_turn_that_is_undeliverable_is_a_dead_letter
             what_is_held_is_not_upcoming

@@ -220,6 +220,26 @@ pub async fn who_is_forgotten_signs_in_no_more(subject: &mut impl Subject) {
     assert_eq!(told, [false, true, true]);
 }
 
+/// At once, and on two stores: whichever comes first, nothing is left with which to sign in.
+pub async fn who_is_forgotten_while_they_register_signs_in_no_more(subject: &mut impl Subject) {
+    let (one, other) = (subject.store(), subject.another().await);
+    let [invite, register, _] = registered();
+    for number in 0..20 {
+        done(&*one, changes([invite.clone()])).await;
+        let open = VisitorChange::Open(Visit { challenge: [number; 32], ..visit(3, "ada") });
+        let people = vec![PeopleChange::IdentityRemoved(account("ada"))];
+        let forget = Transition { people, ..Transition::default() };
+
+        // It may be refused either way.
+        let (_, forgotten) = join(one.commit(changes([register.clone(), open])), commit(&*other, forget)).await;
+
+        assert_eq!(forgotten, Commit::Done);
+        assert_eq!(one.passkeys(&account("ada")).await.expect("passkeys are read"), []);
+        assert_eq!(one.visits(&account("ada")).await.expect("visits are read"), []);
+    }
+    other.close().await;
+}
+
 /// Without the chat itself, and without those of others.
 pub async fn the_threads_of_a_chat_are_listed(subject: &mut impl Subject) {
     let store = subject.store();

@@ -55,7 +55,8 @@ pub(super) async fn change(transaction: &mut Transaction<'_>, change: &VisitorCh
             rows::change(transaction, insert).await.map(drop)
         }
         VisitorChange::Register { passkey, invitation } => {
-            rows::change(transaction, statement!("delete from invitations where code = $1", invitation)).await?;
+            // Whoever makes somebody unknown locks nothing else: if that came first, the invitation is gone.
+            rows::change_one(transaction, "invitations", statement!(DELETE_INVITATION, invitation)).await?;
             let Passkey { id, channel, account, party, algorithm, key, counter, browser, added_at, used_at } = passkey;
             let (id, key) = (Bytes(id), Bytes(key));
             let insert = insert_into!(passkeys {
@@ -114,6 +115,8 @@ const SELECT_PASSKEY: &str = "select id from passkeys where id = $1";
 const SELECT_COUNTER: &str = "select id from passkeys where id = $1 and counter = $2";
 
 const SELECT_CHALLENGE: &str = "select id from visits where challenge = $1";
+
+const DELETE_INVITATION: &str = "delete from invitations where code = $1";
 
 const DELETE_INVITATIONS: &str = "delete from invitations where channel = $1 and account = $2";
 

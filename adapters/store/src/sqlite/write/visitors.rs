@@ -46,7 +46,7 @@ pub(super) fn change(transaction: &Transaction<'_>, change: &VisitorChange) -> R
             insert_into!(transaction, invitations { code, channel, account, expires_at })
         }
         VisitorChange::Register { passkey, invitation } => {
-            rows::change(transaction, "delete from invitations where code = ?", params![invitation])?;
+            rows::change_one(transaction, "invitations", DELETE_INVITATION, params![invitation])?;
             let Passkey { id, channel, account, party, algorithm, key, counter, browser, added_at, used_at } = passkey;
             let (channel, added_at) = (channel.as_str(), added_at.as_millis());
             let used_at = used_at.map(Timestamp::as_millis);
@@ -94,6 +94,8 @@ const SELECT_PASSKEY: &str = "select 1 from passkeys where id = ?";
 const SELECT_COUNTER: &str = "select 1 from passkeys where id = ? and counter = ?";
 
 const SELECT_CHALLENGE: &str = "select 1 from visits where challenge = ?";
+
+const DELETE_INVITATION: &str = "delete from invitations where code = ?";
 
 const DELETE_INVITATIONS: &str = "delete from invitations where channel = ? and account = ?";
 
