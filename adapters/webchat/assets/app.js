@@ -49,6 +49,11 @@ export class App {
     if (isOpen && this.#send({ type: "subscribe", id: newId(), endpoint, key: keys.p256dh, auth: keys.auth })) this.#followed.add(id);
   }
 
+  /** The gateway may tell this browser of no conversation any more: somebody was signed out. */
+  restart() {
+    this.#followed.clear();
+  }
+
   /** The one of these conversations that has this address at the gateway. */
   async find(ids, address) {
     for (const id of ids) {

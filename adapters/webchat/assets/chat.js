@@ -736,6 +736,7 @@ function welcomes(who) {
 
 async function askToSignIn() {
   connection.close();
+  app?.then((app) => app.restart()).catch(() => {});
   const banner = (again) => showBanner(inWords("You are not signed in."), inWords("Sign in"), again);
   const onDone = () => {
     invitation = null;
