@@ -25,7 +25,8 @@ pub struct NewInvitation {
 }
 
 impl Operations {
-    /// Invites a person to a chat page. One who has no identity there gets one. Returns the identity.
+    /// Invites a person to a chat page: as `person`, if that is an identity there. One who has no identity there gets one. Returns the
+    /// identity.
     pub async fn invite(
         &self,
         person: &Identity,
@@ -40,7 +41,9 @@ impl Operations {
             let (seen, now) = (self.people.seen(), self.clock.now());
             let unknown = || OperationError::Unknown("nobody is known by this channel and id");
             let record = self.people.person_of(person).filter(|_| by.may(&person.channel)).ok_or_else(unknown)?;
-            let found = record.identities.iter().find(|known| known.identity.channel == channel);
+            let is_on_page = |known: &&KnownIdentity| known.identity.channel == channel;
+            let named = record.identities.iter().find(|known| known.identity == *person).filter(is_on_page);
+            let found = named.or_else(|| record.identities.iter().find(is_on_page));
             let (identity, people) = if let Some(known) = found {
                 (known.identity.clone(), Vec::new())
             } else {

@@ -2,13 +2,13 @@
 
 use rejoinder_core::{
     Accepted, Access, Capabilities, ChannelId, Clock, ConversationRef, DirectPolicy, Identity, InboundEvent, Lifetimes,
-    PersonRole, Resend, SeedPerson, Sender, SenderKind,
+    NewInvitation, PersonRole, Resend, SeedPerson, Sender, SenderKind,
     conformance::scripted::{Fault, Script, capabilities},
     store::{AuditFilter, Cutoffs},
 };
 
 use crate::{
-    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, said, secs},
+    gateway::{GatewaySetup, TestGateway, chat, comes_in, main_channel, mention, operator, said, secs},
     life::Crash,
 };
 
@@ -343,5 +343,22 @@ async fn a_crowd_that_guesses_costs_next_to_nothing() {
     assert!((after.bytes - before) / STRANGERS < 300);
     assert_eq!(after.rows["turns"], 3 + 60, "the codes to be let in with, and that there are no more");
     assert!(gateway.agent("main").runs().is_empty());
+    gateway.at_rest().await;
+}
+
+/// Who has linked two identities of one page is invited as the one that the operator names.
+#[tokio::test]
+async fn an_invitation_is_for_the_identity_that_is_named() {
+    let mut setup = setup(Access::default());
+    setup.people[0].identities.push(identity(main_channel(), "ada-2"));
+    let gateway = setup.start().await;
+
+    for (number, id) in [(1, "ada"), (2, "ada-2")] {
+        let person = identity(main_channel(), id);
+        let expires_at = gateway.clock.now() + secs(MINUTE);
+        let invitation = NewInvitation { channel: main_channel(), code: [number; 32], expires_at };
+        let invited = gateway.engine().operations().invite(&person, invitation, operator("asked")).await;
+        assert_eq!(invited.expect("they are known"), person);
+    }
     gateway.at_rest().await;
 }

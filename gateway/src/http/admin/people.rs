@@ -228,6 +228,9 @@ fn page(app: &App, wanted: Option<&str>) -> Result<ChannelId, ApiError> {
 
 /// An identity of the person with this name, or `CHANNEL/ID`.
 fn any_identity(app: &App, caller: &Caller, person: &str) -> Result<Identity, ApiError> {
+    if let Some(identity) = Identity::parse(person) {
+        return Ok(identity);
+    }
     let mut people = app.engine.people().called(person);
     if people.len() == 1 {
         let mut known = people.remove(0).identities.into_iter().map(|known| known.identity);
