@@ -67,7 +67,7 @@ async function showsNotes(ada, words) {
   const reference = words.locator("[role=doc-noteref]");
   const note = words.locator("[role=doc-backlink]");
   assert.deepEqual([await reference.getAttribute("aria-label"), await note.getAttribute("aria-label")], ["Footnote 1", "Back to footnote 1 in the text"]);
-  assert.equal(await words.locator(".notes > li").innerText(), "1 See Einstein, 1905.");
+  assert.equal((await words.locator(".notes > li").innerText()).replace(/\s+/g, " "), "1 See Einstein, 1905.");
   const target = () => ada.page.evaluate(() => Object.keys(document.querySelector(":target")?.dataset ?? {}));
   await reference.focus();
   await ada.page.keyboard.press("Enter");

@@ -92,7 +92,8 @@ mod tests {
         let samples = samples(&to_wav(recording).await.expect("a sound"));
 
         assert!((7_900..9_600).contains(&samples.len()), "{} samples", samples.len());
-        assert!((219..=221).contains(&waves(&samples)), "{} waves", waves(&samples));
+        // The first ones of Opus may be too quiet to be counted.
+        assert!((218..=221).contains(&waves(&samples)), "{} waves", waves(&samples));
     }
 
     #[rstest]

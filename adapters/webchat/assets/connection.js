@@ -56,7 +56,7 @@ export class Connection {
 
   /** Closes the socket for good. */
   close() {
-    this.#forget();
+    this.#forget(true);
     this.#set("closed");
   }
 
@@ -118,13 +118,15 @@ export class Connection {
     this.#set("waiting");
   }
 
-  #forget() {
+  /** `waits`: a socket that is not open yet is closed once it is. Browsers complain otherwise. */
+  #forget(waits = false) {
     for (const name of [...this.#timers.keys()]) this.#cancel(name);
     const socket = this.#socket;
     this.#socket = null;
     if (!socket) return;
     socket.onopen = socket.onmessage = socket.onclose = null;
-    socket.close();
+    if (waits && socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    else socket.close();
   }
 
   #set(state) {

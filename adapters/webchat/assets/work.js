@@ -23,7 +23,9 @@ export function showWork(item, steps, isDone) {
   const title = isDone ? counted(steps.length) : current(steps);
   if (summary.textContent !== title) summary.textContent = title;
   summary.classList.toggle("works", !isDone);
-  steps.forEach((step, index) => {
+  steps.forEach((told, index) => {
+    // The end of the last one may not have been told before the answer came.
+    const step = isDone && told.state === "working" ? { ...told, state: "done" } : told;
     const key = JSON.stringify(step);
     const there = list.children[index];
     if (there?.key === key) return;

@@ -138,10 +138,14 @@ pub async fn an_ended_turn_is_removed_with_everything_about_it(subject: &mut imp
         "direct_chats",
         "errors",
         "identities",
+        "invitations",
         "languages",
         "log_lines",
         "pairings",
+        "passkeys",
         "people",
+        "push_subscriptions",
+        "visits",
     ];
     assert!(stats.rows.iter().all(|(table, rows)| *rows > 0 || of_no_turn.contains(&&**table)), "{stats:?}");
 
