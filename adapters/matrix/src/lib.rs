@@ -84,8 +84,8 @@ use self::{
 /// The cursor that stores our device id.
 const DEVICE: &str = "device";
 
-/// How long a delivery waits for the session to open at start-up.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a file waits for the session to open at start-up: without the file, its turn would be answered nevertheless.
+const FILE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How many questions and how many last messages are remembered.
 const REMEMBERED: usize = 4096;
@@ -167,11 +167,11 @@ impl Matrix {
         self.session.borrow().clone()
     }
 
-    /// The session. At start-up, waits until it is open.
-    async fn wait_for_session(&self) -> Option<Arc<Session>> {
+    /// The session. At start-up, waits so long until it is open.
+    async fn wait_for_session(&self, patience: Duration) -> Option<Arc<Session>> {
         let mut opened = self.session.subscribe();
         let opening = opened.wait_for(Option::is_some);
-        tokio::time::timeout(OPEN_TIMEOUT, opening).await.ok()?.ok()?.clone()
+        tokio::time::timeout(patience, opening).await.ok()?.ok()?.clone()
     }
 
     fn set_session(&self, session: Option<Arc<Session>>) {
@@ -268,7 +268,8 @@ impl ChannelAdapter for Matrix {
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
-        let session = self.session().ok_or_else(|| FetchError::Failed("not logged in yet".to_owned()))?;
+        let session = self.wait_for_session(FILE_PATIENCE).await;
+        let session = session.ok_or_else(|| FetchError::Failed("not logged in yet".to_owned()))?;
         self.download(&session, attachment, limit).await
     }
 

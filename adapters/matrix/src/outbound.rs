@@ -41,6 +41,9 @@ pub(crate) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout of a typing notice, draft, button, or a look at what was sent: later it would be of no use.
 const EPHEMERAL_TIMEOUT: Duration = Duration::from_secs(8);
 
+/// How long a delivery waits for the session to open at start-up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// When to retry while there is no session.
 const NOT_CONNECTED: Duration = Duration::from_secs(2);
 
@@ -84,7 +87,7 @@ impl Matrix {
     async fn resolve<'a>(&'a self, delivery: &'a Delivery) -> Result<Sending<'a>, DeliveryError> {
         let chat = &*delivery.conversation().chat;
         let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("bad room id: `{chat}`")))?;
-        let session = self.wait_for_session().await.ok_or_else(|| DeliveryError::NotSent {
+        let session = self.wait_for_session(PATIENCE).await.ok_or_else(|| DeliveryError::NotSent {
             retry_after: Some(NOT_CONNECTED),
             detail: "not logged in yet".to_owned(),
         })?;
