@@ -32,7 +32,7 @@ fn the_manual_holds() {
 )]
 #[case::an_access_that_there_is_not(
     "[channels.webchat.main]\naccess = \"public\"",
-    "`channels.webchat.main.access` must be `loopback`, `token` or `people`, not `public` (rejoinder.toml:2)"
+    "`channels.webchat.main.access` must be one of `loopback`, `token` or `people`, not `public` (rejoinder.toml:2)"
 )]
 #[case::a_token_for_people_who_sign_in(
     "[channels.webchat.main]\naccess = \"people\"\ntoken = \"token-of-these-tests\"",
