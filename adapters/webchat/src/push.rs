@@ -45,6 +45,9 @@ const KEPT: u32 = 24 * 60 * 60;
 /// The pauses before the second try and the third, unless the push service names longer ones.
 const PAUSES: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
 
+/// The longest pause that a push service may name. Anybody can name a service, and what waits for it keeps the place of another answer.
+const LONGEST_PAUSE: Duration = Duration::from_mins(2);
+
 /// How many characters of an answer are told.
 const LONGEST: usize = 160;
 
@@ -137,8 +140,10 @@ impl Pushes {
 
     /// The URL of an endpoint, and whether it is one of the operator's own; `None` if it is not asked.
     fn url(&self, endpoint: &str) -> Option<(Url, bool)> {
-        let is_below =
-            |url: &Url, service: &Url| service.origin() == url.origin() && url.path().starts_with(service.path());
+        let is_below = |url: &Url, service: &Url| {
+            let rest = url.path().strip_prefix(service.path().trim_end_matches('/'));
+            service.origin() == url.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         let own = Url::parse(endpoint).ok();
         let own = own.filter(|url| self.services.iter().any(|service| is_below(url, service)));
         own.map(|url| (url, true)).or_else(|| public_url(endpoint).map(|url| (url, false)))
@@ -240,7 +245,7 @@ impl Pushes {
 
     /// Has messages to a push service wait.
     fn pause(&self, endpoint: &str, pause: Duration) {
-        let now = Instant::now();
+        let (now, pause) = (Instant::now(), pause.min(LONGEST_PAUSE));
         let mut paused = self.paused.lock();
         paused.retain(|_, until| *until > now);
         paused.insert(origin(endpoint), now + pause);

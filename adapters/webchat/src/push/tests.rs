@@ -12,7 +12,7 @@ fn pushes(kind: PushKind) -> Option<Arc<Pushes>> {
         public: || Client::builder().build(),
         own: Client::builder().build().expect("a client"),
     };
-    let services = ["http://127.0.0.1:8080/push/".parse().expect("a URL")];
+    let services = ["http://127.0.0.1:8080/push".parse().expect("a URL")];
     let clock: SharedClock = Arc::new(SystemClock);
     Pushes::of(settings, (kind, &services), ("family", "Family"), (&Arc::default(), &clock))
 }
@@ -51,6 +51,7 @@ const AUTH: &str = "BTBZMqHH6r4Tts7J_aSIgg";
 #[case::of_a_browser("https://push.example.org/a", POINT, AUTH, true)]
 #[case::of_the_operator("http://127.0.0.1:8080/push/a", POINT, AUTH, true)]
 #[case::beside_that("http://127.0.0.1:8080/admin", POINT, AUTH, false)]
+#[case::with_a_longer_name("http://127.0.0.1:8080/pushes/a", POINT, AUTH, false)]
 #[case::up_from_that("http://127.0.0.1:8080/push/../admin", POINT, AUTH, false)]
 #[case::of_this_machine("https://127.0.0.1/a", POINT, AUTH, false)]
 #[case::without_tls("http://push.example.org/a", POINT, AUTH, false)]
@@ -131,4 +132,15 @@ fn a_status_says_what_to_do(#[case] status: u16, #[case] answer: Answer) {
     let status = StatusCode::from_u16(status).expect("a status");
 
     assert_eq!(judged(status, Some(Duration::from_secs(7))), answer);
+}
+
+/// Others are told meanwhile.
+#[test]
+fn no_service_has_messages_wait_for_long() {
+    let pushes = pushes(PushKind::Words).expect("they are told");
+
+    pushes.pause("https://push.example.org/a", Duration::from_hours(1));
+
+    let until = pushes.paused.lock()["https://push.example.org"];
+    assert!(until <= Instant::now() + LONGEST_PAUSE);
 }
